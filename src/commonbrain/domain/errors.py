@@ -1,0 +1,56 @@
+"""The one tree of errors: what the caller must mend, what may be retried, what must stop.
+
+    CommonbrainError
+    ├── Invalid        the call is malformed: mend the arguments
+    ├── Refused        the gate or a policy said no: mend the content or the authority, then resend
+    ├── NotFound       no such memory, or none that the caller may see
+    ├── Unavailable    a dependency did not answer in time: nothing was changed, retry
+    └── Corrupt        the store cannot be trusted or understood: stop, see the hint
+"""
+
+from typing import ClassVar
+
+
+class CommonbrainError(Exception):
+    """Anything Commonbrain raises on purpose: a stable `code`, what is wrong, and the next step."""
+
+    default_code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, code: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".strip()
+
+
+class Invalid(CommonbrainError):
+    """The call is malformed; nothing was done."""
+
+    default_code = "invalid"
+
+
+class Refused(CommonbrainError):
+    """The gate or a policy refused the call; nothing was done."""
+
+    default_code = "refused"
+
+
+class NotFound(CommonbrainError):
+    """No such memory, or none that the caller may see; the two cannot be told apart."""
+
+    default_code = "not_found"
+
+
+class Unavailable(CommonbrainError):
+    """A dependency is down, locked or too slow; nothing was changed and a retry may succeed."""
+
+    default_code = "store_down"
+
+
+class Corrupt(CommonbrainError):
+    """The store is damaged, foreign or newer than this program; it was left as found."""
+
+    default_code = "store_corrupt"

@@ -1,0 +1,21 @@
+"""The vector space an embedding lives in, and the similarities that mean something there."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """One model's vector space; vectors of two spaces are never compared.
+
+    `name` identifies model, version and quantisation together: if any of them changes, so does the
+    name. The three thresholds are cosine similarities (-1..1) that hold in this space only.
+    """
+
+    name: str
+    dimensions: int
+    duplicate_at: float
+    """At or above it two texts of one kind say the same."""
+    similar_at: float
+    """At or above it a neighbour is worth a hint."""
+    relevant_at: float
+    """Below it, and without a word in common, a memory does not answer a query."""
