@@ -1,0 +1,60 @@
+"""Commonbrain: one long-term memory that all your agents share.
+
+    import commonbrain
+
+    with commonbrain.open("brain.db") as brain:
+        brain.remember("We chose Postgres over MySQL for row-level security", kind="fact")
+        print(brain.recall("why postgres?").items[0].body)
+"""
+
+from pathlib import Path
+from typing import Unpack
+
+from commonbrain.brain import Brain, Identity
+from commonbrain.domain.errors import (
+    CommonbrainError,
+    Corrupt,
+    Invalid,
+    NotFound,
+    Refused,
+    Unavailable,
+)
+from commonbrain.domain.memory import Draft, Memory
+from commonbrain.domain.query import Item, Recollection
+from commonbrain.flows.remember.outcome import Outcome, Remembered
+
+__all__ = [
+    "Brain",
+    "CommonbrainError",
+    "Corrupt",
+    "Draft",
+    "Invalid",
+    "Item",
+    "Memory",
+    "NotFound",
+    "Outcome",
+    "Recollection",
+    "Refused",
+    "Remembered",
+    "Unavailable",
+    "open",
+]
+
+
+def open(store: str | Path | None = None, **identity: Unpack[Identity]) -> Brain:  # noqa: A001
+    """Open a store, making it if need be, and give the brain in it.
+
+    Args:
+        store: the file; by default `COMMONBRAIN_STORE`, else one in the user's data folder.
+        identity: who acts; by default `COMMONBRAIN_AGENT`, else the login name.
+
+    Raises:
+        Invalid: a setting or an environment variable is out of bounds.
+        Unavailable: the file cannot be opened or stayed locked; it was left as found.
+        Corrupt: the file is damaged, not a store, or of a newer version; it was left as found.
+
+    """
+    # The wiring knows every adapter; it is not paid for by who only needs a name from here.
+    from commonbrain.wiring import open_brain  # noqa: PLC0415
+
+    return open_brain(store, **identity)

@@ -1,0 +1,1 @@
+"""The outside world behind the ports; nothing above wiring imports it."""

@@ -1,0 +1,1 @@
+"""One relational implementation for every engine, on SQLAlchemy Core."""

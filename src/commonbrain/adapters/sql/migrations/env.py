@@ -1,0 +1,13 @@
+"""How Alembic runs the migrations: on the connection and in the transaction it is handed."""
+
+from alembic import context
+
+from commonbrain.adapters.sql.tables import METADATA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=METADATA,
+    transaction_per_migration=False,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,98 @@
+"""Opening a store: is it ours, is it of our version, and bringing its schema up if it is behind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, inspect, text
+
+from commonbrain.adapters.sql.sqlite import Sqlite
+from commonbrain.adapters.sql.store import SqlStore, known_space, register, translated
+from commonbrain.adapters.sql.work import Dialect
+from commonbrain.domain.errors import Corrupt, Unavailable
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.space import Space
+from commonbrain.ports.clock import Clock
+
+SCHEMA_VERSION: Final = "0001"
+"""The newest migration; a test holds it to Alembic's head."""
+MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+
+def open_sqlite(
+    path: Path, *, space: Space, clock: Clock, is_durable: bool, lock_wait_s: float
+) -> SqlStore:
+    """Open a file as a store, making or upgrading it in one transaction if need be.
+
+    Raises:
+        Unavailable: it cannot be opened or stayed locked; it was left as found.
+        Corrupt: it is damaged, not a store (`store_foreign`), of a newer version (`store_newer`),
+            or its vectors live in another space (`space_mismatch`); it was left as found.
+
+    """
+    try:
+        dialect = Sqlite(path=path, space=space, is_durable=is_durable, lock_wait_s=lock_wait_s)
+    except OSError as error:
+        raise Unavailable(
+            f"The store {path} cannot be made: {error.strerror}.",
+            hint="Choose another place with --store or COMMONBRAIN_STORE.",
+        ) from error
+    with translated(str(path)):
+        dialect.space_id = _settle(dialect, space=space, clock=clock, prepare=dialect.prepare)
+    return SqlStore(dialect, space)
+
+
+def _settle(
+    dialect: Dialect, *, space: Space, clock: Clock, prepare: Callable[[], None]
+) -> int:
+    """Give the id of the space in a store of our version; take the write lock only to change it."""
+    with dialect.engine.connect() as connection, connection.begin():
+        version = _version(connection, dialect.location)
+        if version == SCHEMA_VERSION:
+            space_id = known_space(connection, space)
+            if space_id is not None:
+                return space_id
+    if version is None:
+        prepare()
+    with dialect.writer() as connection, connection.begin():
+        # Another process may have been faster; what it made is found and left alone.
+        if _version(connection, dialect.location) != SCHEMA_VERSION:
+            _upgrade(connection)
+        return register(connection, LOCAL_TENANT, space=space, now=clock.now())
+
+
+def _version(connection: Connection, location: str) -> str | None:
+    """Give the schema's version, None for an empty database.
+
+    Raises:
+        Corrupt: it belongs to another program, or to a later version of this one.
+
+    """
+    names = inspect(connection)
+    if not names.has_table("alembic_version"):
+        if names.get_table_names():
+            raise Corrupt(
+                f"{location} is a database of another program.",
+                code="store_foreign",
+                hint="Choose another file with --store or COMMONBRAIN_STORE.",
+            )
+        return None
+    version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    if version > SCHEMA_VERSION:
+        raise Corrupt(
+            f"{location} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
+            code="store_newer",
+            hint="Upgrade Commonbrain.",
+        )
+    return version
+
+
+def _upgrade(connection: Connection) -> None:
+    # Only a new or an older store pays for loading the migration tool.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

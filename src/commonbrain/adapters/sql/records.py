@@ -1,0 +1,79 @@
+"""The shelf of what happened: audit, outbox, recall traces."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Table, bindparam, insert, select
+
+from commonbrain.adapters.sql.tables import audit, outbox, recall_traces, tenants
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain import ids
+from commonbrain.domain.query import Candidate, Trace
+from commonbrain.ports.store import AuditEntry
+
+_AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
+_TRACE: Final = insert(recall_traces)
+_CONSIDERED_MAX: Final = 100
+"""Candidates kept of one trace, best first: as many as two full arms bring."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShelf:
+    """Records of one tenant in one transaction."""
+
+    work: Work
+
+    def audit(self, entry: AuditEntry) -> None:
+        """Append one line, with a keyed digest in place of the content."""
+        given = {"tenant": self.work.tenant}
+        key = self.work.connection.execute(_AUDIT_KEY, given).scalar_one()
+        values = {
+            "at": entry.at,
+            "action": entry.action,
+            "memory_id": entry.memory_id,
+            "agent": entry.agent,
+            "session": entry.session,
+            "reason": entry.reason,
+            "content_hmac": hmac.digest(key, entry.content.encode(), hashlib.sha256),
+        }
+        self._append(audit, values, at=entry.at)
+
+    def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
+        """Put an event into the outbox."""
+        self._append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
+
+    def trace(self, trace: Trace) -> None:
+        """Keep what one recall considered and packed."""
+        row = {
+            "tenant_id": self.work.tenant,
+            "id": trace.id,
+            "asked_at": trace.asked_at,
+            "agent": trace.caller.agent,
+            "session": trace.caller.session,
+            "query": trace.query,
+            "verdict": trace.verdict,
+            "considered": [_considered(one) for one in trace.considered[:_CONSIDERED_MAX]],
+            "packed": list(trace.packed),
+            "degraded": list(trace.degraded),
+            "stages_ms": dict(trace.stages_ms),
+        }
+        self.work.connection.execute(_TRACE, row)
+
+    def _append(self, table: Table, values: Mapping[str, Any], *, at: datetime) -> None:
+        # The shelf draws these ids itself: nobody outside ever names a line of audit or outbox.
+        # Many lines share a millisecond in an import, so a drawn id may well be taken.
+        row = {"tenant_id": self.work.tenant, **values}
+        while not self.work.add(
+            table, row | {"id": ids.make_id(at, secrets.randbits(ids.RANDOM_BITS))}
+        ):
+            pass
+
+
+def _considered(candidate: Candidate) -> dict[str, Any]:
+    features = {name: round(value, 4) for name, value in candidate.features.items()}
+    return {"id": candidate.memory.id, "score": round(candidate.score, 4), "features": features}

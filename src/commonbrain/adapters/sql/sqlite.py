@@ -1,0 +1,332 @@
+"""What only SQLite does: connections and pragmas, full text in FTS5, vectors by codes and rows.
+
+The bundled SQLite of many Pythons (3.7.0 to 3.51.2) can corrupt a WAL file that several connections
+write and checkpoint, so a wheel with a mended one is used where there is one.
+"""
+
+import importlib
+import json
+import os
+import sqlite3
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Insert,
+    Table,
+    bindparam,
+    column,
+    create_engine,
+    event,
+    func,
+    insert,
+    literal_column,
+    select,
+    table,
+    text,
+    update,
+)
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+from commonbrain.adapters.sql.codes import Change, Codes, Ids
+from commonbrain.adapters.sql.looks import confine
+from commonbrain.adapters.sql.tables import memories, vectors
+from commonbrain.adapters.sql.sqlite_checks import examine_sqlite
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.memory import CURRENT_STATES, Memory
+from commonbrain.domain.space import Space
+from commonbrain.ports.models import Matrix
+from commonbrain.ports.store import Finding, Hit, Look
+
+FULL_TEXT_DDL: Final = (
+    "CREATE VIRTUAL TABLE memory_text USING fts5("
+    "text, keywords, content='', contentless_delete=1, "
+    "tokenize='porter unicode61 remove_diacritics 2')"
+)
+"""Words without the text itself, which stands in the rows already."""
+_RESCORED: Final = 500
+"""How many of the nearest codes are scored exactly."""
+_MENDED: Final = (3, 51, 3)
+"""The first SQLite without the WAL corruption bug."""
+
+_text = table("memory_text", column("rowid"), column("text"), column("keywords"))
+_MATCHES: Final = literal_column("memory_text").op("MATCH")(bindparam("match"))
+_RANK: Final = literal_column("bm25(memory_text)")
+_PUT_TEXT: Final = insert(_text)
+_DROP_TEXT: Final = text("DELETE FROM memory_text WHERE rowid = :id")
+_PUT_VECTOR: Final = insert(vectors)
+_LAST_SEQ: Final = select(func.coalesce(func.max(vectors.c.seq), 0)).where(
+    vectors.c.tenant_id == bindparam("tenant"), vectors.c.space_id == bindparam("space")
+)
+_CHANGES: Final = (
+    select(vectors.c.seq, vectors.c.memory_id, vectors.c.vector)
+    .where(
+        vectors.c.tenant_id == bindparam("tenant"),
+        vectors.c.space_id == bindparam("space"),
+        vectors.c.seq > bindparam("seq"),
+    )
+    .order_by(vectors.c.seq)
+)
+_LISTED: Final = text("SELECT value FROM json_each(:listed)").columns(column("value"))
+_BLOBS: Final = select(vectors.c.memory_id, vectors.c.vector).where(
+    vectors.c.tenant_id == bindparam("tenant"),
+    vectors.c.space_id == bindparam("space"),
+    vectors.c.vector.is_not(None),
+    vectors.c.memory_id.in_(_LISTED),
+)
+
+
+def driver() -> ModuleType:
+    """Give the module with a SQLite that is safe for several processes, or warn that none is."""
+    try:
+        return importlib.import_module("pysqlite3.dbapi2")
+    except ImportError:
+        if sqlite3.sqlite_version_info < _MENDED:
+            warnings.warn(
+                f"SQLite {sqlite3.sqlite_version} has a bug that can corrupt a store which several "
+                f"processes write. Install pysqlite3, or use a Python with SQLite 3.51.3 or newer.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return sqlite3
+
+
+@cache
+def _insert_or_skip(into: Table) -> Insert:
+    return sqlite_insert(into).on_conflict_do_nothing()
+
+
+@dataclass(slots=True, kw_only=True)
+class Sqlite:
+    """One file in WAL mode: many readers, one writer at a time, in any number of processes."""
+
+    path: Path
+    space: Space
+    space_id: int = 0
+    """The row of the space in this file; set when the store is opened."""
+    is_durable: bool
+    lock_wait_s: float
+    engine: Engine = field(init=False)
+    _codes: dict[str, Codes] = field(default_factory=dict[str, Codes])
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Make the file, readable by its owner alone, and the pool; connect to nothing yet."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self.path.exists():
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        self.engine = create_engine(
+            f"sqlite:///{self.path}",
+            module=driver(),
+            connect_args={"timeout": self.lock_wait_s, "check_same_thread": False},
+            pool_size=8,
+            max_overflow=24,
+            json_serializer=_compact_json,
+        )
+        event.listen(self.engine, "connect", self._on_connect)
+        event.listen(self.engine, "begin", _on_begin)
+
+    @property
+    def location(self) -> str:
+        """Where the store is."""
+        return str(self.path)
+
+    def prepare(self) -> None:
+        """Put a new file into WAL mode, which it keeps; only outside a transaction can it be."""
+        connection = self.engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+
+    def insert_or_skip(self, into: Table) -> Insert:
+        """Build an insert that does nothing when the primary key is taken."""
+        return _insert_or_skip(into)
+
+    def writer(self) -> Connection:
+        """Open a connection whose transaction takes the write lock as it begins.
+
+        A deferred one would have to be thrown away whenever somebody else wrote in between.
+        """
+        return self.engine.connect().execution_options(begins="BEGIN IMMEDIATE")
+
+    def index(self, work: Work) -> "SqliteIndex":
+        """Give the shelf of full text and vectors."""
+        return SqliteIndex(work=work, space_id=self.space_id, codes=self.codes(work.tenant))
+
+    def codes(self, tenant: str) -> Codes:
+        """Give the codes of one tenant, shared by all threads."""
+        with self._lock:
+            return self._codes.setdefault(tenant, Codes(dimensions=self.space.dimensions))
+
+    def examine(self, connection: Connection) -> list[Finding]:
+        """Check the file, its mode, and that full text and vectors agree with the rows."""
+        return examine_sqlite(connection, self.space_id)
+
+    def _on_connect(self, connection: Any, _record: object) -> None:  # noqa: ANN401 a driver's own
+        # The driver must not open transactions by itself: `begin` decides how they open.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA synchronous = {'FULL' if self.is_durable else 'NORMAL'}")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+
+def _on_begin(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("begins", "BEGIN"))
+
+
+def _compact_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteIndex:
+    """Full text and vectors of one tenant in one transaction."""
+
+    work: Work
+    space_id: int
+    codes: Codes
+
+    def put(self, memory: Memory, given: Matrix | None) -> None:
+        """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
+        run = self.work.connection.execute
+        run(_PUT_TEXT, {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords})
+        if given is None:
+            return
+        seq = self._last_seq()
+        key = {"tenant_id": self.work.tenant, "memory_id": memory.id, "space_id": self.space_id}
+        halves = given.astype(np.float16)
+        run(
+            _PUT_VECTOR,
+            [
+                key | {"part": part, "seq": seq + part + 1, "vector": half.tobytes()}
+                for part, half in enumerate(halves)
+            ],
+        )
+        self.work.has_new_vectors = True
+
+    def drop(self, memory_id: int) -> None:
+        """Make a memory unfindable; readers learn it from the new sequence numbers."""
+        self.work.connection.execute(_DROP_TEXT, {"id": memory_id})
+        row = vectors.c
+        own = (row.tenant_id == self.work.tenant) & (row.memory_id == memory_id)
+        emptied = (
+            update(vectors).where(own).values(vector=None, seq=self._last_seq() + 1 + row.part)
+        )
+        self.work.connection.execute(emptied)
+        self.work.has_new_vectors = True
+
+    def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        statement = (
+            select(_text.c.rowid, _RANK.label("rank"))
+            .select_from(_text.join(memories, memories.c.id == _text.c.rowid))
+            .where(_MATCHES, confine(look, self.work.tenant))
+            .order_by(literal_column("rank"))
+            .limit(limit)
+        )
+        match = " OR ".join(_quoted(term) for term in terms)
+        rows = self.work.connection.execute(statement, {"match": match})
+        # FTS5's bm25() is better the lower it is.
+        return [Hit(id=id_, score=-rank) for id_, rank in rows]
+
+    def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
+        """Rank by cosine to a unit vector, the best window of each memory, best first."""
+        fresh = self._follow()
+        near = self.codes.nearest(query, limit=_RESCORED)
+        hits = self._score(query, [*fresh, *near.tolist()], look=look)
+        if len(hits) < limit and len(self.codes) > _RESCORED:
+            # The look is narrow: most of the nearest were not allowed. Look among the allowed.
+            near = self.codes.nearest(query, limit=_RESCORED, among=self._allowed(look))
+            hits = self._score(query, [*fresh, *near.tolist()], look=look)
+        return hits[:limit]
+
+    def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
+        """Give the cosine of each memory to a unit vector; memories without one are absent."""
+        return {hit.id: hit.score for hit in self._score(query, ids, look=None)}
+
+    def pending(self) -> int:
+        """Count the findable memories that have no vector yet."""
+        of_memory = select(1).where(
+            vectors.c.tenant_id == memories.c.tenant_id,
+            vectors.c.memory_id == memories.c.id,
+            vectors.c.space_id == self.space_id,
+        )
+        missing = select(func.count()).where(
+            memories.c.tenant_id == self.work.tenant,
+            memories.c.state.in_(sorted(CURRENT_STATES)),
+            ~of_memory.exists(),
+        )
+        return self.work.connection.execute(missing).scalar_one()
+
+    def _follow(self) -> list[int]:
+        """Bring the codes up to the rows; give what only this transaction may see so far.
+
+        What this transaction wrote itself may yet be rolled back, so it never enters the codes.
+        """
+        since = {"tenant": self.work.tenant, "space": self.space_id}
+        with self.codes.lock:
+            rows = self.work.connection.execute(_CHANGES, since | {"seq": self.codes.seq})
+            if self.work.has_new_vectors:
+                return [memory_id for _, memory_id, vector in rows if vector is not None]
+            self.codes.apply(
+                Change(
+                    seq=seq,
+                    memory_id=memory_id,
+                    vector=None if blob is None else np.frombuffer(blob, dtype=np.float16),
+                )
+                for seq, memory_id, blob in rows
+            )
+        return []
+
+    def _allowed(self, look: Look) -> Ids:
+        statement = select(memories.c.id).where(confine(look, self.work.tenant))
+        return np.array(self.work.connection.execute(statement).scalars().all(), dtype=np.int64)
+
+    def _score(self, query: Matrix, ids: Sequence[int], *, look: Look | None) -> list[Hit]:
+        """Score memories exactly from their rows, best first, leaving out what a look forbids."""
+        if not ids:
+            return []
+        statement = _BLOBS
+        if look is not None:
+            statement = statement.join(
+                memories,
+                (memories.c.tenant_id == vectors.c.tenant_id)
+                & (memories.c.id == vectors.c.memory_id),
+            ).where(confine(look, self.work.tenant))
+        given = {
+            "tenant": self.work.tenant,
+            "space": self.space_id,
+            "listed": json.dumps(list(ids)),
+        }
+        rows = self.work.connection.execute(statement, given).all()
+        if not rows:
+            return []
+        matrix = np.frombuffer(b"".join(blob for _, blob in rows), dtype=np.float16)
+        cosines = matrix.reshape(len(rows), -1).astype(np.float32) @ query
+        best: dict[int, float] = {}
+        for (id_, _), cosine in zip(rows, cosines.tolist(), strict=True):
+            best[id_] = max(cosine, best.get(id_, -1.0))
+        return sorted(
+            (Hit(id=id_, score=cosine) for id_, cosine in best.items()),
+            key=lambda hit: (-hit.score, -hit.id),
+        )
+
+    def _last_seq(self) -> int:
+        given = {"tenant": self.work.tenant, "space": self.space_id}
+        return self.work.connection.execute(_LAST_SEQ, given).scalar_one()
+
+
+def _quoted(term: str) -> str:
+    """Make a word a string to FTS5, in which nothing is an operator."""
+    return '"' + term.replace('"', '""') + '"'

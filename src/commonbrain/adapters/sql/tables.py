@@ -1,0 +1,362 @@
+"""The schema, once, for every engine.
+
+Every primary and foreign key begins with the tenant, but for the reference tables `tenants` and
+`spaces`. Instants are whole milliseconds since 1970 in UTC; words of closed sets are text with a
+CHECK. Full text is not here: each engine has its own.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Dialect,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+from commonbrain.domain.kinds import Kind, MessagePriority, Severity, TaskPriority, TaskStatus
+from commonbrain.domain.memory import State
+from commonbrain.domain.scope import Scope
+from commonbrain.domain.times import from_millis, to_millis
+from commonbrain.domain.trust import Trust
+
+METADATA: Final = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class EntityType(StrEnum):
+    """What sort of thing a text names."""
+
+    TAG = "tag"
+    PERSON = "person"
+    TOPIC = "topic"
+    REFERENCE = "reference"
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware UTC time as whole milliseconds."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Write a time as a number."""
+        return None if value is None else to_millis(value)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Read a number as a time."""
+        return None if value is None else from_millis(value)
+
+
+class Word(TypeDecorator[StrEnum]):
+    """A member of a closed set as its text."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, choices: type[StrEnum]) -> None:
+        super().__init__(24)
+        self.choices = choices
+
+    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Write a member as its text."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
+        """Read a text as its member."""
+        return None if value is None else self.choices(value)
+
+
+class Names(TypeDecorator[tuple[str, ...]]):
+    """A few names as a JSON list."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> list[str]:  # noqa: ARG002
+        """Write names as a list."""
+        return list(value or ())
+
+    def process_result_value(self, value: list[str] | None, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002
+        """Read a list as names."""
+        return tuple(value or ())
+
+
+def _one_of(column: str, choices: type[StrEnum]) -> CheckConstraint:
+    words = ", ".join(f"'{choice}'" for choice in choices)
+    return CheckConstraint(f"{column} IN ({words})", name=column)
+
+
+def _fraction(column: str) -> CheckConstraint:
+    return CheckConstraint(f"{column} >= 0 AND {column} <= 1", name=f"{column}_fraction")
+
+
+def _tenant() -> Column[str]:
+    return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
+
+
+tenants = Table(
+    "tenants",
+    METADATA,
+    Column("id", String(128), primary_key=True),
+    Column("created_at", Instant, nullable=False),
+    Column("audit_key", LargeBinary, nullable=False),
+)
+
+spaces = Table(
+    "spaces",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("dimensions", Integer, nullable=False),
+)
+
+memories = Table(
+    "memories",
+    METADATA,
+    _tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("kind", Word(Kind), nullable=False),
+    Column("label", String(128)),
+    Column("headline", String(120), nullable=False),
+    Column("state", Word(State), nullable=False),
+    Column("scope", Word(Scope), nullable=False),
+    Column("project", String(128)),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("trust", Word(Trust), nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("salience", Float, nullable=False),
+    Column("rating", Integer, nullable=False),
+    Column("pinned", Boolean, nullable=False),
+    Column("source_ref", String(512)),
+    Column("source_message_id", BigInteger),
+    Column("auto_captured", Boolean, nullable=False),
+    Column("semantic_hash", String(32), nullable=False),
+    Column("recorded_at", Instant, nullable=False),
+    Column("occurred_at", Instant, nullable=False),
+    Column("expires_at", Instant),
+    Column("access_count", Integer, nullable=False),
+    Column("last_access_at", Instant),
+    Column("superseded_at", Instant),
+    Column("superseded_by", BigInteger),
+    Column("superseded_count", Integer, nullable=False),
+    Column("payload", JSON, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    # Lets a detail row name the kind with the key, so that it can only belong to its own kind.
+    UniqueConstraint("tenant_id", "id", "kind"),
+    ForeignKeyConstraint(["tenant_id", "superseded_by"], ["memories.tenant_id", "memories.id"]),
+    ForeignKeyConstraint(
+        ["tenant_id", "source_message_id"], ["memories.tenant_id", "memories.id"]
+    ),
+    _one_of("kind", Kind),
+    _one_of("state", State),
+    _one_of("scope", Scope),
+    _one_of("trust", Trust),
+    _fraction("confidence"),
+    _fraction("salience"),
+    CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
+    Index(None, "tenant_id", "kind", "semantic_hash"),
+    Index(None, "tenant_id", "occurred_at"),
+    Index(None, "tenant_id", "project", "kind", "state"),
+    # One head per chain: no two memories are replaced by the same one.
+    Index(None, "tenant_id", "superseded_by", unique=True),
+)
+
+# What a text names: its tags, and later people, topics and references found in it by rule.
+entities = Table(
+    "entities",
+    METADATA,
+    _tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("type", Word(EntityType), nullable=False),
+    Column("name", String(128), nullable=False),
+    Column("position", SmallInteger, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "type", "name"),
+    _one_of("type", EntityType),
+)
+
+threads = Table(
+    "threads",
+    METADATA,
+    _tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("key", String(512), nullable=False),
+    Column("subject", String(512), nullable=False),
+    Column("project", String(128)),
+    Column("created_at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "key"),
+)
+
+
+def _detail(kind: Kind, *own: Any) -> Table:  # noqa: ANN401 columns and constraints alike
+    """Make a kind's detail table: the body, the kind's own columns, tied to rows of that kind."""
+    return Table(
+        f"{kind}s",
+        METADATA,
+        _tenant(),
+        Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+        Column("kind", Word(Kind), nullable=False, default=kind),
+        Column("body", Text, nullable=False),
+        *own,
+        PrimaryKeyConstraint("tenant_id", "memory_id"),
+        ForeignKeyConstraint(
+            ["tenant_id", "memory_id", "kind"],
+            ["memories.tenant_id", "memories.id", "memories.kind"],
+        ),
+        CheckConstraint(f"kind = '{kind}'", name="kind"),
+    )
+
+
+# The detail table of each kind; its columns beside the body are the fields of the kind's detail.
+DETAILS: Final[Mapping[Kind, Table]] = {
+    Kind.RULE: _detail(
+        Kind.RULE,
+        Column("severity", Word(Severity), nullable=False),
+        Column("skill", JSON(none_as_null=True)),
+        Column("must_ack", Boolean, nullable=False),
+        _one_of("severity", Severity),
+    ),
+    Kind.FACT: _detail(
+        Kind.FACT,
+        Column("subject", Text),
+        Column("ttl_s", BigInteger),
+        CheckConstraint("ttl_s > 0", name="ttl_s"),
+    ),
+    Kind.INCIDENT: _detail(Kind.INCIDENT, Column("root_cause", Text), Column("resolution", Text)),
+    Kind.TASK: _detail(
+        Kind.TASK,
+        Column("status", Word(TaskStatus), nullable=False),
+        Column("priority", Word(TaskPriority), nullable=False),
+        Column("due_at", Instant),
+        Column("must_ack", Boolean, nullable=False),
+        Column("assignee", String(128)),
+        _one_of("status", TaskStatus),
+        _one_of("priority", TaskPriority),
+    ),
+    Kind.EVENT: _detail(
+        Kind.EVENT,
+        Column("actor", String(128)),
+        Column("importance", Float),
+        Column("recurrences", Integer, nullable=False),
+        _fraction("importance"),
+        CheckConstraint("recurrences >= 0", name="recurrences"),
+    ),
+    Kind.EPISODE: _detail(
+        Kind.EPISODE,
+        Column("started_at", Instant),
+        Column("ended_at", Instant),
+        CheckConstraint("ended_at >= started_at", name="span"),
+    ),
+    Kind.ATOM: _detail(
+        Kind.ATOM,
+        Column("subject", Text),
+        Column("action", Text),
+        Column("outcome", Text),
+        Column("consequences", Text),
+        Column("outcome_delay_s", Float),
+        Column("consequence_delay_s", Float),
+    ),
+    Kind.MESSAGE: _detail(
+        Kind.MESSAGE,
+        Column("thread_id", BigInteger),
+        Column("sender", String(128)),
+        Column("recipients", Names, nullable=False),
+        Column("subject", Text),
+        Column("priority", Word(MessagePriority), nullable=False),
+        Column("parent_id", BigInteger),
+        ForeignKeyConstraint(["tenant_id", "thread_id"], ["threads.tenant_id", "threads.id"]),
+        ForeignKeyConstraint(["tenant_id", "parent_id"], ["memories.tenant_id", "memories.id"]),
+        _one_of("priority", MessagePriority),
+    ),
+}
+
+# A vector that was dropped stays as a row without its value under a new `seq`, so that readers
+# which keep vectors in memory learn of it the way they learn of new ones.
+vectors = Table(
+    "vectors",
+    METADATA,
+    _tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
+    Column("part", SmallInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("vector", LargeBinary),
+    PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "part"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "space_id", "seq"),
+)
+
+audit = Table(
+    "audit",
+    METADATA,
+    _tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("at", Instant, nullable=False),
+    Column("action", String(24), nullable=False),
+    # No foreign key: the line outlives an erased memory.
+    Column("memory_id", BigInteger, nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("reason", Text),
+    Column("content_hmac", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index(None, "tenant_id", "memory_id"),
+)
+
+outbox = Table(
+    "outbox",
+    METADATA,
+    _tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("topic", String(64), nullable=False),
+    Column("memory_id", BigInteger, nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+)
+
+recall_traces = Table(
+    "recall_traces",
+    METADATA,
+    _tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("asked_at", Instant, nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("query", Text, nullable=False),
+    Column("verdict", String(24), nullable=False),
+    Column("considered", JSON, nullable=False),
+    Column("packed", JSON, nullable=False),
+    Column("degraded", JSON, nullable=False),
+    Column("stages_ms", JSON, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+)

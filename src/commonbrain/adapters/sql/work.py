@@ -1,0 +1,53 @@
+"""One transaction in progress: what every shelf is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine, Insert, Table
+
+from commonbrain.ports.store import Finding, Index
+
+
+class Dialect(Protocol):
+    """What one engine does its own way; everything else is shared."""
+
+    @property
+    def engine(self) -> Engine:
+        """Where connections come from; how a transaction begins is its business."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where the store is, for people."""
+        ...
+
+    def insert_or_skip(self, table: Table) -> Insert:
+        """Build an insert that does nothing when the primary key is taken."""
+        ...
+
+    def index(self, work: "Work") -> Index:
+        """Give the shelf of full text and vectors."""
+        ...
+
+    def writer(self) -> Connection:
+        """Open a connection whose transaction holds the right to write from its beginning."""
+        ...
+
+    def examine(self, connection: Connection) -> list[Finding]:
+        """Check what only this engine has."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """A connection inside a transaction of one tenant, and whether it has touched vectors yet."""
+
+    connection: Connection
+    tenant: str
+    dialect: Dialect
+    has_new_vectors: bool = False
+
+    def add(self, table: Table, row: Mapping[str, Any]) -> bool:
+        """Insert a row unless its primary key is taken; say whether it went in."""
+        return self.connection.execute(self.dialect.insert_or_skip(table), row).rowcount > 0

@@ -1,0 +1,81 @@
+"""The library's front door: one open store, seen by one caller."""
+
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self, TypedDict, Unpack
+
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.forget import Forget
+from commonbrain.flows.get import Get
+from commonbrain.flows.house import House
+from commonbrain.flows.importing import Import
+from commonbrain.flows.recall.pipeline import Recall
+from commonbrain.flows.remember.pipeline import Remember
+from commonbrain.flows.revise import Revise
+from commonbrain.flows.status import Doctor, Status
+
+
+class Identity(TypedDict, total=False):
+    """Who a view acts as; what is left out stays as it is."""
+
+    agent: str
+    project: str | None
+    session: str | None
+    trust_ceiling: Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brain:
+    """The paths through one house for one caller; threads may call them at once.
+
+    Every field is called like a function: `brain.remember("...")`, `brain.recall("...")`. Several
+    brains made by `acting_as` share one store; closing any of them closes it for all.
+    """
+
+    house: House
+    caller: Caller
+    remember: Remember
+    recall: Recall
+    get: Get
+    revise: Revise
+    forget: Forget
+    import_: Import
+    status: Status
+    doctor: Doctor
+
+    @classmethod
+    def of(cls, house: House, caller: Caller) -> Self:
+        """Show a house to one caller."""
+        return cls(
+            house=house,
+            caller=caller,
+            remember=Remember(house, caller),
+            recall=Recall(house, caller),
+            get=Get(house, caller),
+            revise=Revise(house, caller),
+            forget=Forget(house, caller),
+            import_=Import(house, caller),
+            status=Status(house, caller),
+            doctor=Doctor(house, caller),
+        )
+
+    def acting_as(self, **identity: Unpack[Identity]) -> Self:
+        """Give a view of the same store for another agent, project or session."""
+        return self.of(self.house, replace(self.caller, **identity))
+
+    def close(self) -> None:
+        """Write what reads left behind and let go of the store; calling it twice is harmless."""
+        self.house.journal.close()
+        self.house.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()

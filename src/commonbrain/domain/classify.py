@@ -1,0 +1,35 @@
+"""Which kind a text is, by its words, when nobody said."""
+
+import re
+from typing import Final
+
+from commonbrain.domain.kinds import Kind, Severity
+
+# First match wins; the order is from what binds most to what binds least.
+_SIGNS: Final = (
+    (
+        Kind.RULE,
+        r"never|always|must(?: not)?|do not|don't|prohibited|forbidden|non-negotiable|only ever",
+    ),
+    (
+        Kind.INCIDENT,
+        r"outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke|failed because",
+    ),
+    (Kind.TASK, r"to-?do|need(?:s)? to|follow[- ]up|action item|remember to|still open"),
+)
+_PATTERNS: Final = tuple(
+    (kind, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for kind, words in _SIGNS
+)
+_BLOCKING: Final = re.compile(
+    r"\b(?:never|must not|prohibited|forbidden|non-negotiable)\b", re.IGNORECASE
+)
+
+
+def classify(text: str) -> Kind:
+    """Choose rule, incident or task by telling words, else fact."""
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), Kind.FACT)
+
+
+def severity_of(text: str) -> Severity:
+    """Say how strictly a text that is a rule binds, by its words."""
+    return Severity.BLOCKER if _BLOCKING.search(text) else Severity.PATTERN

@@ -1,0 +1,63 @@
+"""Identifiers: 63-bit integers ordered by time, shown with a prefix that says what they name."""
+
+from datetime import datetime
+from typing import Final
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.times import from_millis, to_millis
+
+RANDOM_BITS: Final = 21
+_MILLIS_BITS: Final = 42
+_MAX: Final = (1 << (RANDOM_BITS + _MILLIS_BITS)) - 1
+_DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""Crockford's base32: no I, L, O or U (https://www.crockford.com/base32.html)."""
+_VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {"I": 1, "L": 1, "O": 0}
+_LENGTH: Final = 13
+
+MEMORY: Final = "mem"
+THREAD: Final = "thr"
+TRACE: Final = "trc"
+
+
+def make_id(now: datetime, random_bits: int) -> int:
+    """Put 42 bits of milliseconds over 21 random bits, so that ids sort by birth."""
+    return (to_millis(now) << RANDOM_BITS) | (random_bits & ((1 << RANDOM_BITS) - 1))
+
+
+def born_at(id_: int) -> datetime:
+    """When the id was made, to the millisecond."""
+    return from_millis(id_ >> RANDOM_BITS)
+
+
+def show(prefix: str, id_: int) -> str:
+    """Write an id for people and wires: `mem_` and 13 characters of Crockford's base32."""
+    digits = (_DIGITS[(id_ >> shift) & 31] for shift in range(5 * (_LENGTH - 1), -1, -5))
+    return f"{prefix}_{''.join(digits)}"
+
+
+def parse(prefix: str, text: str) -> int:
+    """Read an id back; upper and lower case and the look-alikes I, L, O are forgiven.
+
+    Raises:
+        Invalid: the text is not an id of this sort.
+
+    """
+    given_prefix, _, digits = text.strip().partition("_")
+    id_ = 0
+    if given_prefix.lower() != prefix or len(digits) != _LENGTH:
+        raise _not_an_id(prefix, text)
+    for digit in digits.upper():
+        value = _VALUES.get(digit)
+        if value is None:
+            raise _not_an_id(prefix, text)
+        id_ = id_ << 5 | value
+    if id_ > _MAX:
+        raise _not_an_id(prefix, text)
+    return id_
+
+
+def _not_an_id(prefix: str, text: str) -> Invalid:
+    return Invalid(
+        f"{text[:80]!r} is not an id of this sort: expected {prefix}_ and {_LENGTH} characters.",
+        hint="Take ids from the replies of remember and recall.",
+    )

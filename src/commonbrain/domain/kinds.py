@@ -1,0 +1,284 @@
+"""The eight kinds of memory: their own columns, and the whole lifecycle of each in one row.
+
+`KINDS` is the table: to add a kind, add a detail class, a row here, and its detail table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """The lifecycle class of a memory; a closed set."""
+
+    RULE = "rule"
+    FACT = "fact"
+    INCIDENT = "incident"
+    TASK = "task"
+    EVENT = "event"
+    EPISODE = "episode"
+    ATOM = "atom"
+    MESSAGE = "message"
+
+
+class Severity(StrEnum):
+    """How strictly a rule binds."""
+
+    BLOCKER = "BLOCKER"
+    PATTERN = "PATTERN"
+
+
+class TaskStatus(StrEnum):
+    """Where a task stands; stale means overdue and untouched."""
+
+    OPEN = "open"
+    BLOCKED = "blocked"
+    DONE = "done"
+    STALE = "stale"
+
+
+class TaskPriority(StrEnum):
+    """Which task comes first."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class MessagePriority(StrEnum):
+    """How loudly a message knocks."""
+
+    INFO = "info"
+    ACTION = "action"
+    URGENT = "urgent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleDetail:
+    """What only a rule has; `skill` is its trigger as a JSON object, or null."""
+
+    severity: Severity = Severity.PATTERN
+    skill: Mapping[str, object] | None = None
+    must_ack: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactDetail:
+    """What only a fact has."""
+
+    subject: str | None = None
+    ttl_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentDetail:
+    """What only an incident has."""
+
+    root_cause: str | None = None
+    resolution: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDetail:
+    """What only a task has."""
+
+    status: TaskStatus = TaskStatus.OPEN
+    priority: TaskPriority = TaskPriority.MEDIUM
+    due_at: datetime | None = None
+    must_ack: bool = False
+    assignee: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDetail:
+    """What only an event has; `importance` is 0..1, `recurrences` counts later equals."""
+
+    actor: str | None = None
+    importance: float | None = None
+    recurrences: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeDetail:
+    """What only an episode has: the span it tells of."""
+
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtomDetail:
+    """What only an atom has: one causal unit, with its delays in seconds."""
+
+    subject: str | None = None
+    action: str | None = None
+    outcome: str | None = None
+    consequences: str | None = None
+    outcome_delay_s: float | None = None
+    consequence_delay_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageDetail:
+    """What only a message has; no recipients means a broadcast."""
+
+    thread_id: int | None = None
+    sender: str | None = None
+    recipients: tuple[str, ...] = ()
+    subject: str | None = None
+    priority: MessagePriority = MessagePriority.INFO
+    parent_id: int | None = None
+
+
+Detail = (
+    RuleDetail
+    | FactDetail
+    | IncidentDetail
+    | TaskDetail
+    | EventDetail
+    | EpisodeDetail
+    | AtomDetail
+    | MessageDetail
+)
+
+
+class OnDuplicate(StrEnum):
+    """What happens to a draft that says what a memory of its kind says already."""
+
+    REFUSE = "refuse"
+    WARN = "warn"
+    RECUR = "recur"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The whole lifecycle of one kind."""
+
+    kind: Kind
+    detail: type[Detail]
+    is_atomic: bool
+    """Whether its body must say one thing: words are counted and merges refused."""
+    on_duplicate: OnDuplicate
+    half_life: timedelta | None
+    """Strength halves in this time since the last access; None never fades."""
+    archived_after: timedelta | None
+    """Archived when nobody read it for so long; None never."""
+    salience: float
+    """Where its salience starts, 0..1."""
+    is_pruned: bool
+    """Whether pruning may ever take it."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that only this kind has, beside the body."""
+        return tuple(field.name for field in fields(self.detail))
+
+
+# The half-lives and starting saliences are SPEC's: 48 h, 7 d, 30 d; .9, .7, .6, .45.
+KINDS: Final[Mapping[Kind, Policy]] = {
+    policy.kind: policy
+    for policy in (
+        Policy(
+            kind=Kind.RULE,
+            detail=RuleDetail,
+            is_atomic=True,
+            on_duplicate=OnDuplicate.REFUSE,
+            half_life=None,
+            archived_after=None,
+            salience=0.9,
+            is_pruned=False,
+        ),
+        Policy(
+            kind=Kind.FACT,
+            detail=FactDetail,
+            is_atomic=True,
+            on_duplicate=OnDuplicate.REFUSE,
+            half_life=timedelta(days=7),
+            archived_after=None,
+            salience=0.7,
+            is_pruned=True,
+        ),
+        Policy(
+            kind=Kind.INCIDENT,
+            detail=IncidentDetail,
+            is_atomic=False,
+            on_duplicate=OnDuplicate.KEEP,
+            half_life=None,
+            archived_after=timedelta(days=90),
+            salience=0.7,
+            is_pruned=True,
+        ),
+        Policy(
+            kind=Kind.TASK,
+            detail=TaskDetail,
+            is_atomic=True,
+            on_duplicate=OnDuplicate.WARN,
+            half_life=None,
+            archived_after=None,
+            salience=0.7,
+            is_pruned=True,
+        ),
+        Policy(
+            kind=Kind.EVENT,
+            detail=EventDetail,
+            is_atomic=False,
+            on_duplicate=OnDuplicate.RECUR,
+            half_life=timedelta(hours=48),
+            archived_after=None,
+            salience=0.45,
+            is_pruned=True,
+        ),
+        Policy(
+            kind=Kind.EPISODE,
+            detail=EpisodeDetail,
+            is_atomic=False,
+            on_duplicate=OnDuplicate.KEEP,
+            half_life=None,
+            archived_after=timedelta(days=90),
+            salience=0.6,
+            is_pruned=True,
+        ),
+        Policy(
+            kind=Kind.ATOM,
+            detail=AtomDetail,
+            is_atomic=False,
+            on_duplicate=OnDuplicate.KEEP,
+            half_life=timedelta(days=30),
+            archived_after=None,
+            salience=0.6,
+            is_pruned=True,
+        ),
+        Policy(
+            kind=Kind.MESSAGE,
+            detail=MessageDetail,
+            is_atomic=False,
+            on_duplicate=OnDuplicate.KEEP,
+            half_life=None,
+            archived_after=None,
+            salience=0.45,
+            is_pruned=False,
+        ),
+    )
+}
+
+# Names that other memory systems use for what is one of our kinds; each stays on as the label.
+ALIASES: Final[Mapping[str, Kind]] = {
+    **dict.fromkeys(("policy", "guardrail", "procedural", "convention"), Kind.RULE),
+    **dict.fromkeys(("decision", "insight", "reference", "person", "architecture"), Kind.FACT),
+    **dict.fromkeys(("research", "plan", "idea", "note"), Kind.FACT),
+    **dict.fromkeys(("observation", "meeting", "journal", "stm", "episodic"), Kind.EVENT),
+    "bug": Kind.INCIDENT,
+    **dict.fromkeys(("todo", "action_item"), Kind.TASK),
+}
+
+
+def kind_and_label(name: str) -> tuple[Kind, str | None] | None:
+    """Read a kind's name or an alias of one; the alias becomes the label; None when unknown."""
+    folded = name.strip().lower()
+    if folded in Kind:
+        return Kind(folded), None
+    kind = ALIASES.get(folded)
+    return (kind, folded) if kind else None

@@ -1,0 +1,38 @@
+"""A bound on everything: how much one call may give, ask for, or wait."""
+
+from typing import Final
+
+TEXT_BYTES_MAX: Final = 16 * 1024
+"""The longest body of any kind, as UTF-8."""
+HEADLINE_WORDS_MAX: Final = 15
+HEADLINE_CHARS_MAX: Final = 120
+ATOMIC_WORDS_MAX: Final = 400
+"""The longest body of a kind that must say one thing (rule, fact, task)."""
+ATOMIC_WORDS_ADVISED: Final = 200
+"""Above it such a body is stored with a warning."""
+NAME_CHARS_MAX: Final = 128
+"""Agents, projects, labels, tags and session names."""
+SOURCE_REF_CHARS_MAX: Final = 512
+REASON_CHARS_MAX: Final = 1000
+ITEMS_PER_CALL_MAX: Final = 100
+TAGS_MAX: Final = 50
+
+QUERY_CHARS_MAX: Final = 2000
+RECALL_ITEMS_DEFAULT: Final = 12
+RECALL_ITEMS_MAX: Final = 100
+RECALL_TOKENS_DEFAULT: Final = 1400
+RECALL_TOKENS_MIN: Final = 64
+RECALL_TOKENS_MAX: Final = 32_000
+LEXICAL_CANDIDATES: Final = 40
+"""How many the word arm brings (SPEC: top 40)."""
+VECTOR_CANDIDATES: Final = 60
+"""How many the meaning arm brings (SPEC: top 60)."""
+SIMILAR_HINTS_MAX: Final = 5
+OMITTED_IDS_MAX: Final = 20
+
+JOURNAL_ENTRIES_MAX: Final = 1000
+"""Recall traces that may wait in memory; past it the oldest are dropped and counted."""
+IMPORT_BATCH: Final = 64
+"""Drafts embedded and committed together by an import."""
+LOCK_WAIT_S: Final = 30.0
+"""How long a writer waits for the others; measured worst case under 8 processes is about 5 s."""

@@ -1,0 +1,127 @@
+"""What is offered and what is kept: a Draft before the gate, a Memory after it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from commonbrain.domain.kinds import Detail, Kind, MessageDetail
+from commonbrain.domain.scope import Scope
+from commonbrain.domain.trust import Trust
+
+
+class State(StrEnum):
+    """Where a memory is in its life, as stored; dormancy is computed, not stored."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    SUPERSEDED = "superseded"
+    FORGOTTEN = "forgotten"
+    EXPIRED = "expired"
+    QUARANTINED = "quarantined"
+    CANDIDATE = "candidate"
+
+
+CURRENT_STATES = frozenset({State.ACTIVE, State.ARCHIVED})
+"""What recall returns unless it is asked about the past."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRef:
+    """The thread a message belongs to: `key` finds it again, `subject` is its headline."""
+
+    key: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A text offered to the memory, with whatever its author knows about it.
+
+    `kind` may be a kind or an alias of one; without it the words decide. `severity` is for rules;
+    `detail` carries the other columns that only the kind has.
+    """
+
+    body: str
+    kind: str | None = None
+    headline: str | None = None
+    label: str | None = None
+    project: str | None = None
+    scope: Scope | None = None
+    trust: Trust | None = None
+    confidence: float | None = None
+    tags: tuple[str, ...] = ()
+    source_ref: str | None = None
+    occurred_at: datetime | None = None
+    expires_at: datetime | None = None
+    auto_captured: bool = False
+    distinct_because: str | None = None
+    severity: str | None = None
+    thread: ThreadRef | None = None
+    detail: Detail | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One stored knowledge item; headline, body and detail never change once stored."""
+
+    id: int
+    kind: Kind
+    headline: str
+    body: str
+    detail: Detail
+    label: str | None = None
+    state: State = State.ACTIVE
+    scope: Scope = Scope.TEAM
+    project: str | None = None
+    agent: str
+    session: str | None = None
+    trust: Trust
+    confidence: float
+    salience: float
+    rating: int = 0
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    source_ref: str | None = None
+    source_message_id: int | None = None
+    auto_captured: bool = False
+    semantic_hash: str
+    recorded_at: datetime
+    occurred_at: datetime
+    expires_at: datetime | None = None
+    access_count: int = 0
+    last_access_at: datetime | None = None
+    superseded_at: datetime | None = None
+    superseded_by: int | None = None
+    superseded_count: int = 0
+    """How many revisions came before this one in its chain."""
+    payload: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def text(self) -> str:
+        """What it says in full: the body, led by the headline where the body lacks it."""
+        return full_text(self.headline, self.body)
+
+    @property
+    def speaker(self) -> str | None:
+        """Who said it, when it is a message."""
+        return self.detail.sender if isinstance(self.detail, MessageDetail) else None
+
+    @property
+    def keywords(self) -> str:
+        """Names it can be found by that are not part of its text."""
+        named = (self.speaker, self.project, self.label, *self.tags)
+        return " ".join(name for name in named if name)
+
+
+def full_text(headline: str, body: str) -> str:
+    """Join headline and body, saying the headline once."""
+    lead = headline.removesuffix("…")
+    return body if body.startswith(lead) else f"{headline}\n{body}"
+
+
+def semantic_hash(kind: Kind, text: str) -> str:
+    """Give 128 bits that are equal for texts of a kind that differ only in case and spacing."""
+    folded = " ".join(text.casefold().split())
+    return hashlib.sha256(f"{kind}\n{folded}".encode()).hexdigest()[:32]

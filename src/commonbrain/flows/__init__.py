@@ -1,0 +1,1 @@
+"""The paths through the house: each fetches, lets the domain decide, and commits."""

@@ -1,0 +1,131 @@
+"""Import: a foreign format in, piece by piece, in batches that are durable as they pass."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.limits import IMPORT_BATCH
+from commonbrain.domain.memory import Draft
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.house import House
+from commonbrain.flows.remember.outcome import Outcome, Status
+from commonbrain.flows.remember.pipeline import Course, Remember
+from commonbrain.ports.importing import Piece
+
+_REFUSALS_SHOWN_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One piece that did not get in: where it stands in the source, and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What became of every piece read: the counts of outcomes add up to `read`."""
+
+    format: str
+    source: str
+    read: int = 0
+    stored: int = 0
+    exists: int = 0
+    quarantined: int = 0
+    rejected: int = 0
+    unreadable: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    """The first hundred that were rejected or unreadable."""
+    progress: float = 0.0
+    """How far into the source this has come, 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Importing for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        format: str,  # noqa: A002 the public name is format
+        source: str | Path,
+        *,
+        project: str | None = None,
+        dry_run: bool = False,
+        on_progress: Callable[[Report], None] = lambda _: None,
+    ) -> Report:
+        """Read a source and remember its pieces; what is stored already is left alone.
+
+        Args:
+            format: a name in `importers.IMPORTERS`.
+            source: a file or folder, as the format has it.
+            project: overrides the project that the source suggests.
+            dry_run: read and gate everything, store nothing.
+            on_progress: told after every batch of at most 64.
+
+        Returns:
+            The fidelity report: how many pieces were read and what became of each.
+
+        Raises:
+            Invalid: the format is unknown, or the source is not of it; nothing was stored.
+            Unavailable: the store went away midway; the batches before it are stored, and running
+                the import again goes on from there.
+
+        """
+        importer = self.house.importers.get(format)
+        if importer is None:
+            raise Invalid(
+                f"There is no importer for {format[:40]!r}.",
+                hint=f"Choose one of {', '.join(self.house.importers)}.",
+            )
+        report = Report(format=format, source=str(source))
+        pieces = importer.read(Path(source), project)
+        for batch in _batches(pieces):
+            drafts = [piece.content for piece in batch if isinstance(piece.content, Draft)]
+            outcomes = self._remember(drafts, dry_run=dry_run)
+            report = _add(report, batch, outcomes=outcomes)
+            on_progress(report)
+        return replace(report, progress=1.0)
+
+    def _remember(self, drafts: Sequence[Draft], *, dry_run: bool) -> Sequence[Outcome]:
+        remember = Remember(self.house, self.caller)
+        if dry_run:
+            return remember.rehearse(drafts)
+        return remember.write(drafts, Course(compares_meaning=False)).items
+
+
+def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    while batch := list(islice(pieces, IMPORT_BATCH)):
+        yield batch
+
+
+def _add(report: Report, batch: Sequence[Piece], *, outcomes: Sequence[Outcome]) -> Report:
+    """Count one batch; drafts and outcomes stand in the same order."""
+    counts = dict.fromkeys(Status, 0)
+    refusals = list(report.refusals)
+    told = iter(outcomes)
+    for piece in batch:
+        if not isinstance(piece.content, Draft):
+            refusals.append(Refusal(where=piece.content.where, reason=piece.content.reason))
+            continue
+        outcome = next(told)
+        counts[outcome.status] += 1
+        if outcome.status.is_refused:
+            where = piece.content.source_ref or piece.content.body[:60]
+            refusals.append(Refusal(where=where, reason=outcome.reason or outcome.status))
+    return replace(
+        report,
+        read=report.read + len(batch),
+        stored=report.stored + counts[Status.STORED],
+        exists=report.exists + counts[Status.EXISTS],
+        quarantined=report.quarantined + counts[Status.QUARANTINED],
+        rejected=report.rejected + counts[Status.REJECTED] + counts[Status.DUPLICATE],
+        unreadable=report.unreadable + len(batch) - len(outcomes),
+        refusals=tuple(refusals[:_REFUSALS_SHOWN_MAX]),
+        progress=batch[-1].progress,
+    )

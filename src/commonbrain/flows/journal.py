@@ -1,0 +1,76 @@
+"""What reads leave behind, written after the reader has its answer.
+
+A recall must never wait for a writer: its trace goes into a bounded queue here and a thread of its
+own carries queues to the store. When the store is locked, full or read-only, entries are dropped
+and counted, never raised into a read.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
+from commonbrain.domain.query import Trace
+from commonbrain.ports.store import Store
+
+_PAUSE_S = 0.5
+"""How long entries gather before they are written together."""
+
+
+class Journal:
+    """Carries recall traces to the store behind the reader's back; close it to write the rest."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: deque[Trace] = deque()
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._carrier: threading.Thread | None = None
+        self._dropped = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many entries were lost because the store could not take them in time."""
+        return self._dropped
+
+    def record(self, trace: Trace) -> None:
+        """Queue one trace and return at once; the oldest gives way when the queue is full."""
+        with self._lock:
+            if len(self._waiting) >= JOURNAL_ENTRIES_MAX:
+                self._waiting.popleft()
+                self._dropped += 1
+            self._waiting.append(trace)
+            if self._carrier is None and not self._closing.is_set():
+                self._carrier = threading.Thread(target=self._carry, daemon=True, name="journal")
+                self._carrier.start()
+
+    def flush(self) -> None:
+        """Write what waits now; what cannot be written is dropped and counted."""
+        with self._lock:
+            traces = list(self._waiting)
+            self._waiting.clear()
+        if traces:
+            self._write(traces)
+
+    def close(self) -> None:
+        """Stop the carrier and write what is left."""
+        self._closing.set()
+        if self._carrier is not None:
+            self._carrier.join()
+        self.flush()
+
+    def _carry(self) -> None:
+        while not self._closing.wait(_PAUSE_S):
+            self.flush()
+
+    def _write(self, traces: Sequence[Trace]) -> None:
+        tenants = {trace.caller.tenant for trace in traces}
+        for tenant in tenants:
+            own = [trace for trace in traces if trace.caller.tenant == tenant]
+            try:
+                with self._store.begin(tenant) as tx:
+                    for trace in own:
+                        tx.records.trace(trace)
+            except CommonbrainError:
+                self._dropped += len(own)

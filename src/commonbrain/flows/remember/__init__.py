@@ -1,0 +1,1 @@
+"""The write path: pipeline over normalise, prepare, neighbours and commit."""

@@ -1,0 +1,97 @@
+"""The last stage: everything one new memory needs, inside the caller's transaction."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import KINDS, Kind, MessageDetail
+from commonbrain.domain.memory import Memory, State, semantic_hash
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.scoring import confidence
+from commonbrain.domain.times import to_utc
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.ports.clock import Chance
+from commonbrain.ports.store import AuditEntry, IdTaken, Transaction
+
+_DRAWS = 16
+"""Ids drawn before giving up; two million fit into a millisecond, so one nearly always does."""
+
+
+def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int) -> Memory:
+    """Make the row of what passed, still without an id; `revises` counts the revisions before."""
+    draft, admitted = prepared.draft, prepared.admitted
+    claimed = draft.confidence
+    computed = confidence(
+        admitted.kind,
+        prepared.text,
+        trust=prepared.trust,
+        is_sourced=draft.source_ref is not None,
+    )
+    return Memory(
+        id=0,
+        kind=admitted.kind,
+        label=admitted.label,
+        headline=admitted.headline,
+        body=admitted.body,
+        detail=admitted.detail,
+        state=_first_state(admitted.kind, prepared.trust),
+        scope=prepared.scope,
+        project=prepared.project,
+        agent=caller.agent,
+        session=caller.session,
+        trust=prepared.trust,
+        confidence=computed if claimed is None else min(max(claimed, 0.0), 1.0),
+        salience=KINDS[admitted.kind].salience,
+        tags=tuple(dict.fromkeys(draft.tags)),
+        source_ref=draft.source_ref,
+        auto_captured=draft.auto_captured,
+        semantic_hash=semantic_hash(admitted.kind, prepared.text),
+        recorded_at=now,
+        occurred_at=to_utc(draft.occurred_at) if draft.occurred_at else now,
+        expires_at=to_utc(draft.expires_at) if draft.expires_at else None,
+        superseded_count=revises,
+    )
+
+
+def commit(tx: Transaction, memory: Memory, *, prepared: Prepared, chance: Chance) -> Memory:
+    """Store row, thread, index, audit and event together; give the memory with its id."""
+    if prepared.draft.thread is not None and isinstance(memory.detail, MessageDetail):
+        new_id = ids.make_id(memory.recorded_at, chance.bits(ids.RANDOM_BITS))
+        thread = tx.threads.open(
+            prepared.draft.thread, memory.project, new_id=new_id, now=memory.recorded_at
+        )
+        memory = replace(memory, detail=replace(memory.detail, thread_id=thread))
+    memory = _add(tx, memory, chance=chance)
+    if memory.state is not State.QUARANTINED:
+        tx.index.put(memory, prepared.vectors)
+    tx.records.audit(
+        AuditEntry(
+            action="create",
+            memory_id=memory.id,
+            agent=memory.agent,
+            session=memory.session,
+            reason=prepared.draft.distinct_because,
+            content=memory.text,
+            at=memory.recorded_at,
+        )
+    )
+    tx.records.publish("memory.created", memory.id, at=memory.recorded_at)
+    return memory
+
+
+def _first_state(kind: Kind, trust: Trust) -> State:
+    """Hold back what would bind everybody on the word of an untrusted source."""
+    is_binding = kind is Kind.RULE
+    return State.QUARANTINED if is_binding and trust is Trust.UNTRUSTED_WEB else State.ACTIVE
+
+
+def _add(tx: Transaction, memory: Memory, *, chance: Chance) -> Memory:
+    for _ in range(_DRAWS):
+        drawn = ids.make_id(memory.recorded_at, chance.bits(ids.RANDOM_BITS))
+        try:
+            tx.memories.add(replace(memory, id=drawn))
+        except IdTaken:
+            continue
+        return replace(memory, id=drawn)
+    raise RuntimeError(f"No free id in {_DRAWS} draws; the source of chance is broken.")

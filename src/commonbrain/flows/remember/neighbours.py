@@ -1,0 +1,55 @@
+"""The stage that asks the store who said it already, and lets the domain judge."""
+
+from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel, is_comparable, judge
+from commonbrain.domain.kinds import KINDS, OnDuplicate
+from commonbrain.domain.memory import Memory, semantic_hash
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import is_visible
+from commonbrain.domain.space import Space
+from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.ports.store import Look, Transaction
+
+_NEIGHBOURS = 20
+"""How many of the nearest are held against a draft."""
+
+
+def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | None:
+    """Find a memory that says it to the letter.
+
+    Where equal texts are not the same thing (an utterance, an event), only one from the same
+    source counts.
+    """
+    kind = prepared.admitted.kind
+    same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text))
+    may_repeat = KINDS[kind].on_duplicate in {OnDuplicate.KEEP, OnDuplicate.RECUR}
+    source = prepared.draft.source_ref
+    for memory in same:
+        is_same = (source is not None and memory.source_ref == source) or not may_repeat
+        if is_same and _may_compare(memory, prepared, look=look):
+            return memory
+    return None
+
+
+def judge_neighbours(
+    tx: Transaction, prepared: Prepared, *, look: Look, space: Space, besides: frozenset[int]
+) -> Novel | Duplicate:
+    """Compare a draft with the nearest of its kind, leaving out the ids `besides`."""
+    if prepared.vectors is None:
+        return Novel()
+    kind = prepared.admitted.kind
+    of_kind = Look(caller=look.caller, filter=Filter(kinds=(kind,), trust_min=0.0), now=look.now)
+    hits = tx.index.nearest(prepared.vectors[0], of_kind, limit=_NEIGHBOURS)
+    near = {hit.id: hit.score for hit in hits if hit.score >= space.similar_at}
+    neighbours = [
+        Neighbour(
+            id=memory.id, headline=memory.headline, text=memory.text, similarity=near[memory.id]
+        )
+        for memory in tx.memories.get([id_ for id_ in near if id_ not in besides]).values()
+        if _may_compare(memory, prepared, look=look)
+    ]
+    return judge(kind, prepared.text, near=neighbours, space=space)
+
+
+def _may_compare(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
+    is_open = is_visible(look.caller, memory)
+    return is_open and is_comparable(memory, prepared.scope, project=prepared.project)

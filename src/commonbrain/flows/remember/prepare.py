@@ -1,0 +1,93 @@
+"""What can be decided before the store is opened: kind, gate, trust, scope, vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from commonbrain.domain.classify import classify, severity_of
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.domain.gate import Admitted, Rejected, admit
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX, TAGS_MAX
+from commonbrain.domain.memory import Draft, full_text
+from commonbrain.domain.scope import Caller, Scope, check_may_write
+from commonbrain.domain.trust import Trust, granted
+from commonbrain.flows.remember.normalise import normalise_draft
+from commonbrain.ports.models import Embedder, Matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A draft that passed the gate, with what its author may claim; `vectors` may be missing."""
+
+    draft: Draft
+    admitted: Admitted
+    scope: Scope
+    trust: Trust
+    project: str | None
+    vectors: Matrix | None = None
+
+    @property
+    def text(self) -> str:
+        """What is embedded, hashed and compared."""
+        return full_text(self.admitted.headline, self.admitted.body)
+
+
+def prepare(draft: Draft, caller: Caller) -> Prepared | Rejected:
+    """Normalise, classify, gate, and settle trust and scope.
+
+    Raises:
+        Invalid: a name or reference is too long.
+        Refused: the caller may not write that scope or claim that trust.
+
+    """
+    _check_names(draft)
+    scope = draft.scope or Scope.TEAM
+    check_may_write(caller, scope)
+    trust = granted(draft.trust, default=caller.trust_default, ceiling=caller.trust_ceiling)
+    named = _classified(normalise_draft(draft))
+    match admit(named):
+        case Rejected() as refusal:
+            return refusal
+        case Admitted() as admitted:
+            return Prepared(
+                draft=named,
+                admitted=admitted,
+                scope=scope,
+                trust=trust,
+                project=draft.project or caller.project,
+            )
+
+
+def embed(prepared: Sequence[Prepared], embedder: Embedder) -> list[Prepared]:
+    """Give each its vectors in one batch, or leave all without when the embedder is down."""
+    try:
+        vectors = embedder.passages([one.text for one in prepared])
+    except Unavailable:
+        return list(prepared)
+    return [replace(one, vectors=v) for one, v in zip(prepared, vectors, strict=True)]
+
+
+def _classified(draft: Draft) -> Draft:
+    if draft.kind is not None:
+        return draft
+    kind = classify(draft.body)
+    severity = severity_of(draft.body) if kind is Kind.RULE else None
+    return replace(draft, kind=kind, severity=draft.severity or severity)
+
+
+def _check_names(draft: Draft) -> None:
+    named = {"project": draft.project, "label": draft.label, "kind": draft.kind}
+    named |= {f"tag {number}": tag for number, tag in enumerate(draft.tags, 1)}
+    for what, name in named.items():
+        if name is not None and len(name) > NAME_CHARS_MAX:
+            raise _too_long(what, len(name), allowed=NAME_CHARS_MAX)
+    if len(draft.source_ref or "") > SOURCE_REF_CHARS_MAX:
+        raise _too_long(
+            "source_ref", len(draft.source_ref or ""), allowed=SOURCE_REF_CHARS_MAX
+        )
+    if len(draft.tags) > TAGS_MAX:
+        raise Invalid(f"{len(draft.tags)} tags were given; {TAGS_MAX} are allowed.")
+
+
+def _too_long(what: str, given: int, *, allowed: int) -> Invalid:
+    return Invalid(f"The {what} has {given} characters; {allowed} are allowed.", hint="Shorten it.")

@@ -1,0 +1,105 @@
+"""Revise: a memory is replaced by a newer one and stays readable as what was believed before."""
+
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.memory import CURRENT_STATES, Draft, Memory
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.forget import check_authority, checked_reason
+from commonbrain.flows.get import fetch, head_of
+from commonbrain.flows.house import House
+from commonbrain.flows.remember.outcome import Outcome, Status, rejected
+from commonbrain.flows.remember.pipeline import Course, DraftFields, Remember, draft_of
+from commonbrain.flows.remember.prepare import Prepared, embed, prepare
+from commonbrain.ports.store import AuditEntry, Look, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Revise:
+    """Revision for one caller."""
+
+    house: House
+    caller: Caller
+
+    def supersede(
+        self, id: str, text: str, *, reason: str, **known: Unpack[DraftFields]  # noqa: A002
+    ) -> Outcome:
+        """Replace a current memory by a new text; what is not given is taken from the old one.
+
+        Returns:
+            The outcome of the new text at the gate; unless it is `stored`, the old one still holds.
+
+        Raises:
+            Invalid: the text is not an id, or there is no reason.
+            NotFound: there is none, or the caller may not see it.
+            Refused: `already_superseded` (names the head), or the caller lacks the authority.
+            Unavailable: the store stayed locked; the old one still holds.
+
+        """
+        why = checked_reason(reason)
+        old_id = ids.parse(ids.MEMORY, id)
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            old = fetch(tx, self.caller, id_=old_id)
+        prepared = prepare(_inherit(draft_of(text, **known), old), self.caller)
+        if not isinstance(prepared, Prepared):
+            return rejected(prepared)
+        [ready] = embed([prepared], self.house.embedder)
+        with self.house.store.begin(self.caller.tenant) as tx:
+            return self._replace(tx, ready, old_id=old_id, reason=why)
+
+    def _replace(
+        self, tx: Transaction, prepared: Prepared, *, old_id: int, reason: str
+    ) -> Outcome:
+        """Store the new one and retire the old one together, if the old one still heads its chain."""
+        old = fetch(tx, self.caller, id_=old_id)
+        check_authority(self.caller, old)
+        _check_is_head(tx, old)
+        now = self.house.clock.now()
+        look = Look(caller=self.caller, filter=Filter(), now=now)
+        course = Course(besides=frozenset({old_id}), revises=old.superseded_count + 1)
+        writer = Remember(self.house, self.caller)
+        outcome = writer.settle(tx, prepared, look=look, course=course)
+        if outcome.status is not Status.STORED or outcome.id is None:
+            return outcome
+        tx.memories.supersede(old_id, ids.parse(ids.MEMORY, outcome.id), at=now)
+        tx.records.audit(
+            AuditEntry(
+                action="supersede",
+                memory_id=old_id,
+                agent=self.caller.agent,
+                session=self.caller.session,
+                reason=reason,
+                content=old.text,
+                at=now,
+            )
+        )
+        tx.records.publish("memory.superseded", old_id, at=now)
+        return outcome
+
+
+def _inherit(draft: Draft, old: Memory) -> Draft:
+    """Take from the old memory what the revision leaves open; never its pin or its headline."""
+    return replace(
+        draft,
+        kind=draft.kind or old.kind,
+        label=draft.label or old.label,
+        project=draft.project or old.project,
+        scope=draft.scope or old.scope,
+        tags=draft.tags or old.tags,
+        source_ref=draft.source_ref or old.source_ref,
+        detail=draft.detail or (old.detail if draft.kind in {None, old.kind} else None),
+    )
+
+
+def _check_is_head(tx: Transaction, old: Memory) -> None:
+    if old.state in CURRENT_STATES:
+        return
+    head = head_of(tx, old)
+    raise Refused(
+        f"{ids.show(ids.MEMORY, old.id)} is {old.state} already.",
+        code="already_superseded",
+        hint=f"Revise the one that holds now: {ids.show(ids.MEMORY, head.id)}.",
+    )

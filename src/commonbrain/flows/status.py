@@ -1,0 +1,92 @@
+"""Status and doctor: what is held, and whether it can be relied on."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.memory import CURRENT_STATES
+from commonbrain.flows.house import House
+from commonbrain.domain.scope import Caller
+from commonbrain.ports.store import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What the store holds for this tenant, and in which vector space."""
+
+    store: str
+    memories: int
+    """Current ones: active and archived."""
+    by_kind: Mapping[str, int]
+    by_state: Mapping[str, int]
+    embedding_pending: int
+    space: str
+    traces_dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """Every check with its result; `is_sound` when all passed."""
+
+    store: str
+    is_sound: bool
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Counting for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(self) -> Condition:
+        """Count what is held.
+
+        Raises:
+            Unavailable: the store cannot be read.
+
+        """
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            counts = tx.memories.counts()
+            pending = tx.index.pending()
+        by_kind: Counter[str] = Counter()
+        by_state: Counter[str] = Counter()
+        for (kind, state), count in counts.items():
+            by_state[state] += count
+            by_kind[kind] += count if state in CURRENT_STATES else 0
+        return Condition(
+            store=self.house.store.location,
+            memories=by_kind.total(),
+            by_kind=+by_kind,
+            by_state=by_state,
+            embedding_pending=pending,
+            space=self.house.store.space.name,
+            traces_dropped=self.house.journal.dropped,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """Checking for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(self) -> Diagnosis:
+        """Check the store, what is derived from it, and the embedder; changes nothing."""
+        findings = (*self.house.store.examine(), self._embedder())
+        return Diagnosis(
+            store=self.house.store.location,
+            is_sound=all(finding.is_sound for finding in findings),
+            findings=findings,
+        )
+
+    def _embedder(self) -> Finding:
+        name = self.house.embedder.space.name
+        try:
+            self.house.embedder.query("Is anybody there?")
+        except Unavailable as error:
+            return Finding(check="embedder", is_sound=False, detail=f"{name}: {error}")
+        return Finding(check="embedder", is_sound=True, detail=f"{name} answers")

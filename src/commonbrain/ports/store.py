@@ -1,0 +1,222 @@
+"""What the house needs of a store: shelves inside one transaction of one tenant.
+
+Laws that `testing.StoreContract` holds every engine to: a transaction is seen whole or not at all;
+what a `begin` committed survives the death of the process and is in the next `snapshot` of every
+other process; a forgotten memory is on no shelf of the index; no tenant sees another's rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import Memory, State, ThreadRef
+from commonbrain.domain.query import Filter, Trace
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.space import Space
+from commonbrain.ports.models import Matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A memory that an arm found; a higher `score` is better, comparable within one call only."""
+
+    id: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Who looks for what at which moment: what every search of the store is confined to."""
+
+    caller: Caller
+    filter: Filter
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One line of the append-only audit: who did what to which memory, and its keyed digest."""
+
+    action: str
+    memory_id: int
+    agent: str
+    session: str | None
+    reason: str | None
+    content: str
+    """Never stored: the store keeps an HMAC of it under the tenant's key."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing a store's self-check looked at."""
+
+    check: str
+    is_sound: bool
+    detail: str
+
+
+class Memories(Protocol):
+    """The shelf of memories: the rows that are the only truth."""
+
+    def add(self, memory: Memory) -> None:
+        """Store a new memory whole.
+
+        Raises:
+            IdTaken: another memory has this id; nothing was stored.
+
+        """
+        ...
+
+    def get(self, ids: Sequence[int]) -> dict[int, Memory]:
+        """Fetch memories of any state by id; unknown ids are absent from the answer."""
+        ...
+
+    def by_hash(self, kind: Kind, semantic_hash: str) -> list[Memory]:
+        """Find the current memories of a kind that say the same to the letter, oldest first."""
+        ...
+
+    def newest(self, look: Look, *, limit: int) -> list[Hit]:
+        """List what the look allows, latest occurrence first."""
+        ...
+
+    def any(self, look: Look) -> bool:
+        """Say whether the look allows anything at all."""
+        ...
+
+    def change_state(self, memory_id: int, state: State) -> None:
+        """Move a memory to another state; its text stays as it is."""
+        ...
+
+    def supersede(self, old_id: int, new_id: int, *, at: datetime) -> None:
+        """Point an old memory at the one that replaces it, as of a moment."""
+        ...
+
+    def counts(self) -> Mapping[tuple[Kind, State], int]:
+        """Count the tenant's memories by kind and state."""
+        ...
+
+
+class Index(Protocol):
+    """The shelf of what can be derived from the rows: full text and vectors."""
+
+    def put(self, memory: Memory, vectors: Matrix | None) -> None:
+        """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
+        ...
+
+    def drop(self, memory_id: int) -> None:
+        """Make a memory unfindable: neither words nor vectors of it remain."""
+        ...
+
+    def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        ...
+
+    def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
+        """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first."""
+        ...
+
+    def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
+        """Give the cosine of each memory to a unit vector; memories without one are absent."""
+        ...
+
+    def pending(self) -> int:
+        """Count the findable memories that have no vector yet."""
+        ...
+
+
+class Threads(Protocol):
+    """The shelf of threads that messages belong to."""
+
+    def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
+        """Find a thread by its key or make it under the new id; give its id."""
+        ...
+
+
+class Records(Protocol):
+    """The shelf of what happened: audit, events for workers, recall traces."""
+
+    def audit(self, entry: AuditEntry) -> None:
+        """Append one line that is never changed."""
+        ...
+
+    def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
+        """Put an event into the outbox, to be read by workers after the commit."""
+        ...
+
+    def trace(self, trace: Trace) -> None:
+        """Keep what one recall considered and packed."""
+        ...
+
+
+class Transaction(Protocol):
+    """The shelves of one tenant, seen at one moment and changed together or not at all."""
+
+    @property
+    def memories(self) -> Memories:
+        """The rows."""
+        ...
+
+    @property
+    def index(self) -> Index:
+        """What is derived from them."""
+        ...
+
+    @property
+    def threads(self) -> Threads:
+        """The threads of messages."""
+        ...
+
+    @property
+    def records(self) -> Records:
+        """What happened."""
+        ...
+
+
+class Store(Protocol):
+    """Where memories live; safe to use from several threads and processes at once."""
+
+    @property
+    def location(self) -> str:
+        """Where it is, for people; never a secret."""
+        ...
+
+    @property
+    def space(self) -> Space:
+        """The vector space its vectors live in."""
+        ...
+
+    def begin(self, tenant: str) -> AbstractContextManager[Transaction]:
+        """Open a transaction that may write: commits at the end, rolls back on any exception.
+
+        Raises:
+            Unavailable: `store_down`, the store stayed locked, is full or read-only; nothing kept.
+            Corrupt: `store_corrupt`, the store is damaged; nothing kept.
+
+        """
+        ...
+
+    def snapshot(self, tenant: str) -> AbstractContextManager[Transaction]:
+        """Open a transaction that only reads and never waits for a writer.
+
+        Raises:
+            Unavailable: `store_down`, the store cannot be read.
+            Corrupt: `store_corrupt`, the store is damaged.
+
+        """
+        ...
+
+    def examine(self) -> list[Finding]:
+        """Check that the store is whole and that what is derived agrees with the rows."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the store; what was committed stays."""
+        ...
+
+
+class IdTaken(Exception):  # noqa: N818 it is a signal to draw again, not a failure
+    """A freshly drawn id exists already: draw another and try again."""

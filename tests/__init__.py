@@ -1,0 +1,1 @@
+"""The tests: what the code promises, and the proof of it."""

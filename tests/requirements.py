@@ -1,0 +1,370 @@
+"""Every requirement in one table: built and proved, decided otherwise, not ours, or missing.
+
+An id names a group and a line in it: `DM-08` is the eighth requirement on the data model. A test
+says what it proves by `@pytest.mark.requirement("DM-08")`; `test_requirements.py` holds both sides
+to each other. When a capability is built, its row turns from `Gap` to `Adopted` and keeps its
+sentence; an id that shares a row and comes sooner than the others gets a row of its own.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One row: the ids it speaks for, parted by spaces, and one sentence about them."""
+
+    ids: str
+    sentence: str
+
+
+class Adopted(Requirement):
+    """The sentence is true today, and each id is carried by at least one test."""
+
+    __slots__ = ()
+
+
+class Gap(Requirement):
+    """The sentence will be true: the capability is wanted and missing."""
+
+    __slots__ = ()
+
+
+class Replaced(Requirement):
+    """The product decides otherwise: the sentence says by what."""
+
+    __slots__ = ()
+
+
+class NotApplicable(Requirement):
+    """Nothing to build: the sentence says why."""
+
+    __slots__ = ()
+
+
+# How many ids each group has, numbered from 1, so that no line can be lost unseen.
+GROUPS: Final = {
+    "DM": 71,  # data model
+    "WP": 48,  # write path
+    "RT": 34,  # retrieval
+    "CT": 10,  # causes and time
+    "LC": 24,  # lifecycle: revision, decay, forgetting
+    "SE": 33,  # sessions and boot
+    "MS": 8,  # messages
+    "PV": 8,  # provenance and conflicts
+    "ST": 16,  # security and tenancy
+    "JB": 12,  # jobs and learning
+    "OB": 13,  # observability
+    "PF": 12,  # performance
+    "DO": 20,  # deployment and operations
+    "MG": 9,  # migration and import
+    "EV": 12,  # evaluations and tests
+    "CL": 9,  # clients
+}
+
+# A row that speaks for several groups stands with the first of its ids.
+REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
+    # Data model
+    Gap("DM-01", "Each kind has a detail table and one row of lifecycle in KINDS."),
+    Gap("DM-02", "Rule, fact, incident and task are kinds that the schema tells apart."),
+    Gap("DM-03 LC-03", "A rule never fades, is never pruned, and changes by supersede only."),
+    Gap("DM-04", "A rule is BLOCKER or PATTERN; a superseded one reads as DEPRECATED."),
+    Gap("DM-05 LC-01", "A fact's strength halves in 7 days; recall revives it, a ttl ends it."),
+    Gap("DM-06 LC-02", "An incident unread for 90 days is archived and can still be found."),
+    Gap("DM-07", "A task is open, blocked, done or stale, has a priority, and stays."),
+    Gap("DM-08", "One narrow projection row per memory is searched; bodies come later."),
+    Gap("DM-09", "A skill is a rule whose trigger has name, keywords and projects."),
+    Gap("DM-10 SE-22 SE-23", "Boot loads pinned rules without a trigger and always_on skills."),
+    Gap("DM-11", "Every mutation is audited, and its before-image is kept in changes."),
+    Gap("DM-12 OB-06", "Writes are audited; every call leaves a tool event of its session."),
+    Gap("DM-13 DM-35", "A session keeps agent, project, folder, pid, host, task and state."),
+    Gap("DM-14", "How to behave and what is the case are two kinds, with two lifecycles."),
+    Replaced("DM-15", "Ids are 63-bit integers in order of time with a prefix, not UUIDs."),
+    Gap("DM-16", "Every row carries its tenant, and every key begins with it."),
+    Gap("DM-17", "Every memory names the agent who wrote it."),
+    Gap("DM-18 DM-28 DM-29", "Older type names are aliases, stored as a kind and a label."),
+    Gap("DM-19", "A body is markdown text; its tags are free words to filter by."),
+    Gap("DM-20", "A memory belongs to one project, or with null to every project."),
+    Gap("DM-21", "Confidence says from 0 to 1 how sure it is that a memory is true."),
+    Gap("DM-22 DM-33", "The old names its successor, the time and the reason: one chain."),
+    Gap("DM-23 LC-06", "Expiry and tombstones end a memory's recall without destroying it."),
+    Replaced("DM-24", "Vectors derive from rows in the same store, of 384 dimensions at first."),
+    Gap("DM-25", "Vector search obeys filters by tenant, agent, kind, tag and project."),
+    NotApplicable("DM-26", "No second product keeps its vectors in the same index."),
+    Gap("DM-27", "Access count, last access, votes and annotations are kept."),
+    Gap("DM-30", "People and topics are typed entities, found in the text by rule."),
+    Gap("DM-31", "Sentences that state a duty become tasks when the caller asks for it."),
+    Gap("DM-32 OB-10", "Hashtags are tags; provenance says what was captured unasked."),
+    Gap("DM-34", "A trigger's name is unique; no projects means all, always_on is off."),
+    Gap("DM-36 DM-37 DM-54", "Indexes serve time, scope, hash, chain, trigger, text, vector."),
+    Gap("DM-38", "Sessions are indexed by state, by project, and by agent with folder."),
+    Gap("DM-39 MS-03 RT-14", "One recall spans messages and knowledge, by word and meaning."),
+    Gap("DM-40 DM-41 MS-01", "Messages have threads, receipts, acks and an endless history."),
+    Gap("DM-42", "An event, once short-term memory, has importance and a source message."),
+    Gap("DM-43 DM-58", "An atom has four fields, a vector for each, and a source message."),
+    Gap("DM-44 CT-01", "Atoms are units of cause and effect, chained by typed links."),
+    Gap("DM-45 DO-04", "A vector carries its space: model and dimensions, 384 by default."),
+    Gap("DM-46", "One full-text index spans messages, events and all fields of an atom."),
+    Gap("DM-47", "Working notes, pins and labels are rows of the store, not side files."),
+    Gap("DM-48", "A tenant has a policy; an agent is reader, writer or admin."),
+    Gap("DM-49", "A memory holds tenant, author, kind, scope, clean text and payload."),
+    Gap("DM-50", "Trust, confidence, salience, source_ref, hash and times are columns."),
+    Gap("DM-51", "Every edge of every sort is one typed and weighted row of links."),
+    Gap("DM-52", "The audit names tenant, actor, action, memory, request and time."),
+    Gap("DM-53", "A registry keeps each model's version, artifact, state and metrics."),
+    Gap("DM-55", "Every memory has provenance and a trust."),
+    NotApplicable("DM-56", "Tool and test counts of earlier systems ask for nothing."),
+    Gap("DM-57", "Replies are structured, so that any session and model can take them."),
+    Gap("DM-59 PV-04 PV-08", "Happened and learnt are two times; as_of reads past belief."),
+    Replaced("DM-60", "Decay runs on time since last access, not on a server's uptime."),
+    Gap("DM-61", "A rule knows its chain, its source and the incidents behind it."),
+    Gap("DM-62", "A fact has tags, a ttl, its access count and a chain of its own."),
+    Gap("DM-63", "Incidents tell cause and resolution; tasks have priority and due date."),
+    Gap("DM-64", "The projection says pinned, state, rating, and who forgot and why."),
+    Gap("DM-65", "An action item keeps its decision, the reason, who decided and when."),
+    Gap("DM-66", "Handoffs and upkeep runs are kept; a tool event is stored once."),
+    Gap("DM-67", "Messages have parent, priority and expiry; threads author and tags."),
+    Gap("DM-68", "Links count observations; atoms keep confidence, source and delays."),
+    Replaced("DM-69", "Todos, categories and insights are tasks and labels, not tables."),
+    Replaced("DM-70", "Labels are an open vocabulary; a text ends at 16 KiB, not 50,000."),
+    Gap("DM-71", "Text, query, items and tokens have limits that the error states."),
+    # Write path
+    Gap("WP-01", "Every write passes the gate's five steps, without a language model."),
+    Gap("WP-02", "gate_kind: the kind is declared and one of KINDS."),
+    Gap("WP-03", "gate_severity: a rule alone has one, BLOCKER or PATTERN."),
+    Gap("WP-04", "gate_headline: there is one, of at most 15 words."),
+    Gap("WP-05 WP-09", "gate_atomicity: at most 400 words, and no stack of dated updates."),
+    Gap("WP-06", "A near-duplicate rule or fact is refused with the call to supersede."),
+    Gap("WP-07", "A refusal is a value that names its step; what passes is audited."),
+    Gap("WP-08", "There is no merge: supersede ties the new rule to the old, audited."),
+    Gap("WP-10", "remember takes text, kind, tags and project; the caller is the author."),
+    Gap("WP-11", "Row, full text and vector are committed in one transaction."),
+    Gap("WP-12", "What is superseded is out of every arm when the call returns."),
+    Gap("WP-13", "Agents choose what to keep; a hook may capture more at a stop."),
+    Gap("WP-14 SE-12", "A handoff is an episode with next steps and blockers, and is found."),
+    Gap("WP-15", "Told or captured, a text meets its neighbours in calibrated bands."),
+    Replaced("WP-16", "A longer duplicate overwrites nothing: supersede is offered."),
+    Gap("WP-17", "The chain being superseded is left out of the duplicate check."),
+    Gap("WP-18", "supersede needs a reason and takes the new text through every stage."),
+    Gap("WP-19 WP-21", "Pin and trigger pass to a successor only when asked for."),
+    Gap("WP-20", "Rules alone find label, people, topics, tags and tasks in a text."),
+    Gap("WP-22", "SQLite writes are immediate transactions that carry the full text."),
+    Gap("WP-23", "The atomizer stores atoms beside all other memories."),
+    Gap("WP-24 PV-01", "What a message gave rise to names message, people, thread, date."),
+    Gap("WP-25", "The write stages keep one order, are timed, and end in an audit row."),
+    Gap("WP-26", "A caller may lower trust, never raise it above its credential."),
+    Gap("WP-27", "The same semantic hash is the same memory; conflicts are seen on write."),
+    Gap("WP-28", "remember takes a batch and answers each item with status and reason."),
+    Gap("WP-29", "An idempotency key replays its reply; other content is a conflict."),
+    Gap("WP-30", "Salience weighs commitments, deadlines, recurrence, central entities."),
+    Gap("WP-31", "Below the tenant's low salience a memory starts archived."),
+    Gap("WP-32", "Confidence starts by trust, falls when stale, is capped unsourced."),
+    Gap("WP-33", "Facts that contradict are both kept, under a conflicts_with link."),
+    Gap("WP-34", "A memory is durable and found by its words while a vector is pending."),
+    Gap("WP-35", "Forget and supersede both need a reason and share one audit."),
+    Replaced("WP-36", "Raw text is split by rule in milliseconds, not by a language model."),
+    Replaced("WP-37", "In the grey zone no model decides: stored, with similar hints."),
+    Gap("WP-38", "A tenant may demand boot before any write: boot_required."),
+    Gap("WP-39", "Raw text is cut in chunks; keywords find their kind and severity."),
+    Gap("WP-40", "A headline has a letter; a derived one loses its list marker."),
+    Gap("WP-41", "Incidents recur and are stored, with up to 5 similar hints."),
+    Gap("WP-42", "Each chunk has a status; a duplicate says how to supersede."),
+    NotApplicable("WP-43", "Action items share the store that takes the write: no half is down."),
+    Gap("WP-44", "@-tags make memories with provenance; a message gives 3 atoms at most."),
+    Gap("WP-45", "The atomizer's patterns read causal English and score their quality."),
+    Gap("WP-46", "At a turn's end a hook captures what its trigger phrases mark."),
+    Gap("WP-47", "Salience starts by kind, confidence by trust, less 0.05 for a hedge."),
+    Gap("WP-48", "A remote embedder has retries, back-off and a circuit breaker."),
+    # Retrieval
+    Gap("RT-01", "recall packs bodies, then headlines, then ids; get fetches a body."),
+    Gap("RT-02 RT-28", "A skill comes by its keywords, or by name through get."),
+    Gap("RT-03 SE-21", "Boot takes pinned blockers, patterns near the task, open tasks."),
+    Gap("RT-04", "recall embeds the query, filters, and ranks with scores."),
+    Gap("RT-05 PV-05", "Only a chain's head is recalled, with its superseded_count."),
+    Gap("RT-06", "Without a query recall browses, newest first, and embeds nothing."),
+    Gap("RT-07", "The rating, votes up less votes down, shows in recall."),
+    Gap("RT-08", "Every recall counts an access and renews the last one."),
+    Gap("RT-09 LC-07", "The superseded is kept, and recalled when states ask for it."),
+    Gap("RT-10", "A stale id still gives its body, under a banner to the current one."),
+    Gap("RT-11", "Any keyword fires a skill; at most 5 stand above other results."),
+    Gap("RT-12", "A superseded skill never fires, a scoped one in its projects only."),
+    Gap("RT-13", "Annotations come with the memory they speak about."),
+    Gap("RT-15", "The embedded store scans vectors exactly; Postgres adds an index."),
+    Gap("RT-16 CT-03", "Questions of time and of cause are told apart and answered."),
+    Gap("RT-17", "recall plans, asks arms, fuses, expands, reranks, filters, packs."),
+    Gap("RT-18", "40 lexical and 60 vector candidates become at most 12 items."),
+    Gap("RT-19", "Rerank weighs similarity, recency, salience, trust, kind prior."),
+    Gap("RT-20", "A pack keeps a trusted rule or fact and at most 2 near-duplicates."),
+    Gap("RT-21", "The reply has items with source, conflicts, tokens and a trace_id."),
+    Gap("RT-22", "The reply sums up confidence and lists the conflicts left open."),
+    Gap("RT-23", "Newer, more trusted, more confident wins; a small gap is told."),
+    Gap("RT-24", "Low trust stays out of recall unless asked for."),
+    Gap("RT-25", "get has views of provenance, revisions and policy checks."),
+    Gap("RT-26 SE-07", "Boot shows no fact, no incident, no skill that awaits a keyword."),
+    Gap("RT-27", "An item comes with body, tags, score and the chain behind it."),
+    Replaced("RT-29", "Weights tuned on evaluations rank, not 0.7 to 0.3 with uptime decay."),
+    Replaced("RT-30", "Same session is a rerank feature; no session keeps a cache of boosts."),
+    Gap("RT-31", "Entities are found by rule, and expansion follows what shares them."),
+    Gap("RT-32", "recall narrows to recent hours, or to one field of an atom."),
+    Gap("RT-33", "Expansion adds 4 items or half at most, with a half-life of 168 h."),
+    Replaced("RT-34", "Arms are fused, with no boost for keywords; max_items ends at 100."),
+    # Causes and time
+    Replaced("CT-02", "Causes and time are views of the one operation trace."),
+    Gap("CT-04", "Atoms are made, searched by field, linked, and traced to causes."),
+    Gap("CT-05", "trace answers before, patterns and deepen over atoms and time."),
+    Gap("CT-06", "Time phrases in a query become a soft preference for their span."),
+    Gap("CT-07", "A plan names the intent: constraint, causal, temporal or plain."),
+    Gap("CT-08", "deepen ranks roots over episodes and states its limits of evidence."),
+    Gap("CT-09", "patterns tells delays, top precursors and the hour of the day."),
+    Gap("CT-10", "Linking again strengthens and counts; walks guard against cycles."),
+    # Lifecycle: revision, decay, forgetting
+    Gap("LC-04", "Forget and prune are audited like every mutation."),
+    Gap("LC-05", "forget takes a reason, clears every index at once, keeps the audit."),
+    Gap("LC-08", "supersede notes time and reason; restore undoes it."),
+    Gap("LC-09", "rate and annotate mark a memory and leave its body alone."),
+    Gap("LC-10 LC-18", "prune previews, spares pins and rules, takes old and unread rows."),
+    Gap("LC-11", "Pinning and loading are apart: a pinned skill may await a keyword."),
+    Gap("LC-12 LC-15", "Retention is policy by kind, label and scope; the audit has its own."),
+    Gap("LC-13", "Full text follows every change and every removal of a memory."),
+    Gap("LC-14", "forget takes a selector and previews; erase scrubs, with a receipt."),
+    Gap("LC-16", "The stale and contradicted lose confidence; the dull are archived."),
+    Gap("LC-17", "Strength below 0.1 makes a memory dormant; it is never removed."),
+    Gap("LC-19", "A non-head is refused with the head's id; restore retires the newer."),
+    Gap("LC-20", "Decay revives nothing superseded; consolidate reports, no more."),
+    Replaced("LC-21", "Confidence rests on trust and contradiction, not on access."),
+    Replaced("LC-22", "consolidate merges, promotes and archives nothing by itself."),
+    Replaced("LC-23", "reflect makes episodes out of events and archives no source."),
+    Gap("LC-24", "Upkeep ends what expired; reflect shortens sources by extraction."),
+    # Sessions and boot
+    Gap("SE-01 SE-19 PF-01", "Boot is 2,000 tokens at most: 5 blockers, 5 patterns, 20 tasks."),
+    Gap("SE-02", "Boot cuts tasks first and blockers last, and reports each cut."),
+    Gap("SE-03", "Working context is made from the task at boot and never stored."),
+    Gap("SE-04", "Boot shows the previous session's handoff, up to 2,000 characters."),
+    Gap("SE-05 SE-14", "Boot opens a session, ends dead ones and lists its siblings."),
+    Gap("SE-06", "Must-ack items block a project's writes until acknowledged."),
+    Gap("SE-08", "A session ends on evidence: told, closed, pid dead or rebooted."),
+    Gap("SE-09 SE-24", "A session changes its task and ends when told, with a handoff."),
+    Gap("SE-10", "A reboot of the same agent, folder and pid ends the one before."),
+    Gap("SE-11 SE-20", "What one agent leaves another finds by meaning, within a budget."),
+    Gap("SE-13", "Working notes end with their session; knowledge outlives compaction."),
+    Replaced("SE-15", "Five silent minutes show a session as idle and do not end it."),
+    Gap("SE-16", "Sessions are listed by agent and project, without one's own."),
+    Gap("SE-17", "Every call is a heartbeat and costs no further round trip."),
+    Replaced("SE-18", "Leases on tasks and a shared server go beyond a lockless registry."),
+    Gap("SE-25", "checkpoint names the rules on a risky act; notes hold key and value."),
+    Gap("SE-26", "An ack is will_execute, already_done, not_relevant or deferred."),
+    Gap("SE-27", "A rule cannot be already_done; a blocked write counts what waits."),
+    Gap("SE-28", "Boot's reply has all sections, the session, its tokens, its cuts."),
+    Gap("SE-29", "Liveness is pid with creation time; the unprobed end in 24 hours."),
+    Gap("SE-30", "A task is leased to one; rival updates are a version_conflict."),
+    Gap("SE-31", "Agents behind one HTTP server have a session each."),
+    Replaced("SE-32", "The project's last handoff is shown; no score picks past sessions."),
+    Replaced("SE-33", "One operation covers sessions; notes and events stand for logs."),
+    # Messages
+    Gap("MS-02 PF-04", "Send and poll take 1 ms, full text 5 ms, at 100,000 memories."),
+    Gap("MS-04", "People and agents send messages through the command as well."),
+    Gap("MS-05 MS-08", "send to one, some or all; inbox, read, ack, history, threads."),
+    Gap("MS-06", "A delegation is a message with a linked task, a status, an expiry."),
+    Replaced("MS-07", "Threads stay whole: neither age nor number prunes or shortens them."),
+    # Provenance and conflicts
+    Gap("PV-02 PV-06", "trace provenance walks atom, memory, message, thread; cycles end."),
+    Gap("PV-03", "Every recalled item has its source_ref; get shows its revisions."),
+    Replaced("PV-07", "Subject, value, number and negation show conflicts, not shared words."),
+    # Security and tenancy
+    Gap("ST-01", "Every query is filtered by tenant; the credential names the author."),
+    Gap("ST-02", "Networked doors check credential, tenant, scope and size."),
+    Gap("ST-03", "No tenant, an unearned scope or a raised trust is refused."),
+    Gap("ST-04", "Nothing crosses a tenant: no query, no index, no model."),
+    Gap("ST-05", "Roles are reader, writer, admin; scopes private, team, global."),
+    Gap("ST-06", "A high-impact write from untrusted content waits in quarantine."),
+    Gap("ST-07", "Attacks through every operation and door find no leak."),
+    Gap("ST-08", "A tenant has its policy, its quotas and its audit."),
+    Gap("ST-09", "Injected orders are tested; recall renders memories as evidence."),
+    Gap("ST-10 MG-01", "An import only reads the foreign store, which goes on beside it."),
+    Gap("ST-11", "Secrets are found before embedding, and rejected or redacted."),
+    Gap("ST-12", "No door hands a stranger a credential, and CORS is closed."),
+    Gap("ST-13", "API keys are argon2id with scopes, expiry, allow list and a rate."),
+    Gap("ST-14", "A credential gives tenant, agent and role, or a code that says why."),
+    Gap("ST-15 EV-11", "Poison, spoofing, injection and load have hostile suites."),
+    Gap("ST-16", "Nothing listens beyond loopback without authentication."),
+    # Jobs and learning
+    Gap("JB-01", "reflect makes episodes and candidate facts out of recent events."),
+    Gap("JB-02", "train fits a reranker on marked traces, a salience model on use."),
+    Gap("JB-03 JB-11", "A candidate serves a sticky 5%, then is promoted or rolled back."),
+    NotApplicable("JB-04", "There is no large shared model that could be trained online."),
+    Gap("JB-05", "Workers run reflection, training, evaluation and retention as jobs."),
+    Gap("JB-06", "reflect starts by schedule, by enough events, by a session's end."),
+    NotApplicable("JB-07", "Plan runners and curators are clients like any other."),
+    Replaced("JB-08", "The default embedder runs in-process; no daemon serves vectors."),
+    Gap("JB-09", "maintain runs itself when due; decay and archiving belong to it."),
+    Gap("JB-10", "A job has three attempts with back-off, then a dead letter."),
+    Gap("JB-12", "embed fills missing vectors; recurring corrections propose rules."),
+    # Observability
+    Gap("OB-01", "The log is JSON lines in rotating files; the last errors are in memory."),
+    Gap("OB-02", "status counts calls and errors and gives latencies by tool."),
+    Gap("OB-03", "status probes dependencies within 5 s; it shows errors and counts."),
+    Gap("OB-04 OB-11", "Events before boot wait on disk and are flushed exactly once."),
+    Gap("OB-05", "A desktop notice tells of errors when wanted."),
+    Gap("OB-07", "A trace times stages and counts candidates, rejects and tokens."),
+    Gap("OB-08", "A dashboard draws latency, growth, hit quality and tokens saved."),
+    Gap("OB-09", "Alert rules watch p95, 5xx and authorisation failures."),
+    Gap("OB-12", "Only instrumented code writes metrics: no operation offers it."),
+    Gap("OB-13", "OpenTelemetry spans cover every stage of both paths."),
+    # Performance
+    Gap("PF-02 EV-01", "Suites run on real engines and the real embedder, with no mocks."),
+    Gap("PF-03", "10,000 memories are served with a CPU embedder and nothing else."),
+    Gap("PF-05", "Readers of the file go on beside its one writer."),
+    Gap("PF-06", "Under mixed load p95 is 350 ms for recall, 250 ms for remember."),
+    Gap("PF-07", "Reads stay available for 99.5% of a soak with faults."),
+    Replaced("PF-08", "Load is proved at 1,000,000 memories of 20 tenants, then extrapolated."),
+    Gap("PF-09", "Evaluations tell tokens saved and the gain across sessions."),
+    Replaced("PF-10", "Benchmarks measure speed and memory; no test asserts a time."),
+    Gap("PF-11", "Connections are pooled; boot embeds its task once, or not at all."),
+    Gap("PF-12", "A soak of mixed writes and searches in threads ends without error."),
+    # Deployment and operations
+    Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
+    Gap("DO-02 CL-01", "Any MCP client connects; the server's own name sets its tools apart."),
+    Replaced("DO-03", "One relational store holds rows and vectors, with no second database."),
+    Gap("DO-05", "The store is one SQLite file in WAL mode, behind command and stdio."),
+    Replaced("DO-06", "Connections are kept open and pooled, not opened per operation."),
+    Gap("DO-07", "Servers and workers share Postgres, Redis and object storage."),
+    Replaced("DO-08", "Two deployments, embedded and server, stand for three tiers."),
+    Gap("DO-09", "One operation table draws REST and MCP, with a schema for each."),
+    Gap("DO-10", "REST mirrors the memory operations under /v0/memory as well."),
+    Replaced("DO-11", "The graph is rows of links, and no template is public."),
+    Gap("DO-12", "Metrics and audit ship inside; Ollama is one embedder of several."),
+    Gap("DO-13", "A light stdio bridge joins an MCP client to a running server."),
+    NotApplicable("DO-14", "Memory infrastructure runs no agents and executes no tasks."),
+    NotApplicable("DO-15", "Neither reasoning nor recall beyond doubt is promised."),
+    Gap("DO-16", "A packaged MiniLM is the default; global means the whole tenant."),
+    Gap("DO-17", "Spaces and schemas change online, with a preview and a way back."),
+    Gap("DO-18", "A backup is proved by its restore, a release by types and smoke."),
+    Gap("DO-19", "export and import carry a store as JSON lines without loss."),
+    Gap("DO-20", "brain connect registers clients and hooks and clobbers nothing."),
+    # Migration and import
+    Gap("MG-02 MG-05", "MEMORY.md trees become single memories that recall finds."),
+    Gap("MG-03", "An imported pinned rule without a trigger boots as it did before."),
+    Gap("MG-04", "brain-db's database and its five side files come into one store."),
+    Gap("MG-06", "Markdown splits at headings; paths give the project; scraps fall out."),
+    Gap("MG-07", "Import may be repeated, and reports read, stored and duplicate."),
+    Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
+    Gap("MG-09", "Migrations can be repeated and reversed, behind a backup."),
+    # Evaluations and tests
+    Gap("EV-02 EV-03", "Evaluations report ranking, gain, thrift and safety on datasets."),
+    Gap("EV-04", "Who may see, keep, change and roll back is tested through all floors."),
+    Gap("EV-05", "Concurrency, full text and provenance have tests of their own."),
+    Gap("EV-06", "Audited writes, recall in budget, measured gain, canary: all hold."),
+    Gap("EV-07", "Each capability has its suite, and no test can reach a user's store."),
+    Gap("EV-08", "Evaluations class questions: one hop, several, changed, distracted."),
+    Gap("EV-09", "Each evaluation run is a record to compare, slice and rank."),
+    Gap("EV-10", "MCP over stdio is tested end to end: tools, flow, tokens, roles."),
+    Gap("EV-12", "Filters, payloads and tool schemas have tests of their own."),
+    # Clients
+    Gap("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
+    Gap("CL-04", "The command and the MCP server offer the same operations."),
+    Gap("CL-05", "Any agent framework can call by MCP, by REST or as a library."),
+    Gap("CL-06", "Hooks boot, recall, check and save; each client has its snippet."),
+    Gap("CL-07", "The prompt startup boots a client; upkeep follows without a hook."),
+    Gap("CL-08", "A hook puts pins and recalled memories before the agent, quoted."),
+    Gap("CL-09", "The command serves, migrates, measures, compares and checks health."),
+)
