@@ -1,11 +1,11 @@
 """The one tree of errors: what the caller must mend, what may be retried, what must stop.
 
-    CommonbrainError
-    ├── Invalid        the call is malformed: mend the arguments
-    ├── Refused        the gate or a policy said no: mend the content or the authority, then resend
-    ├── NotFound       no such memory, or none that the caller may see
-    ├── Unavailable    a dependency did not answer in time: nothing was changed, retry
-    └── Corrupt        the store cannot be trusted or understood: stop, see the hint
+CommonbrainError
+├── Invalid        the call is malformed: mend the arguments
+├── Refused        the gate or a policy said no: mend the content or the authority, then resend
+├── NotFound       no such memory, or none that the caller may see
+├── Unavailable    a dependency did not answer in time: nothing was changed, retry
+└── Corrupt        the store cannot be trusted or understood: stop, see the hint
 """
 
 from typing import ClassVar

@@ -1,0 +1,51 @@
+"""Every embedder that can be chosen keeps the port's laws, and so does the one for tests."""
+
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.models import EMBEDDERS
+from commonbrain.adapters.models.minilm import MiniLm
+from commonbrain.domain.errors import Unavailable
+from commonbrain.ports.models import Embedder
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.embedder_contract import EmbedderContract
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+class TestEmbedders(EmbedderContract):
+    @pytest.fixture
+    def embedder(self, name: str) -> Embedder:
+        return EMBEDDERS[name]()
+
+
+class TestWordHashEmbedder(EmbedderContract):
+    understands_meaning = False
+
+    @pytest.fixture
+    def embedder(self) -> Embedder:
+        return WordHashEmbedder()
+
+
+class TestMiniLm:
+    def test_its_space_is_known_without_its_model(self, tmp_path: Path) -> None:
+        embedder = MiniLm(model_path=tmp_path / "missing.onnx")
+
+        assert embedder.space.dimensions == 384
+
+    def test_a_missing_model_is_unavailable(self, tmp_path: Path) -> None:
+        embedder = MiniLm(model_path=tmp_path / "missing.onnx")
+
+        with pytest.raises(Unavailable) as failure:
+            embedder.query("Ann moved to Lisbon.")
+
+        assert failure.value.code == "embedder_down"
+        assert failure.value.hint
+        assert failure.value.__cause__ is not None
+
+    def test_a_broken_tokenizer_is_unavailable(self, tmp_path: Path) -> None:
+        broken = tmp_path / "tokenizer.json"
+        broken.write_text("{}", encoding="utf-8")
+
+        with pytest.raises(Unavailable, match="could not load the embedding model"):
+            MiniLm(tokenizer_path=broken).passages(["Ann moved to Lisbon."])
