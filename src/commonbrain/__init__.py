@@ -1,10 +1,10 @@
 """Commonbrain: one long-term memory that all your agents share.
 
-    import commonbrain
+import commonbrain
 
-    with commonbrain.open("brain.db") as brain:
-        brain.remember("We chose Postgres over MySQL for row-level security", kind="fact")
-        print(brain.recall("why postgres?").items[0].body)
+with commonbrain.open("brain.db") as brain:
+    brain.remember("We chose Postgres over MySQL for row-level security", kind="fact")
+    print(brain.recall("why postgres?").items[0].body)
 """
 
 from pathlib import Path

@@ -21,11 +21,15 @@ class Settings(BaseSettings):
 
     store: Path = Field(default_factory=_default_store, description="The file memories live in.")
     agent: str | None = Field(
-        default=None, max_length=128, description="Who acts; doors have their own default."
+        default=None,
+        max_length=128,
+        description="Who acts; doors have their own default.",
     )
     session: str | None = Field(default=None, max_length=128, description="Which session acts.")
     project: str | None = Field(
-        default=None, max_length=128, description="Where new memories belong unless they say."
+        default=None,
+        max_length=128,
+        description="Where new memories belong unless they say.",
     )
     embedder: str = Field(default="minilm", description="Which embedding model to use.")
     embedder_threads: int = Field(
@@ -39,5 +43,8 @@ class Settings(BaseSettings):
         ),
     )
     lock_wait_s: float = Field(
-        default=LOCK_WAIT_S, gt=0, le=600, description="Seconds a writer waits for the others."
+        default=LOCK_WAIT_S,
+        gt=0,
+        le=600,
+        description="Seconds a writer waits for the others.",
     )

@@ -15,7 +15,10 @@ _SIGNS: Final = (
         Kind.INCIDENT,
         r"outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke|failed because",
     ),
-    (Kind.TASK, r"to-?do|need(?:s)? to|follow[- ]up|action item|remember to|still open"),
+    (
+        Kind.TASK,
+        r"to-?do|need(?:s)? to|follow[- ]up|action item|remember to|still open",
+    ),
 )
 _PATTERNS: Final = tuple(
     (kind, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for kind, words in _SIGNS

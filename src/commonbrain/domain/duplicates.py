@@ -44,9 +44,7 @@ class Duplicate:
     is_refused: bool
 
 
-def judge(
-    kind: Kind, text: str, *, near: Sequence[Neighbour], space: Space
-) -> Novel | Duplicate:
+def judge(kind: Kind, text: str, *, near: Sequence[Neighbour], space: Space) -> Novel | Duplicate:
     """Place a text among its neighbours by the space's thresholds.
 
     Two texts whose numbers or negation differ are never duplicates of each other, however alike

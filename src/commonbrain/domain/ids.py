@@ -11,7 +11,11 @@ _MILLIS_BITS: Final = 42
 _MAX: Final = (1 << (RANDOM_BITS + _MILLIS_BITS)) - 1
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base32: no I, L, O or U (https://www.crockford.com/base32.html)."""
-_VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {"I": 1, "L": 1, "O": 0}
+_VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {
+    "I": 1,
+    "L": 1,
+    "O": 0,
+}
 _LENGTH: Final = 13
 
 MEMORY: Final = "mem"

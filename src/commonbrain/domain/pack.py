@@ -42,7 +42,11 @@ def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
     spent = estimate(_HEADING) + estimate(_omission(len(ranked))) + 2
     for candidate in chosen:
         whole = to_item(candidate)
-        for form in (whole, replace(whole, body=None), replace(whole, body=None, headline=None)):
+        for form in (
+            whole,
+            replace(whole, body=None),
+            replace(whole, body=None, headline=None),
+        ):
             block = evidence(form, len(items) + 1)
             cost = estimate(block) + 1
             if spent + cost <= budget.max_tokens:

@@ -25,7 +25,12 @@ class Revise:
     caller: Caller
 
     def supersede(
-        self, id: str, text: str, *, reason: str, **known: Unpack[DraftFields]  # noqa: A002
+        self,
+        id: str,
+        text: str,
+        *,
+        reason: str,
+        **known: Unpack[DraftFields],
     ) -> Outcome:
         """Replace a current memory by a new text; what is not given is taken from the old one.
 
@@ -50,9 +55,7 @@ class Revise:
         with self.house.store.begin(self.caller.tenant) as tx:
             return self._replace(tx, ready, old_id=old_id, reason=why)
 
-    def _replace(
-        self, tx: Transaction, prepared: Prepared, *, old_id: int, reason: str
-    ) -> Outcome:
+    def _replace(self, tx: Transaction, prepared: Prepared, *, old_id: int, reason: str) -> Outcome:
         """Store the new one and retire the old one together, if the old one still heads its chain."""
         old = fetch(tx, self.caller, id_=old_id)
         check_authority(self.caller, old)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.memory import CURRENT_STATES
-from commonbrain.flows.house import House
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.house import House
 from commonbrain.ports.store import Finding
 
 

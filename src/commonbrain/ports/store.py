@@ -218,5 +218,5 @@ class Store(Protocol):
         ...
 
 
-class IdTaken(Exception):  # noqa: N818 it is a signal to draw again, not a failure
+class IdTaken(Exception):
     """A freshly drawn id exists already: draw another and try again."""

@@ -125,7 +125,10 @@ class EmbedderContract:
             pytest.skip("this embedder compares words, not meanings")
         query = embedder.query("Where does she keep her automobile?")
         paraphrase, unrelated = embedder.passages(
-            ["Her car is parked in the garage.", "The recipe calls for two eggs and a lemon."]
+            [
+                "Her car is parked in the garage.",
+                "The recipe calls for two eggs and a lemon.",
+            ]
         )
 
         assert query @ paraphrase[0] > query @ unrelated[0] + 0.1

@@ -79,7 +79,11 @@ class Codes:
         """
         with self.lock:
             count = self._count
-            ids, codes, is_alive = self._ids[:count], self._codes[:count], self._is_alive[:count]
+            ids, codes, is_alive = (
+                self._ids[:count],
+                self._codes[:count],
+                self._is_alive[:count],
+            )
         distances = np.bitwise_count(codes ^ encode(query[None, :])).sum(axis=1, dtype=np.uint16)
         is_eligible = is_alive if among is None else is_alive & np.isin(ids, among)
         distances[~is_eligible] = _DEAD

@@ -17,9 +17,7 @@ from commonbrain.ports.store import Hit, IdTaken, Look
 
 # What the projection row holds of a memory, in the names both use.
 _PROJECTED: Final = tuple(
-    field.name
-    for field in fields(Memory)
-    if field.name not in {"body", "detail", "tags"}
+    field.name for field in fields(Memory) if field.name not in {"body", "detail", "tags"}
 )
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
@@ -128,7 +126,11 @@ class MemoryShelf:
 
     def supersede(self, old_id: int, new_id: int, *, at: datetime) -> None:
         """Point an old memory at the one that replaces it."""
-        changes = {"state": State.SUPERSEDED, "superseded_by": new_id, "superseded_at": at}
+        changes = {
+            "state": State.SUPERSEDED,
+            "superseded_by": new_id,
+            "superseded_at": at,
+        }
         self._update(old_id, changes)
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:

@@ -42,9 +42,7 @@ def open_sqlite(
     return SqlStore(dialect, space)
 
 
-def _settle(
-    dialect: Dialect, *, space: Space, clock: Clock, prepare: Callable[[], None]
-) -> int:
+def _settle(dialect: Dialect, *, space: Space, clock: Clock, prepare: Callable[[], None]) -> int:
     """Give the id of the space in a store of our version; take the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = _version(connection, dialect.location)

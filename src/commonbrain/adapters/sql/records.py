@@ -76,4 +76,8 @@ class RecordShelf:
 
 def _considered(candidate: Candidate) -> dict[str, Any]:
     features = {name: round(value, 4) for name, value in candidate.features.items()}
-    return {"id": candidate.memory.id, "score": round(candidate.score, 4), "features": features}
+    return {
+        "id": candidate.memory.id,
+        "score": round(candidate.score, 4),
+        "features": features,
+    }

@@ -39,20 +39,14 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from commonbrain.adapters.sql.codes import Change, Codes, Ids
 from commonbrain.adapters.sql.looks import confine
-from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.sqlite_checks import examine_sqlite
+from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.memory import CURRENT_STATES, Memory
 from commonbrain.domain.space import Space
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Finding, Hit, Look
 
-FULL_TEXT_DDL: Final = (
-    "CREATE VIRTUAL TABLE memory_text USING fts5("
-    "text, keywords, content='', contentless_delete=1, "
-    "tokenize='porter unicode61 remove_diacritics 2')"
-)
-"""Words without the text itself, which stands in the rows already."""
 _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _MENDED: Final = (3, 51, 3)
@@ -200,11 +194,18 @@ class SqliteIndex:
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
         run = self.work.connection.execute
-        run(_PUT_TEXT, {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords})
+        run(
+            _PUT_TEXT,
+            {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords},
+        )
         if given is None:
             return
         seq = self._last_seq()
-        key = {"tenant_id": self.work.tenant, "memory_id": memory.id, "space_id": self.space_id}
+        key = {
+            "tenant_id": self.work.tenant,
+            "memory_id": memory.id,
+            "space_id": self.space_id,
+        }
         halves = given.astype(np.float16)
         run(
             _PUT_VECTOR,

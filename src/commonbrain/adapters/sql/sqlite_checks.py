@@ -50,9 +50,17 @@ def examine_sqlite(connection: Connection, space_id: int) -> list[Finding]:
         {"space": space_id},
     ).scalar_one()
     return [
-        Finding(check="engine", is_sound=mode == "wal", detail=f"SQLite {version}, {mode} mode"),
+        Finding(
+            check="engine",
+            is_sound=mode == "wal",
+            detail=f"SQLite {version}, {mode} mode",
+        ),
         Finding(check="pages", is_sound=pages == ["ok"], detail="; ".join(pages)),
-        Finding(check="references", is_sound=not dangling, detail=f"{len(dangling)} dangling"),
+        Finding(
+            check="references",
+            is_sound=not dangling,
+            detail=f"{len(dangling)} dangling",
+        ),
         *(_count(connection, check) for check in _COUNTS),
         Finding(check="embeddings", is_sound=True, detail=f"{waiting} memories wait for one"),
     ]

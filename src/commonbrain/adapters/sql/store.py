@@ -58,7 +58,11 @@ class SqlStore:
     @contextmanager
     def begin(self, tenant: str) -> Iterator[SqlTransaction]:
         """Open a transaction that may write: commits at the end, rolls back on any exception."""
-        with translated(self.location), self.dialect.writer() as connection, connection.begin():
+        with (
+            translated(self.location),
+            self.dialect.writer() as connection,
+            connection.begin(),
+        ):
             yield SqlTransaction.of(
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
@@ -155,7 +159,8 @@ def _examine_rows(connection: Connection) -> list[Finding]:
     missing = 0
     for kind, table in DETAILS.items():
         here = select(1).where(
-            table.c.tenant_id == memories.c.tenant_id, table.c.memory_id == memories.c.id
+            table.c.tenant_id == memories.c.tenant_id,
+            table.c.memory_id == memories.c.id,
         )
         without = select(memories.c.id).where(memories.c.kind == kind, ~here.exists())
         missing += len(connection.execute(without).all())

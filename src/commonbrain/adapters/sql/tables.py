@@ -33,7 +33,13 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from commonbrain.domain.kinds import Kind, MessagePriority, Severity, TaskPriority, TaskStatus
+from commonbrain.domain.kinds import (
+    Kind,
+    MessagePriority,
+    Severity,
+    TaskPriority,
+    TaskStatus,
+)
 from commonbrain.domain.memory import State
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.times import from_millis, to_millis
@@ -172,9 +178,7 @@ memories = Table(
     # Lets a detail row name the kind with the key, so that it can only belong to its own kind.
     UniqueConstraint("tenant_id", "id", "kind"),
     ForeignKeyConstraint(["tenant_id", "superseded_by"], ["memories.tenant_id", "memories.id"]),
-    ForeignKeyConstraint(
-        ["tenant_id", "source_message_id"], ["memories.tenant_id", "memories.id"]
-    ),
+    ForeignKeyConstraint(["tenant_id", "source_message_id"], ["memories.tenant_id", "memories.id"]),
     _one_of("kind", Kind),
     _one_of("state", State),
     _one_of("scope", Scope),

@@ -16,9 +16,7 @@ class ThreadShelf:
 
     work: Work
 
-    def open(
-        self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime
-    ) -> int:
+    def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
         """Find a thread by its key or make it under the new id; give its id."""
         known = select(threads.c.id).where(
             threads.c.tenant_id == self.work.tenant, threads.c.key == thread.key

@@ -21,7 +21,10 @@ WEIGHTS: Final[Mapping[str, float]] = {
 
 
 def weigh(
-    plan: Plan, memories: Iterable[Memory], *, features: Mapping[int, Mapping[str, float]]
+    plan: Plan,
+    memories: Iterable[Memory],
+    *,
+    features: Mapping[int, Mapping[str, float]],
 ) -> list[Candidate]:
     """Score every memory by the weighted sum of its features, 0..1, best first, newest on a tie."""
     candidates = (_candidate(plan, memory, given=features[memory.id]) for memory in memories)

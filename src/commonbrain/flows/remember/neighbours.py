@@ -1,6 +1,12 @@
 """The stage that asks the store who said it already, and lets the domain judge."""
 
-from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel, is_comparable, judge
+from commonbrain.domain.duplicates import (
+    Duplicate,
+    Neighbour,
+    Novel,
+    is_comparable,
+    judge,
+)
 from commonbrain.domain.kinds import KINDS, OnDuplicate
 from commonbrain.domain.memory import Memory, semantic_hash
 from commonbrain.domain.query import Filter
@@ -31,7 +37,12 @@ def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | N
 
 
 def judge_neighbours(
-    tx: Transaction, prepared: Prepared, *, look: Look, space: Space, besides: frozenset[int]
+    tx: Transaction,
+    prepared: Prepared,
+    *,
+    look: Look,
+    space: Space,
+    besides: frozenset[int],
 ) -> Novel | Duplicate:
     """Compare a draft with the nearest of its kind, leaving out the ids `besides`."""
     if prepared.vectors is None:
@@ -42,7 +53,10 @@ def judge_neighbours(
     near = {hit.id: hit.score for hit in hits if hit.score >= space.similar_at}
     neighbours = [
         Neighbour(
-            id=memory.id, headline=memory.headline, text=memory.text, similarity=near[memory.id]
+            id=memory.id,
+            headline=memory.headline,
+            text=memory.text,
+            similarity=near[memory.id],
         )
         for memory in tx.memories.get([id_ for id_ in near if id_ not in besides]).values()
         if _may_compare(memory, prepared, look=look)

@@ -65,7 +65,10 @@ class Remembered:
 def rejected(refusal: Rejected) -> Outcome:
     """Tell of a refusal by the gate."""
     return Outcome(
-        status=Status.REJECTED, code=refusal.code, reason=refusal.reason, hint=refusal.hint
+        status=Status.REJECTED,
+        code=refusal.code,
+        reason=refusal.reason,
+        hint=refusal.hint,
     )
 
 
@@ -90,7 +93,7 @@ def duplicate(kind: Kind, of: Neighbour) -> Outcome:
         headline=of.headline,
         code="duplicate",
         reason=f"A {kind} says this already (similarity {of.similarity:.2f}): {of.headline}",
-        hint=f'If this is newer: revise supersede {id_} with your text and a reason. If both are '
+        hint=f"If this is newer: revise supersede {id_} with your text and a reason. If both are "
         f"true: remember again with distinct_because.",
         similar=_similar([of]),
     )

@@ -122,9 +122,7 @@ class Remember:
         known = find_exact(tx, one, look=look)
         return exists(known) if known else Outcome(status=Status.STORED)
 
-    def settle(
-        self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course
-    ) -> Outcome:
+    def settle(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Outcome:
         """Decide on one prepared draft against what is stored, and store it or say why not."""
         known = find_exact(tx, prepared, look=look)
         if known is not None and known.id not in course.besides:
@@ -138,7 +136,10 @@ class Remember:
                 return duplicate(kind, of)
             case Duplicate(of=of):
                 near = (of,)
-                warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
+                warnings = (
+                    *warnings,
+                    f"Another {kind} may say this already: {of.headline}",
+                )
         memory = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
         return stored(
             commit(tx, memory, prepared=prepared, chance=self.house.chance),

@@ -82,9 +82,7 @@ def _check_names(draft: Draft) -> None:
         if name is not None and len(name) > NAME_CHARS_MAX:
             raise _too_long(what, len(name), allowed=NAME_CHARS_MAX)
     if len(draft.source_ref or "") > SOURCE_REF_CHARS_MAX:
-        raise _too_long(
-            "source_ref", len(draft.source_ref or ""), allowed=SOURCE_REF_CHARS_MAX
-        )
+        raise _too_long("source_ref", len(draft.source_ref or ""), allowed=SOURCE_REF_CHARS_MAX)
     if len(draft.tags) > TAGS_MAX:
         raise Invalid(f"{len(draft.tags)} tags were given; {TAGS_MAX} are allowed.")
 
