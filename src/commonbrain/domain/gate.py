@@ -147,7 +147,8 @@ def _check_body(policy: Policy, body: str) -> Rejected | None:
     if size > limits.TEXT_BYTES_MAX:
         reason = f"The body has {size:,} bytes; {limits.TEXT_BYTES_MAX:,} are allowed."
     elif policy.is_atomic and words > limits.ATOMIC_WORDS_MAX:
-        reason = f"The body of this {policy.kind} has {words} words; {limits.ATOMIC_WORDS_MAX} are allowed."
+        allowed = limits.ATOMIC_WORDS_MAX
+        reason = f"The body of this {policy.kind} has {words} words; {allowed} are allowed."
     elif policy.is_atomic and len(_UPDATE_MARKER.findall(body)) > 1:
         reason = "The body carries several date-stamped updates: it has been merged, not revised."
     else:

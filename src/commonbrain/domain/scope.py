@@ -44,10 +44,14 @@ class Owned(Protocol):
     """What visibility looks at."""
 
     @property
-    def scope(self) -> Scope: ...
+    def scope(self) -> Scope:
+        """Who sees it."""
+        ...
 
     @property
-    def agent(self) -> str: ...
+    def agent(self) -> str:
+        """Who wrote it."""
+        ...
 
 
 def is_visible(caller: Caller, owned: Owned) -> bool:

@@ -95,7 +95,7 @@ def check_authority(caller: Caller, memory: Memory) -> None:
     check_may_write(caller, memory.scope)
     if memory.trust.weight > caller.trust_ceiling.weight:
         raise Refused(
-            f"This memory is trusted as {memory.trust}, above this caller's {caller.trust_ceiling}.",
+            f"This memory is trusted as {memory.trust}, the caller as {caller.trust_ceiling}.",
             code="trust_override_denied",
             hint="Ask somebody with that trust, or annotate it.",
         )

@@ -26,7 +26,7 @@ class Revise:
 
     def supersede(
         self,
-        id: str,
+        id: str,  # noqa: A002 the public name is id
         text: str,
         *,
         reason: str,
@@ -56,7 +56,7 @@ class Revise:
             return self._replace(tx, ready, old_id=old_id, reason=why)
 
     def _replace(self, tx: Transaction, prepared: Prepared, *, old_id: int, reason: str) -> Outcome:
-        """Store the new one and retire the old one together, if the old one still heads its chain."""
+        """Store the new and retire the old together, if the old still heads its chain."""
         old = fetch(tx, self.caller, id_=old_id)
         check_authority(self.caller, old)
         _check_is_head(tx, old)

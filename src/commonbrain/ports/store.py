@@ -103,7 +103,7 @@ class Memories(Protocol):
 class Index(Protocol):
     """The shelf of what can be derived from the rows: full text and vectors."""
 
-    def put(self, memory: Memory, vectors: Matrix | None) -> None:
+    def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
         ...
 

@@ -21,6 +21,7 @@ import numpy as np
 from sqlalchemy import (
     Connection,
     Engine,
+    Float,
     Insert,
     Table,
     bindparam,
@@ -54,7 +55,7 @@ _MENDED: Final = (3, 51, 3)
 
 _text = table("memory_text", column("rowid"), column("text"), column("keywords"))
 _MATCHES: Final = literal_column("memory_text").op("MATCH")(bindparam("match"))
-_RANK: Final = literal_column("bm25(memory_text)")
+_RANK: Final = literal_column("bm25(memory_text)", Float)
 _PUT_TEXT: Final = insert(_text)
 _DROP_TEXT: Final = text("DELETE FROM memory_text WHERE rowid = :id")
 _PUT_VECTOR: Final = insert(vectors)
@@ -239,7 +240,7 @@ class SqliteIndex:
         match = " OR ".join(_quoted(term) for term in terms)
         rows = self.work.connection.execute(statement, {"match": match})
         # FTS5's bm25() is better the lower it is.
-        return [Hit(id=id_, score=-rank) for id_, rank in rows]
+        return [Hit(id=id_, score=-float(rank)) for id_, rank in rows]
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""

@@ -9,6 +9,7 @@ from commonbrain.ports.store import Finding
 # Every memory that can be found must stand in the full text, and nothing else may. Contentless
 # FTS5 keeps one row per document in memory_text_docsize. The states are those that are indexed.
 _INDEXED: Final = "state IN ('active', 'archived', 'superseded')"
+# ruff: noqa: S608 the statements are put together from constants of this file alone
 _COUNTS: Final = {
     "full text": (
         "memories missing from the full text",
@@ -43,7 +44,7 @@ def examine_sqlite(connection: Connection, space_id: int) -> list[Finding]:
     dangling = run("PRAGMA foreign_key_check").fetchmany(10)
     waiting = connection.execute(
         text(
-            f"SELECT count(*) FROM memories m WHERE {_INDEXED} AND NOT EXISTS (SELECT 1 FROM "  # noqa: S608 no input in it
+            f"SELECT count(*) FROM memories m WHERE {_INDEXED} AND NOT EXISTS (SELECT 1 FROM "
             "vectors v WHERE v.tenant_id = m.tenant_id AND v.memory_id = m.id "
             "AND v.space_id = :space)"
         ),

@@ -1,7 +1,7 @@
 """The store: connections, transactions of one tenant, and the only translation of driver errors."""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,7 +56,7 @@ class SqlStore:
         return self.dialect.location
 
     @contextmanager
-    def begin(self, tenant: str) -> Iterator[SqlTransaction]:
+    def begin(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction that may write: commits at the end, rolls back on any exception."""
         with (
             translated(self.location),
@@ -68,7 +68,7 @@ class SqlStore:
             )
 
     @contextmanager
-    def snapshot(self, tenant: str) -> Iterator[SqlTransaction]:
+    def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction that only reads and never waits for a writer."""
         with translated(self.location), self._reader() as connection:
             yield SqlTransaction.of(
@@ -85,13 +85,13 @@ class SqlStore:
         self.dialect.engine.dispose()
 
     @contextmanager
-    def _reader(self) -> Iterator[Connection]:
+    def _reader(self) -> Generator[Connection]:
         with self.dialect.engine.connect() as connection, connection.begin():
             yield connection
 
 
 @contextmanager
-def translated(location: str) -> Iterator[None]:
+def translated(location: str) -> Generator[None]:
     """Turn a driver's error into one of the house's, here and nowhere else.
 
     Raises:

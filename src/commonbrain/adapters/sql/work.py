@@ -12,17 +12,17 @@ from commonbrain.ports.store import Finding, Index
 class Dialect(Protocol):
     """What one engine does its own way; everything else is shared."""
 
-    @property
-    def engine(self) -> Engine:
-        """Where connections come from; how a transaction begins is its business."""
-        ...
+    engine: Engine
+    """Where connections come from."""
+    space_id: int
+    """The row of the vector space in this store; set when it is opened."""
 
     @property
     def location(self) -> str:
         """Where the store is, for people."""
         ...
 
-    def insert_or_skip(self, table: Table) -> Insert:
+    def insert_or_skip(self, into: Table) -> Insert:
         """Build an insert that does nothing when the primary key is taken."""
         ...
 

@@ -15,7 +15,14 @@ _TERMS_MAX: Final = 64
 """Distinct words looked up; a longer query is a text, and its first words say what it is about."""
 # English words that carry grammar, not matter: every text has them, so they find nothing.
 _FUNCTION_WORDS: Final = frozenset(
-    ["a", "about", "after", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing", "done", "for", "from", "get", "got", "had", "has", "have", "having", "he", "her", "hers", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "like", "me", "more", "most", "my", "no", "nor", "not", "of", "off", "on", "once", "only", "or", "other", "our", "out", "over", "own", "same", "she", "should", "so", "some", "such", "than", "that", "the", "their", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too", "under", "until", "up", "upon", "us", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "s", "t", "d", "ll", "m", "re", "ve"]
+    (
+        "a about after all am an and any are as at be been before being but by can could did do "
+        "does  doing done for from get got had has have having he her hers him his how i if in "
+        "into is it  its just like me more most my no nor not of off on once only or other our "
+        "out over own same  she should so some such than that the their them then there these "
+        "they this those through to  too under until up upon us very was we were what when where "
+        "which while who whom whose why  will with would you your s t d ll m re ve "
+    ).split()
 )
 
 

@@ -1,9 +1,9 @@
 """Remember: a text in, through the gate, durable and searchable when the caller has the reply."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
@@ -164,14 +164,15 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
         Invalid: the scope or trust is not one of the known ones.
 
     """
-    scope, trust = known.pop("scope", None), known.pop("trust", None)
-    return Draft(
-        body=text,
-        scope=None if scope is None else one_of(Scope, scope),
-        trust=None if trust is None else one_of(Trust, trust),
-        tags=tuple(known.pop("tags", ())),
-        **known,
-    )
+    draft = Draft(body=text)
+    given: dict[str, Any] = dict(known)
+    if "scope" in known:
+        given["scope"] = one_of(Scope, known["scope"])
+    if "trust" in known:
+        given["trust"] = one_of(Trust, known["trust"])
+    if "tags" in known:
+        given["tags"] = tuple(known["tags"])
+    return replace(draft, **given)
 
 
 def _listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
