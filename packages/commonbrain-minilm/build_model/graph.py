@@ -85,7 +85,7 @@ def _int8_rows(table: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float3
     # One scale per word: half the file is this table, and a single scale for all of it, which is
     # what onnxruntime's quantiser would give a Gather, drowns the small rows in rounding.
     scales = np.abs(table).max(axis=1, keepdims=True) / 127
-    return np.round(table / scales).astype(np.int8), scales.astype(np.float32)
+    return np.rint(table / scales).astype(np.int8), scales.astype(np.float32)
 
 
 def _padding_penalty(graph: Graph) -> str:

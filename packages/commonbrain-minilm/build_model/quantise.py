@@ -1,5 +1,9 @@
 """Quantises the encoder's matrices to int8, one scale per output channel."""
 
+# onnx and onnxruntime bring no complete types.
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false
+
 import tempfile
 from pathlib import Path
 

@@ -30,7 +30,7 @@ WEIRD = {
     "empty": "",
     "blank": " \t\r\n ",
     "emoji": "🧠🔥👩‍👩‍👧‍👦",
-    "right to left": "القطة على السجادة ‮ שלום",
+    "right to left": "القطة على السجادة \u202e שלום",
     "control characters": "a\x00b\x07c\x1b[31md\u200b\ufeff",
     "combining marks": "z̸̢̛a̶͇͝l̷̰͘g̶̳͐o̵͖͝",
     "no spaces": "漢字仮名交じり文" * 40,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from tokenizers import Encoding, Tokenizer
@@ -41,7 +42,7 @@ OVERLAP_TOKENS = 50
 class _Loaded:
     tokenizer: Tokenizer
     session: Any
-    """An `onnxruntime.InferenceSession`, which brings no types."""
+    """An `onnxruntime.InferenceSession`."""
 
 
 class MiniLm:
@@ -88,14 +89,16 @@ class MiniLm:
     def _read(self) -> _Loaded:
         # Imported here because these two take longer to import than most commands take to run.
         with _translated("load the embedding model"):
-            import onnxruntime
             from tokenizers import Tokenizer
 
+            onnxruntime: Any = import_module("onnxruntime")  # It brings no types.
             # Official Windows builds report usage to their maker unless told not to.
             onnxruntime.disable_telemetry_events()
             tokenizer = Tokenizer.from_file(str(self._tokenizer_path))
             tokenizer.no_padding()
-            tokenizer.enable_truncation(WINDOW_TOKENS, stride=OVERLAP_TOKENS)
+            tokenizer.enable_truncation(  # pyright: ignore[reportUnknownMemberType]
+                WINDOW_TOKENS, stride=OVERLAP_TOKENS
+            )
             session = onnxruntime.InferenceSession(
                 self._model_path,
                 _session_options(onnxruntime, self._threads),
@@ -139,7 +142,7 @@ def _vector(loaded: _Loaded, window: Encoding) -> Matrix:
 
 
 @contextmanager
-def _translated(attempt: str) -> Iterator[None]:
+def _translated(attempt: str) -> Generator[None]:
     try:
         yield
     # Everything, because tokenizers raises bare Exceptions and onnxruntime a dozen kinds of them.
