@@ -1,0 +1,216 @@
+"""How many tokens a text costs a model: one estimator, so that every budget adds up.
+
+A text is reduced to its shape: one byte per character, naming the character's class. The shape is
+cut into pieces as the byte-pair encoding o200k_base cuts its text, and each piece costs what such
+pieces cost on average. All costs are in hundredths of a token. They were fitted to o200k_base
+(the ranks of npm tiktoken 1.0.22) on conversations, English prose, Markdown, Python, TypeScript,
+JavaScript, shell and JSON, every kind weighing the same; other scripts on the Universal
+Declaration of Human Rights and on translated compiler messages. benchmarks/calibrate_tokens.py
+measures the error.
+"""
+
+import re
+from collections import Counter
+from functools import lru_cache
+from typing import Final
+
+_CONTINUATION: Final = bytes(range(0x80, 0xC0))
+"""Dropped from UTF-8, so that one byte is left per character: the one that tells the script."""
+
+
+def _classes() -> bytes:
+    """Map each first byte of a UTF-8 character to the letter of its class."""
+    table = bytearray(b"!" * 256)
+
+    def put(span: range | bytes, letter: str) -> None:
+        for byte in span:
+            table[byte] = ord(letter)
+
+    put(range(ord("a"), ord("z") + 1), "a")
+    put(range(ord("A"), ord("Z") + 1), "A")
+    put(range(ord("0"), ord("9") + 1), "0")
+    put(b"\n\r\v\f", "n")
+    # These stand for themselves: rulers of them are cheap, and the apostrophe ends "don't".
+    for byte in b" \t'-=*#~_.":
+        table[byte] = byte
+    put(range(0xC2, 0xC3), "S")  # signs of Latin-1
+    put(range(0xC3, 0xCC), "e")  # accented Latin letters
+    put(range(0xCC, 0xCE), "v")  # combining accents
+    put(range(0xCE, 0xD0), "G")  # Greek
+    put(range(0xD0, 0xD4), "C")  # Cyrillic
+    put(range(0xD4, 0xD8), "H")  # Armenian, Hebrew
+    put(range(0xD8, 0xE0), "R")  # Arabic, Syriac
+    put(range(0xE0, 0xE1), "I")  # Devanagari to Thai
+    put(range(0xE1, 0xE2), "v")  # Vietnamese letters, Georgian, Ethiopic
+    put(range(0xE2, 0xE3), "Y")  # dashes, quotes, arrows, box drawing
+    put(range(0xE3, 0xE4), "K")  # kana and the punctuation of Chinese
+    put(range(0xE4, 0xEA), "Z")  # Han
+    put(range(0xEA, 0xEE), "O")  # Hangul
+    put(range(0xEE, 0xF0), "F")  # full-width signs, variation selectors
+    put(range(0xF0, 0xF8), "M")  # emoji
+    return bytes(table)
+
+
+_CLASSES: Final = _classes()
+
+# The pattern of o200k_base, told in classes: a word takes one sign before it and a contraction
+# after it, a run of signs takes the line ends after it, and spaces leave the last to the word.
+_PIECE: Final = re.compile(
+    rb"[ \t'\-=*#~_.!]?A*(?:aA+a{0,2}(?![aev])|[aev]+)(?:'a{1,2}(?![aev]))?"
+    rb"|[ \t'\-=*#~_.!]?A+"
+    rb"|0+"
+    rb"| ?['\-=*#~_.!]+n*"
+    rb"|[ \tn]*n+"
+    rb"| ?(?:G+|C+|H+|R+|I+|Y+|K+|Z+|O+|F+|M+|S+)"
+    rb"|[ \t]+(?![^ \t])|[ \t]"
+)
+_JUMBLE: Final = re.compile(rb"[^Aaev]?A*aA")
+_LETTERS: Final = re.compile(rb"[Aaev]")
+_RULER: Final = re.compile(rb"(.)\1{3,}")
+
+# The price of a word by its length (the first entry is length 1), standing bare, after a space or
+# after another sign; beyond the table every letter adds _LETTER. Growth is kept slow enough that
+# two halves never cost more than a token less than the whole.
+_LETTER: Final = 22
+_LOWER: Final[dict[bytes, tuple[int, ...]]] = {
+    b"": (100, 100, 107, 109, 110, 118, 123, 134, 156, 156, 160, 188, 200, 225),
+    b" ": (100, 100, 101, 101, 102, 103, 105, 108, 114, 120, 126, 138, 142, 150, 170),
+    b"!": (100, 108, 121, 121, 127, 145, 147, 159, 174, 205, 213, 234, 256, 270),
+}
+_TITLE: Final[dict[bytes, tuple[int, ...]]] = {
+    b"": (102, 106, 109, 115, 116, 117, 119, 123, 135, 141, 144, 150, 170, 190, 215),
+    b" ": (100, 102, 105, 106, 109, 112, 118, 130, 140, 155, 160, 165, 180, 205, 230),
+    b"!": (112, 150, 158, 161, 165, 174, 177, 188, 200, 209, 215, 223, 235, 260),
+}
+_UPPER: Final[dict[bytes, tuple[int, ...]]] = {
+    b"": (101, 105, 138, 165, 184, 195, 210, 240, 262, 284),
+    b" ": (100, 101, 119, 135, 152, 155, 169, 191, 215, 240),
+    b"!": (112, 150, 150, 167, 184, 195, 210, 240, 262, 284),
+}
+_SIGNS: Final[dict[bytes, tuple[int, ...]]] = {
+    b"": (100, 100, 121, 158, 200, 250, 300),
+    b" ": (100, 106, 144, 186, 235, 270, 310),
+}
+_SIGN: Final = 45
+
+# A run of n characters of a script costs base + slope * n, at least a token: the first base is
+# after a space, the second bare, where a word goes on or the script writes no spaces. Bases are
+# above -100 and at most 100 apart: more would break the laws of estimate.
+_SCRIPTS: Final[dict[bytes, tuple[int, int, int]]] = {
+    b"G": (10, 60, 37),
+    b"C": (30, 90, 21),
+    b"H": (40, 60, 38),
+    b"R": (40, 90, 29),
+    b"I": (-90, 0, 46),
+    b"Y": (-15, -20, 130),
+    b"K": (90, 45, 56),
+    b"Z": (70, 10, 80),
+    b"O": (55, 60, 56),
+    b"F": (100, 0, 100),
+    b"M": (20, 0, 235),
+    b"S": (0, 0, 100),
+}
+
+_JUMBLED: Final = 95
+"""What base64 costs beyond its pieces whenever the case flips twice within two letters."""
+
+_SPACES_MAX: Final = 64
+"""Runs of spaces up to about this length are one token."""
+
+_REMEMBERED_MAX: Final = 48
+"""Short pieces recur in every text; longer ones do not, and would fill the memory."""
+
+
+def estimate(text: str) -> int:
+    """Return about how many tokens `text` costs a current model; 0 only for the empty text.
+
+    Within 10% in total on English and code of some hundred tokens; nearer the top for other
+    scripts. Laws: for any a and b, estimate(a + b) is at most estimate(a) + estimate(b) + 1 and at
+    least max(estimate(a), estimate(b)) - 1, so that parts counted apart add up to a whole.
+    """
+    return -(-_hundredths(text) // 100)
+
+
+def upper_bound(text: str) -> int:
+    """Return a count that o200k_base hardly ever exceeds, for texts that must fit unseen.
+
+    A quarter and four tokens above the estimate: that held for 99.9% of some 50,000 windows of 200
+    to 8,000 characters over 27 kinds of text; most of the rest were European languages but
+    English, up to 14% above. It need never be above the bytes of the text, which are a proven
+    bound, as every token holds a byte or more.
+    """
+    hundredths = _hundredths(text)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    return max(-(-hundredths // 100), min(size, -(-hundredths // 80) + 4))
+
+
+def _hundredths(text: str) -> int:
+    shape = text.encode("utf-8", "surrogatepass").translate(_CLASSES, _CONTINUATION)
+    return sum(_cost(piece) * times for piece, times in Counter(_PIECE.findall(shape)).items())
+
+
+def _cost(piece: bytes) -> int:
+    return _remembered(piece) if len(piece) <= _REMEMBERED_MAX else _price(piece)
+
+
+@lru_cache(maxsize=8192)
+def _remembered(piece: bytes) -> int:
+    return _price(piece)
+
+
+def _price(piece: bytes) -> int:
+    """Price one piece of a shape."""
+    body = piece.lstrip(b" ") or piece
+    kind = body[-1:]
+    if kind in _SCRIPTS:
+        return _script(kind, length=len(body), bare=len(body) == len(piece))
+    if kind == b"0":
+        return 100 * -(-len(body) // 3)  # o200k_base cuts digits in threes
+    if _JUMBLE.match(piece):
+        return _jumble(piece)
+    if not piece.strip(b" \tn"):
+        return 100 * -(-len(piece) // _SPACES_MAX)
+    if _LETTERS.search(body):
+        return _word(piece)
+    return _signs(body, before=piece[: len(piece) - len(body)])
+
+
+def _signs(body: bytes, *, before: bytes) -> int:
+    """Price a run of signs; the line ends behind it are free unless they are very many."""
+    signs = body.rstrip(b"n")
+    lines = (len(body) - len(signs)) // _SPACES_MAX
+    return _step(_SIGNS[before], len(_RULER.sub(rb"\1\1\1", signs)), _SIGN) + 100 * lines
+
+
+def _jumble(piece: bytes) -> int:
+    """Price two scraps of letters, cut where the case flips back, as in base64."""
+    first = piece.index(b"a") + 1
+    return _word(piece[:first]) + _word(piece[first:]) + _JUMBLED
+
+
+def _script(kind: bytes, *, length: int, bare: bool) -> int:
+    spaced_base, bare_base, slope = _SCRIPTS[kind]
+    return max(100, (bare_base if bare else spaced_base) + slope * length)
+
+
+def _word(piece: bytes) -> int:
+    before = piece[:1] if piece[:1] not in b"Aaev" else b""
+    before = b"!" if before not in (b"", b" ") else before
+    word = piece[len(before) :].partition(b"'")[0]
+    capitals = len(word) - len(word.lstrip(b"A"))
+    if capitals == len(word):
+        return _step(_UPPER[before], capitals, _LETTER)
+    head = _step(_UPPER[before], capitals - 1, _LETTER) if capitals > 1 else 0
+    table = (_TITLE if capitals else _LOWER)[before if not head else b""]
+    length = len(word) - max(0, capitals - 1)
+    return head + _step(table, length, _LETTER) + _accents(word, length)
+
+
+def _accents(word: bytes, length: int) -> int:
+    """Price what accents add to a word: few accented words are in the vocabulary whole."""
+    latin, vietnamese = word.count(b"e"), word.count(b"v")
+    return 30 + 10 * min(length, 10) + 40 * latin + 95 * vietnamese if latin or vietnamese else 0
+
+
+def _step(table: tuple[int, ...], length: int, beyond: int) -> int:
+    return table[min(length, len(table)) - 1] + beyond * max(0, length - len(table))
