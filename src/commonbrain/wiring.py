@@ -63,7 +63,7 @@ def build_house(settings: Settings, path: Path) -> House:
             f"There is no embedder {settings.embedder[:40]!r}.",
             hint=f"COMMONBRAIN_EMBEDDER may be {', '.join(EMBEDDERS)}.",
         )
-    embedder = make_embedder(settings.embedder_threads)
+    embedder = make_embedder(threads=settings.embedder_threads)
     clock = SystemClock()
     store = open_sqlite(
         path.expanduser(),

@@ -1,0 +1,117 @@
+"""The token estimator: near the truth, additive, and bounded.
+
+The samples were written for these tests, the random identifiers drawn with a fixed seed. Their
+true counts are those of o200k_base in npm gpt-tokenizer 4.0.0, and the same in npm tiktoken 1.0.22;
+the docstring of benchmarks/calibrate_tokens.py tells how to count again.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commonbrain.domain.tokens import estimate, upper_bound
+
+SAMPLES = Path(__file__).with_name("token_samples")
+TRUE_COUNTS: dict[str, int] = json.loads((SAMPLES / "counts.json").read_text(encoding="utf-8"))
+ENGLISH_AND_CODE = [
+    "conversation",
+    "prose",
+    "markdown",
+    "python",
+    "typescript",
+    "json",
+    "shell",
+]
+OTHERS = [
+    "chinese",
+    "russian",
+    "arabic",
+    "european",
+    "emoji",
+    "hex",
+    "base64",
+    "uuid",
+]
+
+# Random text seldom comes near the seams where pieces join, so half of it is made of them: every
+# class of character, in runs.
+RUNS: st.SearchStrategy[str] = st.lists(
+    st.tuples(st.sampled_from("aA0 \n\t'.-=!éạжñ中あก ع—가ῶ😀"), st.integers(1, 70)), max_size=8
+).map(lambda runs: "".join(character * times for character, times in runs))
+SEAMS = st.text(alphabet="abAB01 \n\t'.-=(é中ж😀", max_size=60)
+TEXTS: st.SearchStrategy[str] = RUNS | SEAMS | st.text(max_size=60)
+
+
+def sample(name: str) -> str:
+    # Read as bytes, so that no platform turns the line ends.
+    return (SAMPLES / name).read_bytes().decode()
+
+
+def names_of(kind: str) -> list[str]:
+    return [name for name in TRUE_COUNTS if name.rpartition("-")[0] == kind]
+
+
+def error_on(kind: str) -> float:
+    true = sum(TRUE_COUNTS[name] for name in names_of(kind))
+    return sum(estimate(sample(name)) for name in names_of(kind)) / true - 1
+
+
+@pytest.mark.parametrize("kind", ENGLISH_AND_CODE)
+def test_english_and_code_are_within_a_tenth_of_the_truth(kind: str) -> None:
+    assert abs(error_on(kind)) <= 0.10
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_scripts_and_identifiers_are_rather_over_than_under_estimated(kind: str) -> None:
+    assert -0.10 <= error_on(kind) <= 0.30
+
+
+def test_every_sample_belongs_to_a_kind_that_is_checked() -> None:
+    assert {path.name for path in SAMPLES.glob("*.txt")} == set(TRUE_COUNTS)
+    assert {name.rpartition("-")[0] for name in TRUE_COUNTS} == {*ENGLISH_AND_CODE, *OTHERS}
+
+
+@pytest.mark.parametrize("name", sorted(TRUE_COUNTS))
+def test_no_sample_costs_more_than_its_upper_bound(name: str) -> None:
+    text, true = sample(name), TRUE_COUNTS[name]
+    assert estimate(text) <= upper_bound(text)
+    assert true <= upper_bound(text) <= 1.6 * true + 4
+
+
+def test_the_empty_text_is_free() -> None:
+    assert estimate("") == upper_bound("") == 0
+
+
+@given(TEXTS)
+def test_every_text_but_the_empty_one_costs_something(text: str) -> None:
+    assert (estimate(text) == 0) == (text == "")
+
+
+@settings(max_examples=1000)
+@given(TEXTS, TEXTS)
+def test_a_whole_costs_at_most_its_parts_and_one(left: str, right: str) -> None:
+    assert estimate(left + right) <= estimate(left) + estimate(right) + 1
+
+
+@settings(max_examples=1000)
+@given(TEXTS, TEXTS)
+def test_a_whole_costs_at_least_each_part_less_one(left: str, right: str) -> None:
+    assert estimate(left + right) >= max(estimate(left), estimate(right)) - 1
+
+
+@given(TEXTS)
+def test_the_upper_bound_is_not_below_the_estimate(text: str) -> None:
+    assert upper_bound(text) >= estimate(text)
+
+
+def test_a_lone_surrogate_is_counted_and_not_refused() -> None:
+    assert estimate("broken \ud83d pair") > 0
+
+
+@pytest.mark.parametrize("unit", [" ", "\n", "=", "a", "A", "0", "aA", " '", "中", " \n"])
+def test_a_long_run_is_counted_in_linear_time(unit: str) -> None:
+    # A pattern that backtracks would need hours for these two million characters.
+    assert estimate(unit * 1_000_000 + "!") > 0
