@@ -112,7 +112,7 @@ def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
             hint="Leave severity out, or store it with kind rule.",
         )
     severity = draft.severity.strip().upper()
-    if severity not in Severity:
+    if severity not in tuple(Severity):
         return Rejected(
             code="gate_severity",
             reason=f"Severity {severity[:40]!r} is not one of {', '.join(Severity)}.",

@@ -278,7 +278,8 @@ ALIASES: Final[Mapping[str, Kind]] = {
 def kind_and_label(name: str) -> tuple[Kind, str | None] | None:
     """Read a kind's name or an alias of one; the alias becomes the label; None when unknown."""
     folded = name.strip().lower()
-    if folded in Kind:
+    # Before Python 3.12 an enumeration does not say whether it holds a plain text.
+    if folded in tuple(Kind):
         return Kind(folded), None
     kind = ALIASES.get(folded)
     return (kind, folded) if kind else None
