@@ -114,4 +114,5 @@ def _inline(text: str) -> str:
 
 
 def omission(count: int) -> str:
+    """Write the line that counts what is left out."""
     return f"{count} more left out; narrow the query or raise max_tokens."

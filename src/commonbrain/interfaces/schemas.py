@@ -28,5 +28,7 @@ def _lean(field: dict[str, Any]) -> dict[str, Any]:
     choices = [choice for choice in field.get("anyOf", []) if choice != _NULL]
     if len(choices) == 1:
         field = {**choices[0], **{key: field[key] for key in field if key != "anyOf"}}
-    silent = {"title", "maxLength"} | ({"default"} if not field.get("default") else set())
+    silent = {"title", "maxLength"}
+    if not field.get("default"):
+        silent.add("default")
     return {key: value for key, value in field.items() if key not in silent}

@@ -25,7 +25,7 @@ def _tell(reply: Shown) -> str:
 GET = Operation(
     name="get",
     title="Get",
-    purpose="Fetch one memory whole by its id, with where it comes from and whether it still holds.",
+    purpose="Fetch one memory whole by its id: where it comes from, whether it still holds.",
     request=GetRequest,
     reply=Shown,
     handle=_handle,

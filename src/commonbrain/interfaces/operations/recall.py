@@ -36,8 +36,8 @@ class RecallRequest(Request):
 
 
 def _handle(brain: Brain, request: RecallRequest) -> Recollection:
-    options = request.model_dump(exclude={"query", "by"}) | {"agent": request.by}
-    return brain.recall(request.query, **RecallOptions(**options))
+    options: RecallOptions = request.model_dump(exclude={"query", "by"})  # type: ignore[assignment]
+    return brain.recall(request.query, **options, agent=request.by)
 
 
 def _tell(reply: Recollection) -> str:
