@@ -26,7 +26,7 @@ class RecallRequest(Request):
     kinds: list[str] = Field(default=[], description="Only these kinds")
     labels: list[str] = Field(default=[], description="Only these labels")
     tags: list[str] = Field(default=[], description="Only with all of these")
-    by: Name = Field(default=None, description="Only by this agent")
+    agent: Name = Field(default=None, description="Only by this agent")
     since: Since = Field(default=None, description="Occurred at or after, ISO 8601")
     until: Until = Field(default=None, description="Occurred at or before, ISO 8601")
     as_of: Until = Field(default=None, description="What was believed then, ISO 8601")
@@ -36,8 +36,7 @@ class RecallRequest(Request):
 
 
 def _handle(brain: Brain, request: RecallRequest) -> Recollection:
-    options: RecallOptions = request.model_dump(exclude={"query", "by"})  # type: ignore[assignment]
-    return brain.recall(request.query, **options, agent=request.by)
+    return brain.recall(request.query, **RecallOptions(**request.model_dump(exclude={"query"})))
 
 
 def _tell(reply: Recollection) -> str:
