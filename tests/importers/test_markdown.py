@@ -38,10 +38,7 @@ def words(text: str) -> list[str]:
 
 
 def words_read(contents: list[Draft | Unreadable]) -> set[str]:
-    texts = (
-        content.body if isinstance(content, Draft) else content.reason
-        for content in contents
-    )
+    texts = (content.body if isinstance(content, Draft) else content.reason for content in contents)
     return {word for text in texts for word in words(text.replace("\\n", "\n"))}
 
 
@@ -171,7 +168,9 @@ LINES = st.lists(
         st.sampled_from(
             ["# One", "## Two", "### Three", "#### Four", "##### Five", "", "", "---", "```", "~~~"]
         ),
-        st.sampled_from(["- alpha beta gamma delta", "- mu", "  - nested one", "1. first", "> said"]),
+        st.sampled_from(
+            ["- alpha beta gamma delta", "- mu", "  - nested one", "1. first", "> said"]
+        ),
         st.sampled_from(["[x]: http://example.org/y", "| a | b |", "|---|---|", "    code", "\t-"]),
         st.text(alphabet="abc #*-`>\t:[]|1.é", max_size=30),
     ),

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.memory import Draft
 from commonbrain.importers.json_stream import LISTS, NotJson, Oversized, Record, records
 from commonbrain.importers.sessions import Conversation
 from commonbrain.importers.turns import as_list, as_object, is_turn, moment, turn_of
 from commonbrain.ports.importing import Piece, Unreadable
-from commonbrain.domain.memory import Draft
 
 _SESSION: Final = re.compile(r"session_(\d{1,6})")
 _SHAPES: Final = (

@@ -55,14 +55,15 @@ def records(stream: BinaryIO) -> Iterator[Record]:
                 yield from _object(events, number=held)
             else:
                 yield _loose(value)
-    except (ijson.JSONError, UnicodeDecodeError) as error:
+    except (ijson.JSONError, ValueError) as error:
         raise NotJson(_message(error)) from error
 
 
 def _events(stream: BinaryIO) -> Events:
     """Open the tokenizer; the library is untyped, and only this function and `_build` touch it."""
+    # With `use_float` an integer past 64 bits would end the file; without it, reals are Decimal.
     events: Events = ijson.basic_parse(  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportAttributeAccessIssue]
-        stream, multiple_values=True, use_float=True
+        stream, multiple_values=True
     )
     return events  # pyright: ignore[reportUnknownVariableType]
 

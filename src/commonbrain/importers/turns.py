@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Final, cast
 
 from commonbrain.domain.errors import Invalid
@@ -63,9 +64,9 @@ def moment(time: object) -> datetime | None:
     try:
         if isinstance(time, str):
             return _instant(time)
-        if isinstance(time, int | float) and not isinstance(time, bool):
-            millis = time if abs(time) >= _MILLIS_FROM else time * 1000
-            return from_millis(int(millis))
+        if isinstance(time, int | float | Decimal) and not isinstance(time, bool):
+            count = float(time)
+            return from_millis(round(count if abs(count) >= _MILLIS_FROM else count * 1000))
     except (Invalid, ValueError, OverflowError):
         return None
     return None
@@ -97,5 +98,5 @@ def _part(part: object) -> str:
 def _word(fields: Mapping[str, object], *names: str) -> str | None:
     """Give the first of these fields that is a word or a number, as a word."""
     values = (fields.get(name) for name in names)
-    words = (str(value).strip() for value in values if isinstance(value, str | int | float))
+    words = (str(value).strip() for value in values if isinstance(value, str | int | Decimal))
     return next((word for word in words if word), None)
