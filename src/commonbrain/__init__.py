@@ -20,7 +20,7 @@ from commonbrain.domain.errors import (
     Unavailable,
 )
 from commonbrain.domain.memory import Draft, Memory
-from commonbrain.domain.query import Item, Recollection
+from commonbrain.domain.recollection import Item, Recollection
 from commonbrain.flows.remember.outcome import Outcome, Remembered
 
 __all__ = [

@@ -16,7 +16,7 @@ from commonbrain.testing.embedder_contract import EmbedderContract
 class TestEmbedders(EmbedderContract):
     @pytest.fixture
     def embedder(self, name: str) -> Embedder:
-        return EMBEDDERS[name]()
+        return EMBEDDERS[name](threads=1)
 
 
 class TestWordHashEmbedder(EmbedderContract):

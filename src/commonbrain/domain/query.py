@@ -1,17 +1,16 @@
-"""What is asked of the memory and what it answers: filter and budget in, recollection out."""
+"""What is asked of the memory: filter and budget in, candidates considered, and the trace kept."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import limits
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
-from commonbrain.domain.scope import Caller, Scope, is_visible
-from commonbrain.domain.trust import Trust
+from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.scope import Caller, is_visible
 
 TRUST_MIN_DEFAULT: Final = 0.5
 """Leaves untrusted web content (0.35) out unless it is asked for."""
@@ -60,14 +59,6 @@ class Budget:
         )
 
 
-class Verdict(StrEnum):
-    """What an answer, above all an empty one, means."""
-
-    FOUND = "found"
-    NOTHING_STORED = "nothing_stored"
-    BELOW_THRESHOLD = "below_threshold"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A memory that may answer, with what speaks for it; `score` orders candidates of one query."""
@@ -75,52 +66,6 @@ class Candidate:
     memory: Memory
     features: Mapping[str, float]
     score: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One memory of an answer; `body` and `headline` are None where the budget had no room."""
-
-    id: str
-    kind: Kind
-    headline: str | None
-    body: str | None
-    score: float
-    why: tuple[str, ...]
-    label: str | None
-    project: str | None
-    scope: Scope
-    agent: str
-    trust: Trust
-    confidence: float
-    source_ref: str | None
-    occurred_at: datetime
-    recorded_at: datetime
-    superseded_count: int = 0
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Omitted:
-    """What was relevant and left out for want of room; at most twenty ids."""
-
-    count: int = 0
-    ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recollection:
-    """The answer to one recall: evidence within its budget, and what was left out or skipped."""
-
-    items: tuple[Item, ...]
-    tokens: int
-    verdict: Verdict
-    trace_id: str
-    omitted: Omitted = field(default_factory=Omitted)
-    degraded: tuple[str, ...] = ()
-    """Arms or models that did not take part, each with the reason."""
-    evidence: str = ""
-    """The items as an agent reads them: quoted, dated, attributed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

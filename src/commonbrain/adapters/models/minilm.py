@@ -27,13 +27,17 @@ SPACE = Space(
     dimensions=commonbrain_minilm.DIMENSIONS,
     duplicate_at=0.75,
     similar_at=0.62,
-    # The 99th percentile of the cosine of questions and chat turns of different conversations
-    # (LoCoMo, 60,000 pairs; their median is 0.06).
-    relevant_at=0.29,
+    # The 95th percentile of the cosine of questions and chat turns of different conversations
+    # (LoCoMo, 60,000 pairs; their median is 0.06). The 99th, 0.29, would drop half of the turns
+    # that answer a question without sharing a word with it.
+    relevant_at=0.21,
 )
 
 WINDOW_TOKENS = 200
-"""About 150 words, the best length for long texts; the model was trained on up to 256 tokens."""
+"""About 150 words, within the 256 tokens the model was trained on.
+
+Recall@10 on half of SciFact is 82.8 with these windows, 79.4 with the first 256 tokens alone.
+"""
 OVERLAP_TOKENS = 50
 """A quarter of a window, so that a sentence cut by one window's end is whole in the next."""
 
@@ -48,8 +52,8 @@ class _Loaded:
 class MiniLm:
     """Embeds English best, 1 ms a question; equal texts give equal vectors on one machine.
 
-    Between machines vectors of a text differ by up to 0.01 of cosine, as each processor rounds
-    the 8-bit products its own way.
+    Between machines the vectors of a text differ by about 0.01 of cosine (simulated), as much as
+    8 bits cost in the first place: processors without VNNI cap sums that others keep.
     """
 
     space = SPACE
@@ -89,7 +93,7 @@ class MiniLm:
     def _read(self) -> _Loaded:
         # Imported here because these two take longer to import than most commands take to run.
         with _translated("load the embedding model"):
-            from tokenizers import Tokenizer
+            from tokenizers import Tokenizer  # noqa: PLC0415 see above
 
             onnxruntime: Any = import_module("onnxruntime")  # It brings no types.
             # Official Windows builds report usage to their maker unless told not to.
@@ -107,7 +111,7 @@ class MiniLm:
         return _Loaded(tokenizer=tokenizer, session=session)
 
 
-def _session_options(onnxruntime: Any, threads: int) -> Any:
+def _session_options(onnxruntime: Any, threads: int) -> Any:  # noqa: ANN401 it has no types
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -115,7 +119,8 @@ def _session_options(onnxruntime: Any, threads: int) -> Any:
     # at this model's size.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.enable_cpu_mem_arena = False
-    # The fused kernel is slower than its two parts; without it 30% more texts a second (1.31).
+    # The fused kernel is slower than its two parts: without it 30% more texts a second
+    # (onnxruntime 1.31).
     options.add_session_config_entry(
         "optimization.disable_specified_optimizers", "SkipLayerNormFusion"
     )

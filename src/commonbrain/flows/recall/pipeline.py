@@ -16,10 +16,9 @@ from commonbrain.domain.query import (
     Budget,
     Candidate,
     Filter,
-    Recollection,
     Trace,
-    Verdict,
 )
+from commonbrain.domain.recollection import Recollection, Verdict
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.times import to_utc
 from commonbrain.flows.house import House
@@ -113,7 +112,6 @@ class Recall:
             trace_id=ids.show(ids.TRACE, trace.id),
             omitted=packed.omitted,
             degraded=degraded,
-            evidence=packed.evidence,
         )
 
     def _plan(self, query: str, options: RecallOptions) -> tuple[Plan, tuple[str, ...]]:

@@ -1,0 +1,1 @@
+"""The doors: each only translates between its callers and the operations."""

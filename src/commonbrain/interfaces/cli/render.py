@@ -1,0 +1,146 @@
+"""How replies look to people; texts are shown as they are, never as markup or escape codes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from commonbrain.domain.recollection import Item, Recollection, Verdict
+from commonbrain.domain.times import show_instant
+from commonbrain.flows.get import Shown
+from commonbrain.flows.importing import Report
+from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
+from commonbrain.flows.status import Condition, Diagnosis
+from commonbrain.interfaces.operations import Operation
+
+_COLOURS: Final = {
+    Status.STORED: "green",
+    Status.EXISTS: "cyan",
+    Status.DUPLICATE: "yellow",
+    Status.QUARANTINED: "yellow",
+    Status.REJECTED: "red",
+}
+
+
+def show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+    """Print a reply for people."""
+    render = _RENDERERS.get(operation.name)
+    Console().print(render(reply) if render else Text(operation.tell(reply)))
+
+
+def outcome(one: Outcome) -> RenderableType:
+    """Show what became of one item."""
+    line = Text.assemble(
+        (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
+    )
+    more = [one.reason, one.hint, *one.warnings]
+    near = [f"similar  {near.id}  {near.headline}" for near in one.similar]
+    is_stored = one.status is Status.STORED
+    lines = [text for text in more if text] + (near if is_stored else [])
+    if one.embedding_pending:
+        lines.append("Found by its words only until the embedder is back.")
+    return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
+
+
+def _remembered(reply: Remembered) -> RenderableType:
+    return Group(*(outcome(one) for one in reply.items))
+
+
+def _recollection(reply: Recollection) -> RenderableType:
+    skipped = [Text(f"skipped: {what}", style="yellow") for what in reply.degraded]
+    if not reply.items:
+        return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
+    left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
+    footer = Text(f"{len(reply.items)} items, {reply.tokens} tokens{left_out}", style="dim")
+    return Group(*(_item(item) for item in reply.items), *skipped, footer)
+
+
+_EMPTY: Final = {
+    Verdict.NOTHING_STORED: "Nothing is stored that this filter allows.",
+    Verdict.BELOW_THRESHOLD: "Nothing stored answers this. Ask in other words or drop a filter.",
+    Verdict.FOUND: "Something was found, but nothing fits the budget. Raise --max-tokens.",
+}
+
+
+def _item(item: Item) -> RenderableType:
+    known = [
+        item.label or item.kind,
+        show_instant(item.occurred_at)[:10],
+        item.agent,
+        item.project,
+        item.source_ref,
+        f"revised {item.superseded_count}x" if item.superseded_count else None,
+    ]
+    why = f"{item.score:.2f} {' + '.join(item.why)}"
+    return Panel(
+        Text(item.body or item.headline or "(no room for its text)"),
+        title=Text(" · ".join(part for part in known if part)),
+        subtitle=Text(f"{item.id} · {why}", style="dim"),
+        title_align="left",
+        subtitle_align="right",
+    )
+
+
+def _shown(reply: Shown) -> RenderableType:
+    table = Table(box=None, show_header=False)
+    table.add_column(style="dim")
+    table.add_column()
+    hidden = {"body", "banner", "headline", "detail"}
+    for name in (name for name in Shown.__slots__ if name not in hidden):
+        value = getattr(reply, name)
+        if value not in {None, ()}:
+            table.add_row(name, Text(str(value)))
+    for name, value in reply.detail.items():
+        if value is not None:
+            table.add_row(name, Text(str(value)))
+    body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
+    banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
+    return Group(*banner, body, table)
+
+
+def _condition(reply: Condition) -> RenderableType:
+    table = Table(title=Text(f"{reply.memories} memories in {reply.store}"), title_justify="left")
+    table.add_column("kind")
+    table.add_column("current", justify="right")
+    for kind, count in sorted(reply.by_kind.items()):
+        table.add_row(kind, f"{count:,}")
+    states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
+    return Group(
+        table,
+        Text(f"states: {states or 'none'}", style="dim"),
+        Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
+    )
+
+
+def _diagnosis(reply: Diagnosis) -> RenderableType:
+    table = Table(title=Text(f"{reply.store}"), title_justify="left")
+    for name in ("check", "result", "detail"):
+        table.add_column(name)
+    for one in reply.findings:
+        mark = Text("sound", "green") if one.is_sound else Text("unsound", "bold red")
+        table.add_row(Text(one.check), mark, Text(one.detail))
+    return table
+
+
+def report(reply: Report) -> RenderableType:
+    """Show what became of everything an import read."""
+    table = Table(title=Text(f"{reply.format} from {reply.source}"), title_justify="left")
+    table.add_column("outcome")
+    table.add_column("pieces", justify="right")
+    for name in ("read", "stored", "exists", "quarantined", "rejected", "unreadable"):
+        table.add_row(name, f"{getattr(reply, name):,}")
+    refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
+    return Group(table, *refusals)
+
+
+_RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
+    "remember": _remembered,
+    "recall": _recollection,
+    "get": _shown,
+    "revise": outcome,
+    "status": _condition,
+    "doctor": _diagnosis,
+}

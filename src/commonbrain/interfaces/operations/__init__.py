@@ -1,0 +1,27 @@
+"""Every operation once; the doors are drawn from this table.
+
+`OPERATIONS` is the table: to add an operation, add a file and a row.
+"""
+
+from typing import Any, Final
+
+from commonbrain.interfaces.operations.doctor import DOCTOR
+from commonbrain.interfaces.operations.forget import FORGET
+from commonbrain.interfaces.operations.get import GET
+from commonbrain.interfaces.operations.operation import Door, Operation
+from commonbrain.interfaces.operations.recall import RECALL
+from commonbrain.interfaces.operations.remember import REMEMBER
+from commonbrain.interfaces.operations.revise import REVISE
+from commonbrain.interfaces.operations.status import STATUS
+
+OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
+    REMEMBER,
+    RECALL,
+    GET,
+    REVISE,
+    FORGET,
+    STATUS,
+    DOCTOR,
+)
+
+__all__ = ["OPERATIONS", "Door", "Operation"]

@@ -1,0 +1,79 @@
+"""What an operation is, and the field types that several requests share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property, partial
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+
+from commonbrain.brain import Brain
+from commonbrain.domain.limits import NAME_CHARS_MAX
+from commonbrain.domain.scope import Role
+from commonbrain.domain.times import parse_instant
+
+
+class Door(StrEnum):
+    """A way in; networked ones come later."""
+
+    CLI = "cli"
+    MCP = "mcp"
+
+
+class Request(BaseModel):
+    """What a caller gives; unknown fields are refused, so that a slip is told and not ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+RequestT = TypeVar("RequestT", bound=Request)
+ReplyT = TypeVar("ReplyT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation(Generic[RequestT, ReplyT]):
+    """One thing that can be asked of a brain, the same at every door."""
+
+    name: str
+    title: str
+    purpose: str
+    """What an agent reads to choose it; a sentence or two."""
+    request: type[RequestT]
+    reply: type[ReplyT]
+    handle: Callable[[Brain, RequestT], ReplyT]
+    tell: Callable[[ReplyT], str]
+    """How an agent reads the reply."""
+    is_refused: Callable[[ReplyT], bool] = lambda _: False
+    """Whether the gate or a policy kept anything out."""
+    role: Role = Role.READER
+    doors: frozenset[Door] = frozenset(Door)
+    positional: tuple[str, ...] = ()
+    """The request's fields that the command line takes without a name, in order."""
+    is_read_only: bool = False
+    is_destructive: bool = False
+    is_idempotent: bool = False
+
+    @cached_property
+    def replies(self) -> TypeAdapter[ReplyT]:
+        """How the reply is written as JSON."""
+        return TypeAdapter(self.reply)
+
+    def to_json(self, reply: ReplyT) -> dict[str, Any]:
+        """Write a reply as plain JSON values."""
+        return self.replies.dump_python(reply, mode="json")
+
+
+def _moment(value: object, *, ends_day: bool) -> object:
+    return parse_instant(value, ends_day=ends_day) if isinstance(value, str) else value
+
+
+Since = Annotated[datetime | None, BeforeValidator(partial(_moment, ends_day=False))]
+"""A date or time; a date means its first moment."""
+Until = Annotated[datetime | None, BeforeValidator(partial(_moment, ends_day=True))]
+"""A date or time; a date means its last moment."""
+Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
+"""A project, label, agent and the like."""
+Id = Annotated[str, Field(description="mem_...")]
+Reason = Annotated[str, Field(description="Why, in a sentence; it is kept")]

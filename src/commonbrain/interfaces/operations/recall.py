@@ -1,0 +1,59 @@
+"""The operation recall."""
+
+from pydantic import Field
+
+from commonbrain.brain import Brain
+from commonbrain.domain import limits
+from commonbrain.domain.query import TRUST_MIN_DEFAULT
+from commonbrain.domain.recollection import Recollection, Verdict
+from commonbrain.flows.recall.pipeline import RecallOptions
+from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since, Until
+
+_NOTHING = {
+    Verdict.NOTHING_STORED: "Nothing is stored that this filter allows.",
+    Verdict.BELOW_THRESHOLD: "Nothing stored answers this; ask in other words or drop a filter.",
+    Verdict.FOUND: "Nothing fits the budget; raise max_tokens.",
+}
+
+
+class RecallRequest(Request):
+    """A question, or nothing to browse the newest, with its bounds."""
+
+    query: str = Field(default="", description="A question or keywords; empty: the newest")
+    max_items: int = Field(default=limits.RECALL_ITEMS_DEFAULT, description="1 to 100")
+    max_tokens: int = Field(default=limits.RECALL_TOKENS_DEFAULT, description="64 to 32000")
+    project: Name = Field(default=None, description="This project and what holds for every one")
+    kinds: list[str] = Field(default=[], description="Only these kinds")
+    labels: list[str] = Field(default=[], description="Only these labels")
+    tags: list[str] = Field(default=[], description="Only with all of these")
+    agent: Name = Field(default=None, description="Only by this agent")
+    since: Since = Field(default=None, description="Occurred at or after, ISO 8601")
+    until: Until = Field(default=None, description="Occurred at or before, ISO 8601")
+    as_of: Until = Field(default=None, description="What was believed then, ISO 8601")
+    trust_min: float = Field(
+        default=TRUST_MIN_DEFAULT, ge=0, le=1, description="0.3 lets untrusted web content in"
+    )
+
+
+def _handle(brain: Brain, request: RecallRequest) -> Recollection:
+    return brain.recall(request.query, **RecallOptions(**request.model_dump(exclude={"query"})))
+
+
+def _tell(reply: Recollection) -> str:
+    skipped = [f"Skipped: {what}" for what in reply.degraded]
+    return "\n".join([reply.evidence or _NOTHING[reply.verdict], *skipped])
+
+
+RECALL = Operation(
+    name="recall",
+    title="Recall",
+    purpose="Find what is known about something: decisions, rules, facts, past conversations. "
+    "Ask before work that others may have done or decided.",
+    request=RecallRequest,
+    reply=Recollection,
+    handle=_handle,
+    tell=_tell,
+    positional=("query",),
+    is_read_only=True,
+    is_idempotent=True,
+)

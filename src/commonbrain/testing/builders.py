@@ -1,0 +1,68 @@
+"""Real objects in one line: a brain on a file, a memory with what a test cares about."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.brain import Brain
+from commonbrain.domain.gate import derive_headline
+from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.memory import Memory, semantic_hash
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.house import House
+from commonbrain.flows.journal import Journal
+from commonbrain.importers import IMPORTERS
+from commonbrain.ports.clock import Chance, Clock
+from commonbrain.ports.models import Embedder
+from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+
+NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+def a_brain(
+    path: Path,
+    *,
+    agent: str = "ann",
+    clock: Clock | None = None,
+    chance: Chance | None = None,
+    embedder: Embedder | None = None,
+) -> Brain:
+    """Open a real store on a file; time, chance and embedder are a test's own unless given."""
+    embedder = embedder or WordHashEmbedder()
+    clock = clock or FakeClock()
+    store = open_sqlite(
+        path, space=embedder.space, clock=clock, is_durable=True, lock_wait_s=LOCK_WAIT_S
+    )
+    house = House(
+        store=store,
+        embedder=embedder,
+        clock=clock,
+        chance=chance or SeededChance(),
+        journal=Journal(store),
+        importers=IMPORTERS,
+    )
+    return Brain.of(house, Caller(agent=agent))
+
+
+def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401
+    """Make a memory as the gate would, with anything else as given."""
+    plain = Memory(
+        id=id_,
+        kind=kind,
+        headline=derive_headline(body),
+        body=body,
+        detail=KINDS[kind].detail(),
+        agent="ann",
+        trust=Trust.USER_CLAIM,
+        confidence=0.6,
+        salience=KINDS[kind].salience,
+        semantic_hash=semantic_hash(kind, body),
+        recorded_at=NOON,
+        occurred_at=NOON,
+    )
+    return replace(plain, **more)

@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "brain.db"
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
+    """A brain on a new file, whose embedder compares words and whose clock stands still."""
+    with a_brain(path, clock=clock) as brain:
+        yield brain
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_from_outside() -> Iterator[None]:
+    """Keep the settings of whoever runs the tests out of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("STORE", "AGENT", "SESSION", "PROJECT", "EMBEDDER", "DURABILITY"):
+            patch.delenv(f"COMMONBRAIN_{name}", raising=False)
+        yield
