@@ -197,8 +197,8 @@ def test_a_server_of_another_kind_is_replaced_whole(home: Path) -> None:
 
 
 def test_forcing_codex_keeps_comments_and_unknown_keys(home: Path) -> None:
-    own = '[mcp_servers.commonbrain]\ncommand = "old" # mine\nstartup_timeout_sec = 9\n\n'
-    path = codex(home, own + CODEX_FILE)
+    own = '[mcp_servers.commonbrain]\ncommand = "old" # mine\nstartup_timeout_sec = 9\n'
+    path = codex(home, CODEX_FILE + own)
     apply(connect("codex", ENTRY, force=True))
     text = path.read_text()
     assert tomllib.loads(text)["mcp_servers"]["commonbrain"] == {
@@ -206,7 +206,7 @@ def test_forcing_codex_keeps_comments_and_unknown_keys(home: Path) -> None:
         "args": ["mcp"],
         "startup_timeout_sec": 9,
     }
-    assert text.count("#") == (own + CODEX_FILE).count("#")
+    assert text.count("#") == (CODEX_FILE + own).count("#")
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_line_ends_are_kept(home: Path) -> None:
     ("client", "scope"), [("emacs", "user"), ("codex", "project"), ("claude-code", "world")]
 )
 def test_an_unknown_client_or_scope_is_invalid(client: str, scope: str) -> None:
-    with pytest.raises(Invalid, match="There is no client|has no scope"):
+    with pytest.raises(Invalid, match=r"There is no client|has no scope"):
         connect(client, ENTRY, scope=scope)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import pytest
 from hypothesis import given
@@ -19,8 +19,11 @@ from commonbrain.domain.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.domain.memory import Draft, ThreadRef
 from commonbrain.importers import IMPORTERS
 from commonbrain.importers.json_stream import NotJson, records
-from commonbrain.importers.turns import moment
+from commonbrain.importers.turns import as_list, moment
 from commonbrain.ports.importing import Piece, Unreadable
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -204,7 +207,7 @@ class Endless(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Buffer) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         view = memoryview(buffer)
         size = len(view)
         while len(self.pending) < size:
@@ -269,12 +272,8 @@ def test_the_locomo_conversations_are_read_whole() -> None:
     if not folder or not source.is_file():
         pytest.skip("COMMONBRAIN_DATA names no folder with locomo/locomo-dev.json")
     samples = json.loads(source.read_text())
-    turns = sum(
-        len(value)
-        for sample in samples
-        for value in sample["conversation"].values()
-        if isinstance(value, list)
-    )
+    talks = [sample["conversation"] for sample in samples]
+    turns = sum(len(as_list(value) or ()) for talk in talks for value in talk.values())
     contents = drafts(read(source))
     assert len(contents) == turns
     assert len({content.source_ref for content in contents}) == turns

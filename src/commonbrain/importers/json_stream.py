@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, BinaryIO, Final
-
-import ijson  # pyright: ignore[reportMissingTypeStubs]
 
 LISTS: Final = ("turns", "messages")
 """The keys under which an object holds the turns of one conversation."""
@@ -44,7 +43,9 @@ def records(stream: BinaryIO) -> Iterator[Record]:
     """
     if stream.read(len(_BOM)) != _BOM:
         stream.seek(0)
-    events = _events(stream)
+    tokenizer: Any = import_module("ijson")  # It brings no types, and is not needed to start.
+    # With `use_float` an integer past 64 bits would end the file; without it, reals are Decimal.
+    events: Events = tokenizer.basic_parse(stream, multiple_values=True)
     held = 0
     try:
         for event, value in events:
@@ -55,17 +56,8 @@ def records(stream: BinaryIO) -> Iterator[Record]:
                 yield from _object(events, number=held)
             else:
                 yield _loose(value)
-    except (ijson.JSONError, ValueError) as error:
+    except (tokenizer.JSONError, ValueError) as error:
         raise NotJson(_message(error)) from error
-
-
-def _events(stream: BinaryIO) -> Events:
-    """Open the tokenizer; the library is untyped, and only this function and `_build` touch it."""
-    # With `use_float` an integer past 64 bits would end the file; without it, reals are Decimal.
-    events: Events = ijson.basic_parse(  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportAttributeAccessIssue]
-        stream, multiple_values=True
-    )
-    return events  # pyright: ignore[reportUnknownVariableType]
 
 
 def _loose(value: object) -> Record:
@@ -99,7 +91,7 @@ def _object(events: Events, *, number: int) -> Iterator[Record]:
 
 def _build(event: str, value: object, *, events: Events) -> object:
     """Build the value that begins with this event, or count it where it is too large to hold."""
-    builder: Any = ijson.ObjectBuilder()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportAttributeAccessIssue]
+    builder: Any = import_module("ijson").ObjectBuilder()
     builder.event(event, value)
     depth = _step(event)
     values = 1

@@ -8,12 +8,13 @@ is left out: it describes the file and says nothing itself.
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from itertools import count
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _LEVEL_MAX: Final = 4
 """Deeper headings stay in the text of their section."""
@@ -21,6 +22,8 @@ _HEADING_CHARS_MAX: Final = 120
 """A longer one is a paragraph that happens to be underlined; it stays in the text."""
 _LINE_ENDS: Final = re.compile(r"\r\n?")
 _YAML_LINE: Final = re.compile(r"\s*$|\s|#|-\s|[\w.-]+\s*:")
+_CLOSING: Final = re.compile(r"(?:^|\s)#+\s*$")
+"""The marks that may close a heading."""
 _NOT_IN_LINKS: Final = re.compile(r"[^\w\- ]")
 
 
@@ -53,13 +56,13 @@ def sections(text: str) -> Iterator[tuple[Section, float]]:
     outline = [Section(path=(), level=0, slug="")]
     taken: set[str] = set()
     for token, start, end in _top_level(lines):
-        own_end = _own_end(token, start)
-        heading = _heading(token, lines[start:own_end])
-        if heading is None:
-            outline[-1].blocks += _blocks(token, lines[:end], start=start)
+        heading = _heading(token, lines[start:end])
+        if token is None or heading is None:
+            outline[-1].blocks += _blocks(token, lines[start:end])
         else:
-            outline.append(_begin(heading, int(token.tag[1]), above=outline, taken=taken))
-            outline[-1].blocks += _plain(lines[own_end:end])
+            words, lines_taken = heading
+            outline.append(_begin(words, int(token.tag[1]), above=outline, taken=taken))
+            outline[-1].blocks += _plain(lines[start + lines_taken : end])
         outline[-1].line_end = end
     for section in outline:
         yield section, section.line_end / len(lines)
@@ -84,31 +87,36 @@ def _front_matter(lines: Sequence[str]) -> int:
     return 0
 
 
-def _top_level(lines: Sequence[str]) -> Iterator[tuple[Token, int, int]]:
-    """Give the tokens that open a top-level block, from its first line to where the next begins."""
-    tokens = MarkdownIt("commonmark").enable("table").parse("\n".join(lines))
-    shown = [(token, token.map[0]) for token in tokens if token.level == 0 and token.map]
-    # What stands before the first block that the parser shows belongs to a block as well.
-    opening = [(Token("paragraph_open", "p", 1), 0)]
-    blocks = shown if shown and shown[0][1] == 0 else opening + shown
+def _tokens(lines: Sequence[str]) -> "Sequence[Token]":
+    """Parse lines; the parser is imported here, as most commands start without it."""
+    parser: Any = import_module("markdown_it").MarkdownIt("commonmark")
+    return parser.enable("table").parse("\n".join(lines))
+
+
+def _top_level(lines: Sequence[str]) -> Iterator[tuple["Token | None", int, int]]:
+    """Give the tokens that open a top-level block, from its first line to where the next begins.
+
+    What stands before the first block that the parser shows belongs to a block without a token.
+    """
+    shown = [(one, one.map[0]) for one in _tokens(lines) if one.level == 0 and one.map]
+    blocks = shown if shown and shown[0][1] == 0 else [(None, 0), *shown]
     ends = [start for _, start in blocks[1:]] + [len(lines)]
     for (token, start), end in zip(blocks, ends, strict=True):
         yield token, start, end
 
 
-def _own_end(token: Token, start: int) -> int:
-    return token.map[1] if token.map else start
-
-
-def _heading(token: Token, own: Sequence[str]) -> str | None:
-    """Give a heading's words when it begins a section."""
-    if token.type != "heading_open" or int(token.tag[1]) > _LEVEL_MAX:
+def _heading(token: "Token | None", lines: Sequence[str]) -> tuple[str, int] | None:
+    """Give a heading's words and the lines it takes, when it begins a section."""
+    if token is None or token.type != "heading_open" or int(token.tag[1]) > _LEVEL_MAX:
         return None
     is_underlined = token.markup in {"=", "-"}
-    marked = " ".join(own[:-1]) if is_underlined else own[0].strip().lstrip("#")
-    closed = marked if is_underlined else re.sub(r"\s#+\s*$", "", marked)
-    words = " ".join(closed.split())
-    return words if words and len(words) <= _HEADING_CHARS_MAX else None
+    taken = token.map[1] - token.map[0] if token.map else 1
+    if is_underlined:
+        marked = " ".join(lines[: taken - 1])
+    else:
+        marked = _CLOSING.sub("", lines[0].strip().lstrip("#"))
+    words = " ".join(marked.split())
+    return (words, taken) if words and len(words) <= _HEADING_CHARS_MAX else None
 
 
 def _begin(heading: str, level: int, *, above: Sequence[Section], taken: set[str]) -> Section:
@@ -128,24 +136,21 @@ def _slug(heading: str, taken: set[str]) -> str:
     return slug
 
 
-def _blocks(token: Token, lines: Sequence[str], *, start: int) -> list[Block]:
-    """Make blocks of the lines from `start` on, which begin with the block of this token."""
-    if token.type not in {"bullet_list_open", "ordered_list_open"}:
-        return _plain(lines[start:])
-    items = _items(lines[start:])
-    return [
-        Block(
-            text="\n".join(lines[start:]).strip("\n").rstrip(),
-            items=tuple(items),
-            is_bulleted=token.type == "bullet_list_open",
-        )
-    ]
+def _blocks(token: "Token | None", lines: Sequence[str]) -> list[Block]:
+    """Make a block of the lines that begin with what this token opens."""
+    plain = _plain(lines)
+    if token is None or token.type not in {"bullet_list_open", "ordered_list_open"}:
+        return plain
+    is_bulleted = token.type == "bullet_list_open"
+    items = tuple(_items(lines))
+    return [replace(block, items=items, is_bulleted=is_bulleted) for block in plain]
 
 
 def _items(lines: Sequence[str]) -> Iterator[str]:
     """Cut a list into its items, each with the lines up to the next one."""
-    tokens = MarkdownIt("commonmark").enable("table").parse("\n".join(lines))
-    starts = [t.map[0] for t in tokens if t.type == "list_item_open" and t.level == 1 and t.map]
+    starts = [
+        t.map[0] for t in _tokens(lines) if t.type == "list_item_open" and t.level == 1 and t.map
+    ]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         yield textwrap.dedent("\n".join(lines[start:end])).strip("\n").rstrip()
 

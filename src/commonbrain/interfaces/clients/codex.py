@@ -106,11 +106,11 @@ def _without_tables(text: str, _: None) -> str:
     Remarks and empty lines in front of the next header belong to that one, and stay.
     """
     lines = text.splitlines(keepends=True)
-    heads = [n for n, line in enumerate(lines) if _ANY_TABLE.match(line)]
-    kept = lines[: heads[0]] if heads else lines
-    for start, end in zip(heads, [*heads[1:], len(lines)], strict=True):
+    heads = [n for n, line in enumerate(lines) if n and _ANY_TABLE.match(line)]
+    kept: list[str] = []
+    for start, end in zip([0, *heads], [*heads, len(lines)], strict=True):
         own = lines[start:end]
-        if _OWN_TABLE.match(lines[start]):
+        if _OWN_TABLE.match("".join(own[:1])):
             remarks = takewhile(_REMARK.match, reversed(own))
             own = own[len(own) - sum(1 for _ in remarks) :]
         kept += own

@@ -84,7 +84,7 @@ def merged(
             code="connect_conflict",
             hint="Look at it, and use --force to replace it.",
         )
-    kept = have if "command" in have else {}
+    kept = have if "command" in have else _mapping(None)
     both = {**kept, **ours}
     return {**both, "env": {**env, **wanted}} if "env" in both else both
 
