@@ -2,7 +2,6 @@
 
 import json
 import stat
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from commonbrain.interfaces.clients import (
     Change,
     Entry,
     apply,
-    brain_command,
     connect,
     diff,
     disconnect,
@@ -388,32 +386,6 @@ def test_every_other_key_and_remark_of_any_toml_survives(lines: list[str]) -> No
     assert client.add(after, WITH_ENV, path=path, force=False) == after
     left = tomllib.loads(client.remove(after, path=path))
     assert {"mcp_servers": {}, **left} == {"mcp_servers": {}, **whole}
-
-
-def executable(path: Path) -> Path:
-    put(path, "#!/bin/sh\n").chmod(0o755)
-    return path
-
-
-def test_the_command_that_runs_now_is_the_one_to_start(tmp_path: Path) -> None:
-    running = executable(tmp_path / "tool" / "brain")
-    link = tmp_path / "bin" / "brain"
-    link.parent.mkdir()
-    link.symlink_to(running)
-    assert brain_command(str(link), executable=sys.executable) == (str(link),)
-
-
-def test_else_the_command_beside_the_interpreter_else_on_the_path_else_the_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    python = str(tmp_path / "venv" / "bin" / "python")
-    module = "/x/commonbrain/__main__.py"
-    monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    assert brain_command(module, executable=python) == (python, "-m", "commonbrain")
-    on_path = executable(tmp_path / "path" / "brain")
-    assert brain_command(module, executable=python) == (str(on_path),)
-    beside = executable(tmp_path / "venv" / "bin" / "brain")
-    assert brain_command(module, executable=python) == (str(beside),)
 
 
 def test_a_folder_that_cannot_be_written_is_unavailable(home: Path) -> None:

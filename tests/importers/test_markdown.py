@@ -223,6 +223,14 @@ def test_stacked_updates_that_the_gate_refuses_become_an_event(tmp_path: Path) -
     assert isinstance(admit(draft), Admitted)
 
 
+def test_a_line_drawn_across_the_page_is_no_memory(tmp_path: Path) -> None:
+    bullets = "\n".join(f"- statement number {n} of the list" for n in range(3))
+    contents = read_text(
+        tmp_path, f"# Rules\n{bullets}\n\n---\n\n# Next\n\nIt goes on from here.\n"
+    )
+    assert [isinstance(content, Draft) for content in contents] == [True] * 4
+
+
 def test_one_line_larger_than_a_memory_is_cut(tmp_path: Path) -> None:
     contents = drafts(read_text(tmp_path, "x" * 50_000))
     assert "".join(draft.body.replace("\n", "") for draft in contents) == "x" * 50_000

@@ -47,7 +47,7 @@ class ConversationFile:
         """
         with _opened(source) as stream:
             bytes_total = max(source.stat().st_size, 1)
-            for content in _contents(stream, source, project):
+            for content in _contents(stream, source, project=project):
                 yield Piece(content=content, progress=min(stream.tell() / bytes_total, 1.0))
 
 
@@ -63,7 +63,9 @@ def _opened(source: Path) -> Generator[BinaryIO, None, None]:
         yield stream
 
 
-def _contents(stream: BinaryIO, source: Path, project: str | None) -> Iterator[Draft | Unreadable]:
+def _contents(
+    stream: BinaryIO, source: Path, *, project: str | None
+) -> Iterator[Draft | Unreadable]:
     """Read record after record; what the first one is decides whether this is the format."""
     reader = _Reader(stem=source.stem, project=project, talks={})
     number = 0

@@ -50,7 +50,7 @@ class MarkdownFolder:
         sizes = [_size(one) for one in found]
         bytes_total, bytes_before = max(sum(sizes), 1), 0
         for one, size in zip(found, sizes, strict=True):
-            for content, share in _read(one, source, project):
+            for content, share in _read(one, source, project=project):
                 yield Piece(content=content, progress=(bytes_before + share * size) / bytes_total)
             bytes_before += size
 
@@ -72,7 +72,7 @@ def _size(one: Path | Unreadable) -> int:
 
 
 def _read(
-    one: Path | Unreadable, source: Path, project: str | None
+    one: Path | Unreadable, source: Path, *, project: str | None
 ) -> Iterator[tuple[Draft | Unreadable, float]]:
     """Give what one file holds, each with the share of the file that is read by then."""
     if isinstance(one, Unreadable):

@@ -25,6 +25,8 @@ _WORDS_MAX: Final = 300
 _LEAD_WORDS_MAX: Final = 40
 _CUT_BYTES: Final = TEXT_BYTES_MAX - 2048
 """Leaves room for four headings of 120 characters, at four bytes each."""
+_NOTHING_SAID: Final = re.compile(r"[\s\-*_]*")
+"""Empty lines, and rules drawn across the page."""
 _BULLET: Final = re.compile(r"\s*[-*+][ \t]+")
 
 
@@ -37,7 +39,7 @@ class Text:
 
 
 def pieces(blocks: Sequence[Block]) -> Iterator[Text]:
-    """Cut the blocks of a section, in order; nothing is left out but the marks of bullets."""
+    """Cut the blocks of a section, in order; nothing is left out but bullets and drawn lines."""
     waiting: list[Block] = []
     for block in blocks:
         if not _is_statements(block):
@@ -112,7 +114,7 @@ def _cut(text: str) -> Iterator[str]:
             held, size = [], 0
         held.append(line)
         size += bytes_more
-    if any(line.strip() for line in held):
+    if not _NOTHING_SAID.fullmatch("".join(held)):
         yield "\n".join(held)
 
 

@@ -106,6 +106,6 @@ def _put(target: Path, text: str, *, mode: int) -> None:
             os.fsync(file.fileno())
         Path(name).chmod(mode)
         Path(name).replace(target)
-    except BaseException:
+    finally:
+        # It is gone already where it was moved into place.
         Path(name).unlink(missing_ok=True)
-        raise

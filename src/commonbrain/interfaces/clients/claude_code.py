@@ -69,7 +69,7 @@ def _read(text: str, path: Path) -> JsonObject:
         json.loads(text)
         return read_object(text)
     except json.JSONDecodeError as error:
-        raise not_valid(path, "JSON", error.lineno) from error
+        raise not_valid(path, "JSON", line=error.lineno) from error
     except ValueError as error:
         raise Invalid(
             f"{path} does not hold a JSON object.", hint="It was left as it is."

@@ -80,7 +80,7 @@ def _read(text: str, path: Path) -> Toml:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = _LINE.search(str(error))
-        raise not_valid(path, "TOML", int(line.group(1)) if line else None) from error
+        raise not_valid(path, "TOML", line=int(line.group(1)) if line else None) from error
 
 
 def _servers(whole: Toml, path: Path) -> Toml:

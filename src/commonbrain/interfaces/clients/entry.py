@@ -89,7 +89,7 @@ def merged(
     return {**both, "env": {**env, **wanted}} if "env" in both else both
 
 
-def not_valid(path: Path, format_name: str, line: int | None) -> Invalid:
+def not_valid(path: Path, format_name: str, *, line: int | None) -> Invalid:
     """Make the error for a file that cannot be understood and is therefore left alone."""
     where = f"{path}, line {line}," if line else str(path)
     return Invalid(
