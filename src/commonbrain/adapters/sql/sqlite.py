@@ -9,6 +9,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from sqlalchemy import (
     column,
     create_engine,
     event,
+    exc,
     func,
     insert,
     literal_column,
@@ -52,6 +54,9 @@ _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _MENDED: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
+_TO_WAL: Final = "PRAGMA journal_mode = WAL"
+_RETRY_S: Final = 0.01
+"""Between two tries; who is in the way is done in a few milliseconds."""
 
 _text = table("memory_text", column("rowid"), column("text"), column("keywords"))
 _MATCHES: Final = literal_column("memory_text").op("MATCH")(bindparam("match"))
@@ -137,9 +142,21 @@ class Sqlite:
 
     def prepare(self) -> None:
         """Put a new file into WAL mode, which it keeps; only outside a transaction can it be."""
+        # SQLite refuses this at once while another process looks at the file, however long the
+        # timeout: when several make a store together, the waiting has to be done here.
+        deadline = time.monotonic() + self.lock_wait_s
+        while True:
+            try:
+                return self._turn_to_wal()
+            except driver().OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise exc.OperationalError(_TO_WAL, None, error) from error
+            time.sleep(_RETRY_S)
+
+    def _turn_to_wal(self) -> None:
         connection = self.engine.raw_connection()
         try:
-            connection.cursor().execute("PRAGMA journal_mode = WAL")
+            connection.cursor().execute(_TO_WAL)
         finally:
             connection.close()
 
