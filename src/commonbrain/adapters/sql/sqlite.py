@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import (
+    URL,
     Connection,
     Engine,
     Float,
@@ -125,7 +126,8 @@ class Sqlite:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         self.engine = create_engine(
-            f"sqlite:///{self.path}",
+            # A plain string would end at a question mark, and stay relative to wherever we go.
+            URL.create("sqlite", database=str(self.path.absolute())),
             module=driver(),
             connect_args={"timeout": self.lock_wait_s, "check_same_thread": False},
             pool_size=8,
