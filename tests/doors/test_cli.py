@@ -199,6 +199,21 @@ def test_a_store_that_stays_locked_is_unavailable_for_writes_and_answers_reads(
         other.close()
 
 
+def test_a_store_that_another_process_is_making_is_unavailable_when_it_takes_too_long(
+    brain: Brain, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_LOCK_WAIT_S", "0.05")
+    other = driver().connect(str(path), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        ran = brain("status", "--json")
+    finally:
+        other.close()
+
+    assert (ran.code, ran.json["error"]["code"]) == (5, "store_down")
+    assert brain("status").code == 0
+
+
 def test_a_damaged_store_is_corrupt_and_left_as_found(brain: Brain, path: Path) -> None:
     path.write_bytes(b"This was never a database. " * 400)
     assert_is_corrupt(brain, path, code="store_corrupt")
