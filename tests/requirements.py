@@ -360,7 +360,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("EV-08", "Evaluations class questions: one hop, several, changed, distracted."),
     Gap("EV-09", "Each evaluation run is a record to compare, slice and rank."),
     Gap("EV-10", "MCP over stdio is tested end to end: tools, flow, tokens, roles."),
-    Adopted("EV-12", "Filters, payloads and tool schemas have tests of their own."),
+    Gap("EV-12", "Filters, payloads and tool schemas have tests of their own."),
     # Clients
     Adopted("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
     Adopted("CL-04", "The command and the MCP server offer the same operations."),

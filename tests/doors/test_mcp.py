@@ -92,7 +92,7 @@ async def test_schemas_are_sound_and_name_every_argument(brain: Brain) -> None:
         assert set(tool.input_schema["properties"]) == set(TOOLS[tool.name].request.model_fields)
 
 
-@pytest.mark.requirement("DM-57", "EV-12")
+@pytest.mark.requirement("DM-57")
 async def test_structured_content_fits_the_output_schema_of_every_tool(
     brain: Brain, era: Era
 ) -> None:
