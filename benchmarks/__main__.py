@@ -92,8 +92,10 @@ def evidence(source: Path, *, show: int = 0) -> None:
                 gold = {f"{sample['sample_id']}#{turn}" for turn in qa.get("evidence", [])}
                 if not gold:
                     continue
-                options = {"max_items": ASKED, "project": sample["sample_id"]}
-                found = brain.recall(qa["question"], **options, max_tokens=4000)
+                project = sample["sample_id"]
+                found = brain.recall(
+                    qa["question"], max_items=ASKED, project=project, max_tokens=4000
+                )
                 verdicts.append(gold <= {str(item.source_ref) for item in found.items})
                 tokens.append(found.tokens)
                 if len(verdicts) <= show:

@@ -65,8 +65,8 @@ GROUPS: Final = {
 # A row that speaks for several groups stands with the first of its ids.
 REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     # Data model
-    Gap("DM-01", "Each kind has a detail table and one row of lifecycle in KINDS."),
-    Gap("DM-02", "Rule, fact, incident and task are kinds that the schema tells apart."),
+    Adopted("DM-01", "Each kind has a detail table and one row of lifecycle in KINDS."),
+    Adopted("DM-02", "Rule, fact, incident and task are kinds that the schema tells apart."),
     Gap("DM-03 LC-03", "A rule never fades, is never pruned, and changes by supersede only."),
     Gap("DM-04", "A rule is BLOCKER or PATTERN; a superseded one reads as DEPRECATED."),
     Gap("DM-05 LC-01", "A fact's strength halves in 7 days; recall revives it, a ttl ends it."),
@@ -80,7 +80,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("DM-13 DM-35", "A session keeps agent, project, folder, pid, host, task and state."),
     Gap("DM-14", "How to behave and what is the case are two kinds, with two lifecycles."),
     Replaced("DM-15", "Ids are 63-bit integers in order of time with a prefix, not UUIDs."),
-    Gap("DM-16", "Every row carries its tenant, and every key begins with it."),
+    Adopted("DM-16", "Every row carries its tenant, and every key begins with it."),
     Adopted("DM-17", "Every memory names the agent who wrote it."),
     Gap("DM-18 DM-28 DM-29", "Older type names are aliases, stored as a kind and a label."),
     Gap("DM-19", "A body is markdown text; its tags are free words to filter by."),
@@ -103,7 +103,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("DM-42", "An event, once short-term memory, has importance and a source message."),
     Gap("DM-43 DM-58", "An atom has four fields, a vector for each, and a source message."),
     Gap("DM-44 CT-01", "Atoms are units of cause and effect, chained by typed links."),
-    Gap("DM-45 DO-04", "A vector carries its space: model and dimensions, 384 by default."),
+    Adopted("DM-45 DO-04", "A vector carries its space: model and dimensions, 384 by default."),
     Gap("DM-46", "One full-text index spans messages, events and all fields of an atom."),
     Gap("DM-47", "Working notes, pins and labels are rows of the store, not side files."),
     Gap("DM-48", "A tenant has a policy; an agent is reader, writer or admin."),
@@ -327,7 +327,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),
     Gap("DO-02", "Any MCP client connects; the server's own name sets its tools apart."),
     Replaced("DO-03", "One relational store holds rows and vectors, with no second database."),
-    Gap("DO-05", "The store is one SQLite file in WAL mode, behind command and stdio."),
+    Adopted("DO-05", "The store is one SQLite file in WAL mode, behind command and stdio."),
     Replaced("DO-06", "Connections are kept open and pooled, not opened per operation."),
     Gap("DO-07", "Servers and workers share Postgres, Redis and object storage."),
     Replaced("DO-08", "Two deployments, embedded and server, stand for three tiers."),

@@ -109,6 +109,11 @@ class Memory:
         return self.detail.sender if isinstance(self.detail, MessageDetail) else None
 
     @property
+    def people(self) -> tuple[str, ...]:
+        """The case-folded names of those who said it."""
+        return (self.speaker.casefold(),) if self.speaker else ()
+
+    @property
     def keywords(self) -> str:
         """Names it can be found by that are not part of its text."""
         named = (self.speaker, self.project, self.label, *self.tags)

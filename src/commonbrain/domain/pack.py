@@ -8,11 +8,12 @@ from commonbrain.domain import ids, limits
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.query import Budget, Candidate
 from commonbrain.domain.recollection import (
+    ENVELOPE_TOKENS,
     HEADING,
     Item,
     Omitted,
+    evidence_of,
     omission,
-    render,
     render_item,
 )
 from commonbrain.domain.tokens import estimate
@@ -31,7 +32,7 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What fits: the items, the tokens of their evidence, and what was left out."""
+    """What fits: the items, the most tokens they take as text or JSON, and what was left out."""
 
     items: tuple[Item, ...]
     tokens: int
@@ -41,12 +42,12 @@ class Packed:
 def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
     """Fill the budget best first: whole bodies, then headlines, then bare ids."""
     items: list[Item] = []
-    # The line that counts what is left out is paid for in advance, as is each joining newline.
-    spent = estimate(HEADING) + estimate(omission(len(ranked))) + 2
+    # What stands around the items is paid for in advance.
+    spent = max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS)
     for candidate in _choose(ranked, budget.max_items):
         whole = to_item(candidate)
         for form in (whole, replace(whole, body=None), replace(whole, body=None, headline=None)):
-            cost = estimate(render_item(form, len(items) + 1)) + 1
+            cost = _cost(form, len(items) + 1)
             if spent + cost <= budget.max_tokens:
                 spent += cost
                 items.append(form)
@@ -55,7 +56,13 @@ def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
     shown = (ids.show(ids.MEMORY, candidate.memory.id) for candidate in ranked)
     left_out = [id_ for id_ in shown if id_ not in kept]
     omitted = Omitted(count=len(left_out), ids=tuple(left_out[: limits.OMITTED_IDS_MAX]))
-    return Packed(items=tuple(items), tokens=estimate(render(items, omitted)), omitted=omitted)
+    return Packed(items=tuple(items), tokens=spent if items else 0, omitted=omitted)
+
+
+def _cost(item: Item, number: int) -> int:
+    """Count what an item takes, whichever way it is read; each part is joined to the next."""
+    as_text, as_json = render_item(item, number), evidence_of(item).to_json()
+    return max(estimate(as_text), estimate(as_json)) + 1
 
 
 def to_item(candidate: Candidate) -> Item:

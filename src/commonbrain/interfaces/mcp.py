@@ -1,12 +1,14 @@
 """The MCP door: the operations as tools, over stdio, in both eras of the protocol."""
 
+import logging
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.metadata import version
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Final
 
 import anyio
@@ -31,9 +33,10 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Invalid
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.trust import Trust
-from commonbrain.interfaces.errors import describe
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
-from commonbrain.interfaces.schemas import lean_schema
+from commonbrain.interfaces.schemas import lean_output_schema, lean_schema
+
+_LOG: Final = logging.getLogger(__name__)
 
 INSTRUCTIONS: Final = (
     "Commonbrain is the memory you share with every other agent of this user. "
@@ -54,9 +57,12 @@ TOOLS: Final = {
 }
 
 
-@dataclass(slots=True, weakref_slot=True)
+@dataclass(slots=True)
 class _Lazy:
-    """A brain that is opened by the first call that needs it, so that a client never waits."""
+    """A brain that is opened behind the first answer, so that a client need not wait for it.
+
+    Claude Code shows its model no tools of a server that takes over a second to answer.
+    """
 
     open: Callable[[], Brain]
     lock: Lock
@@ -68,6 +74,15 @@ class _Lazy:
             if self.brain is None:
                 self.brain = self.open()
             return self.brain
+
+    def warm(self) -> None:
+        """Begin to open it in the background; a call that comes before waits for that."""
+        Thread(target=self._try, daemon=True, name="open").start()
+
+    def _try(self) -> None:
+        # Whoever needs the brain tries again, and is told what is wrong.
+        with suppress(CommonbrainError):
+            self.get()
 
     def close(self) -> None:
         """Close what was opened."""
@@ -82,6 +97,8 @@ class _Handlers:
     brain: Callable[[], Brain]
     agent: str | None
     """Who acts when the user said so; otherwise the client's own name."""
+    warm: Callable[[], None]
+    """Called when a client has shown that it is there."""
 
     @cached_property
     def limiter(self) -> anyio.CapacityLimiter:
@@ -92,6 +109,7 @@ class _Handlers:
         self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """Show every tool; there are too few for pages."""
+        self.warm()
         return ListToolsResult(tools=[_tool(operation) for operation in TOOLS.values()])
 
     async def call_tool(
@@ -117,15 +135,24 @@ class _Handlers:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:
             return _failure(error)
+        except Exception:  # noqa: BLE001 a server must not die of one call
+            # A fault of ours: the log gets all of it, the client nothing that it could leak.
+            _LOG.exception("%s failed", operation.name)
+            return _failure(CommonbrainError("Something broke inside.", code="internal"))
         return CallToolResult(
             content=[TextContent(text=operation.tell(reply))],
-            structured_content=operation.to_json(reply),
+            structured_content=operation.to_agent_json(reply),
         )
 
 
-def build_server(brain: Callable[[], Brain], *, agent: str | None = None) -> Server[Any]:
+def build_server(
+    brain: Callable[[], Brain],
+    *,
+    agent: str | None = None,
+    warm: Callable[[], None] = lambda: None,
+) -> Server[Any]:
     """Make a server whose tools are the operations; `brain` is asked for at the first call."""
-    handlers = _Handlers(brain=brain, agent=agent)
+    handlers = _Handlers(brain=brain, agent=agent, warm=warm)
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -146,7 +173,7 @@ def serve_stdio(open_brain: Callable[[], Brain], *, agent: str | None = None) ->
 
 
 async def _serve(lazy: _Lazy, agent: str | None) -> None:
-    server = build_server(lazy.get, agent=agent)
+    server = build_server(lazy.get, agent=agent, warm=lazy.warm)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, lazy)
         async with stdio_server() as (incoming, outgoing):
@@ -172,7 +199,7 @@ def _tool(operation: Operation[Any, Any]) -> Tool:
         title=operation.title,
         description=operation.purpose,
         input_schema=lean_schema(operation.request),
-        output_schema=operation.replies.json_schema(mode="serialization"),
+        output_schema=lean_output_schema(operation.agent_replies.json_schema(mode="serialization")),
         annotations=ToolAnnotations(
             read_only_hint=operation.is_read_only,
             destructive_hint=operation.is_destructive,
@@ -208,6 +235,5 @@ def _complaint(operation: Operation[Any, Any], error: ValidationError) -> Invali
 def _failure(error: CommonbrainError) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(text=f"{error.code}: {error}")],
-        structured_content={"error": describe(error)},
         is_error=True,
     )

@@ -1,10 +1,11 @@
 """JSON schemas as lean as they can be: agents pay for every word of them."""
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
 _NULL: Final = {"type": "null"}
+_PROSE: Final = frozenset({"title", "description", "default"})
 
 
 def lean_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -22,6 +23,23 @@ def lean_schema(model: type[BaseModel]) -> dict[str, Any]:
         **({"required": required} if required else {}),
         "additionalProperties": False,
     }
+
+
+def lean_output_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Give a reply's schema without titles and prose, whose nulls may be left out."""
+    lean = {key: _lean_part(value) for key, value in schema.items() if key not in _PROSE}
+    nullable = {
+        name
+        for name, field in schema.get("properties", {}).items()
+        if _NULL in field.get("anyOf", [])
+    }
+    if "required" in lean:
+        lean["required"] = [name for name in lean["required"] if name not in nullable]
+    return lean
+
+
+def _lean_part(value: Any) -> Any:  # noqa: ANN401 a schema holds anything
+    return lean_output_schema(cast("dict[str, Any]", value)) if isinstance(value, dict) else value
 
 
 def _lean(field: dict[str, Any]) -> dict[str, Any]:

@@ -1,14 +1,19 @@
 """What the house needs of models: texts in, vectors of one known space out."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from commonbrain.domain.space import Space
 
-Matrix = NDArray[np.float32]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+# A name for type checkers alone: a command that needs no vector does not pay for loading numpy.
+Matrix: TypeAlias = "NDArray[np.float32]"
 
 
 class Embedder(Protocol):

@@ -5,6 +5,8 @@ what a `begin` committed survives the death of the process and is in the next `s
 other process; a forgotten memory is on no shelf of the index; no tenant sees another's rows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -93,6 +95,10 @@ class Memories(Protocol):
 
     def supersede(self, old_id: int, new_id: int, *, at: datetime) -> None:
         """Point an old memory at the one that replaces it, as of a moment."""
+        ...
+
+    def people(self, names: Sequence[str]) -> set[str]:
+        """Say which of these case-folded names are of somebody who said something here."""
         ...
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:

@@ -21,7 +21,7 @@ _PROJECTED: Final = tuple(
 )
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
-_ADD_TAGS: Final = insert(entities)
+_ADD_ENTITIES: Final = insert(entities)
 _GET: Final = select(memories).where(
     memories.c.tenant_id == bindparam("tenant"),
     memories.c.id.in_(bindparam("ids", expanding=True)),
@@ -41,6 +41,15 @@ _GET_TAGS: Final = (
         entities.c.type == EntityType.TAG,
     )
     .order_by(entities.c.position)
+)
+_PEOPLE: Final = (
+    select(entities.c.name)
+    .where(
+        entities.c.tenant_id == bindparam("tenant"),
+        entities.c.type == EntityType.PERSON,
+        entities.c.name.in_(bindparam("names", expanding=True)),
+    )
+    .distinct()
 )
 _BY_HASH: Final = (
     select(memories.c.id)
@@ -69,12 +78,15 @@ class MemoryShelf:
         own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
         detail = asdict(memory.detail)
         self.work.connection.execute(_ADD_DETAIL[memory.kind], tenant | own | detail)
-        if memory.tags:
-            tagged = tenant | {"memory_id": memory.id, "type": EntityType.TAG}
-            self.work.connection.execute(
-                _ADD_TAGS,
-                [tagged | {"name": tag, "position": n} for n, tag in enumerate(memory.tags)],
-            )
+        named = {EntityType.TAG: memory.tags, EntityType.PERSON: memory.people}
+        entity = tenant | {"memory_id": memory.id}
+        rows = [
+            entity | {"type": type_, "name": name, "position": position}
+            for type_, names in named.items()
+            for position, name in enumerate(names)
+        ]
+        if rows:
+            self.work.connection.execute(_ADD_ENTITIES, rows)
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of any state by id."""
@@ -132,6 +144,11 @@ class MemoryShelf:
             "superseded_at": at,
         }
         self._update(old_id, changes)
+
+    def people(self, names: Sequence[str]) -> set[str]:
+        """Say which of these case-folded names are of somebody who said something here."""
+        given = {"tenant": self.work.tenant, "names": list(names)}
+        return set(self.work.connection.execute(_PEOPLE, given).scalars())
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""

@@ -4,6 +4,8 @@ The bundled SQLite of many Pythons (3.7.0 to 3.51.2) can corrupt a WAL file that
 write and checkpoint, so a wheel with a mended one is used where there is one.
 """
 
+from __future__ import annotations
+
 import importlib
 import json
 import os
@@ -188,7 +190,7 @@ class Sqlite:
         """
         return self.engine.connect().execution_options(begins="BEGIN IMMEDIATE")
 
-    def index(self, work: Work) -> "SqliteIndex":
+    def index(self, work: Work) -> SqliteIndex:
         """Give the shelf of full text and vectors."""
         return SqliteIndex(work=work, space_id=self.space_id, codes=self.codes(work.tenant))
 

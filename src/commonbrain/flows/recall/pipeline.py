@@ -1,5 +1,7 @@
 """Recall: a question in, the best evidence within a budget out."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +27,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.recall.arms import ask_arms
 from commonbrain.flows.recall.fuse import answering, fuse, shortlist
 from commonbrain.flows.recall.permit import permitted
-from commonbrain.flows.recall.plan import Plan, search_terms
+from commonbrain.flows.recall.plan import Plan, possible_names, search_terms, without_names
 from commonbrain.flows.recall.weigh import weigh
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
@@ -121,11 +123,18 @@ class Recall:
             max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
             max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
         )
-        vector, degraded = self._embed(query)
+        vector, degraded = self._embed(without_names(query, self._speakers(query)))
         look = Look(caller=self.caller, filter=wanted, now=self.house.clock.now())
         terms = search_terms(query)
         plan = Plan(query=query, terms=terms, vector=vector, look=look, budget=budget)
         return plan, degraded
+
+    def _speakers(self, query: str) -> set[str]:
+        names = possible_names(query)
+        if not names:
+            return set()
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            return tx.memories.people(names)
 
     def _embed(self, query: str) -> tuple[Matrix | None, tuple[str, ...]]:
         if not query:

@@ -1,5 +1,7 @@
 """What can be decided before the store is opened: kind, gate, trust, scope, vectors."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -12,7 +12,6 @@ from pydantic.fields import FieldInfo
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import TEXT_BYTES_MAX
-from commonbrain.interfaces.cli.render import show
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations import Operation
@@ -35,6 +34,9 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
         if as_json:
             typer.echo(json.dumps(operation.to_json(reply), ensure_ascii=False))
         else:
+            # Tables and colours take longer to load than a program waits for JSON.
+            from commonbrain.interfaces.cli.render import show  # noqa: PLC0415
+
             show(operation, reply)
         if operation.is_refused(reply):
             raise typer.Exit(EXIT_REFUSED)

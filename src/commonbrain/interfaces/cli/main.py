@@ -4,20 +4,13 @@ import json
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 from commonbrain.domain.errors import CommonbrainError
-from commonbrain.flows.importing import Report
-from commonbrain.interfaces.cli.connecting import connect_client
 from commonbrain.interfaces.cli.drawing import Json, draw
-from commonbrain.interfaces.cli.render import Inert
-from commonbrain.interfaces.cli.render import report as render_report
-from commonbrain.interfaces.cli.state import State
+from commonbrain.interfaces.cli.state import Source, State
 from commonbrain.interfaces.errors import describe, fault_of
 from commonbrain.interfaces.operations import OPERATIONS, Door
 
@@ -59,34 +52,6 @@ def _before(
     context.obj = State(store=store, agent=agent, session=session)
 
 
-@app.command("import")
-def import_(
-    context: typer.Context,
-    format: Annotated[str, typer.Argument(help="conversations or markdown")],  # noqa: A002
-    *,
-    path: Annotated[Path, typer.Argument(help="A file or folder.")],
-    project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Read a foreign format into memory; running it again stores nothing twice."""
-    state: State = context.obj
-    with state.open() as brain, _progress(is_shown=not as_json) as progress:
-        task = progress.add_task("importing", total=1.0)
-
-        def move(report: Report) -> None:
-            counts = f"{report.read:,} read, {report.stored:,} stored"
-            progress.update(task, completed=report.progress, description=counts)
-
-        report = brain.import_(format, path, project=project, dry_run=dry_run, on_progress=move)
-    if as_json:
-        from pydantic import TypeAdapter  # noqa: PLC0415 only here
-
-        typer.echo(TypeAdapter(Report).dump_json(report).decode())
-    else:
-        Console().print(Inert(render_report(report)))
-
-
 @app.command()
 def mcp(context: typer.Context) -> None:
     """Serve one MCP client over stdin and stdout."""
@@ -97,7 +62,42 @@ def mcp(context: typer.Context) -> None:
     serve_stdio(state.open, agent=state.agent)
 
 
-app.command("connect")(connect_client)
+# What shows progress, tables and colours is loaded by the commands that do, for it takes longer to
+# load than a client waits for a server to start.
+@app.command("import")
+def import_(
+    context: typer.Context,
+    *,
+    format: Annotated[str, typer.Argument(help="conversations or markdown")],  # noqa: A002
+    path: Annotated[Path, typer.Argument(help="A file or folder.")],
+    project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Read a foreign format into memory; running it again stores nothing twice."""
+    from commonbrain.interfaces.cli.importing import run_import  # noqa: PLC0415
+
+    source = Source(format=format, path=path, project=project, is_rehearsal=dry_run)
+    run_import(context.obj, source, as_json=as_json)
+
+
+@app.command("connect")
+def connect(
+    context: typer.Context,
+    *,
+    client: Annotated[str, typer.Argument(help="claude-code or codex")],
+    scope: Annotated[str, typer.Option(help="user: every project; project: this folder.")] = "user",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an entry that starts something else.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False,
+) -> None:
+    """Add this memory to a client's servers; everything else in its file stays as it is."""
+    from commonbrain.interfaces.cli.connecting import plan, show  # noqa: PLC0415
+
+    change = plan(context.obj, client, scope=scope, force=force, remove=remove)
+    show(client, change, is_rehearsal=dry_run)
 
 
 def run() -> None:
@@ -113,17 +113,6 @@ def _complain(error: CommonbrainError) -> None:
     if "--json" in sys.argv:
         typer.echo(json.dumps({"error": describe(error)}, ensure_ascii=False))
         return
-    console = Console(stderr=True)
-    console.print(Inert(Text(f"{error.code}: {error.message}", style="bold red")))
-    if error.hint:
-        console.print(Inert(Text(error.hint)))
+    from commonbrain.interfaces.cli.render import complain  # noqa: PLC0415
 
-
-def _progress(*, is_shown: bool) -> Progress:
-    columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=Console(stderr=True), disable=not is_shown)
+    complain(error)

@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.get import Shown
@@ -46,6 +47,14 @@ class Inert:
         for segment in console.render(self.shown, options):
             plain = segment._replace(text=_CONTROLS.sub("", segment.text))
             yield segment if segment.is_control else plain
+
+
+def complain(error: CommonbrainError) -> None:
+    """Print what is wrong and the next step, to stderr."""
+    console = Console(stderr=True)
+    console.print(Inert(Text(f"{error.code}: {error.message}", style="bold red")))
+    if error.hint:
+        console.print(Inert(Text(error.hint)))
 
 
 def outcome(one: Outcome) -> RenderableType:

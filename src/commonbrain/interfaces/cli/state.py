@@ -4,7 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commonbrain.brain import Brain, Identity
-from commonbrain.wiring import open_brain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is to be imported, and whether only to see what would happen."""
+
+    format: str
+    path: Path
+    project: str | None
+    is_rehearsal: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +26,9 @@ class State:
 
     def open(self) -> Brain:
         """Open the brain they name."""
+        # The adapters are what takes long to load; help and completion do without.
+        from commonbrain.wiring import open_brain  # noqa: PLC0415
+
         identity = Identity()
         if self.agent is not None:
             identity["agent"] = self.agent

@@ -55,14 +55,29 @@ class Operation(Generic[RequestT, ReplyT]):
     is_destructive: bool = False
     is_idempotent: bool = False
 
+    for_agents: Callable[[ReplyT], object] | None = None
+    """Gives the reply in the shape that agents read as JSON, where that is another."""
+    agent_reply: type | None = None
+    """That shape."""
+
     @cached_property
     def replies(self) -> TypeAdapter[ReplyT]:
         """How the reply is written as JSON."""
         return TypeAdapter(self.reply)
 
     def to_json(self, reply: ReplyT) -> dict[str, Any]:
-        """Write a reply as plain JSON values."""
+        """Write a reply as plain JSON values, for programs."""
         return self.replies.dump_python(reply, mode="json")
+
+    @cached_property
+    def agent_replies(self) -> TypeAdapter[Any]:
+        """How the reply is written as JSON for agents."""
+        return TypeAdapter(self.agent_reply or self.reply)
+
+    def to_agent_json(self, reply: ReplyT) -> dict[str, Any]:
+        """Write a reply as plain JSON values for agents, who pay for every word: no nulls."""
+        shaped = self.for_agents(reply) if self.for_agents else reply
+        return self.agent_replies.dump_python(shaped, mode="json", exclude_none=True)
 
 
 def _moment(value: object, *, ends_day: bool) -> object:

@@ -1,11 +1,19 @@
 """The operation recall."""
 
+from dataclasses import dataclass
+
 from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain import limits
 from commonbrain.domain.query import TRUST_MIN_DEFAULT
-from commonbrain.domain.recollection import Recollection, Verdict
+from commonbrain.domain.recollection import (
+    HEADING,
+    Evidence,
+    Recollection,
+    Verdict,
+    evidence_of,
+)
 from commonbrain.flows.recall.pipeline import RecallOptions
 from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since, Until
 
@@ -39,6 +47,31 @@ def _handle(brain: Brain, request: RecallRequest) -> Recollection:
     return brain.recall(request.query, **RecallOptions(**request.model_dump(exclude={"query"})))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A recollection as an agent reads it in JSON, which leaves out what is None."""
+
+    notice: str | None
+    items: tuple[Evidence, ...]
+    verdict: Verdict
+    tokens: int
+    omitted: int | None
+    degraded: tuple[str, ...] | None
+    trace_id: str
+
+
+def _answer(reply: Recollection) -> Answer:
+    return Answer(
+        notice=HEADING if reply.items else None,
+        items=tuple(evidence_of(item) for item in reply.items),
+        verdict=reply.verdict,
+        tokens=reply.tokens,
+        omitted=reply.omitted.count or None,
+        degraded=reply.degraded or None,
+        trace_id=reply.trace_id,
+    )
+
+
 def _tell(reply: Recollection) -> str:
     skipped = [f"Skipped: {what}" for what in reply.degraded]
     return "\n".join([reply.evidence or _NOTHING[reply.verdict], *skipped])
@@ -53,6 +86,8 @@ RECALL = Operation(
     reply=Recollection,
     handle=_handle,
     tell=_tell,
+    for_agents=_answer,
+    agent_reply=Answer,
     positional=("query",),
     is_read_only=True,
     is_idempotent=True,
