@@ -43,11 +43,15 @@ def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
     items: list[Item] = []
     # The line that counts what is left out is paid for in advance, as is each joining newline.
     spent = estimate(HEADING) + estimate(omission(len(ranked))) + 2
-    for candidate in _choose(ranked, budget.max_items):
-        whole = to_item(candidate)
-        for form in (whole, replace(whole, body=None), replace(whole, body=None, headline=None)):
+    chosen = _choose(ranked, budget.max_items)
+    binding = next(filter(_is_binding, chosen), None)
+    kept_free = _seat(binding, len(chosen), budget.max_tokens - spent) if binding else 0
+    for candidate in chosen:
+        if candidate is binding:
+            kept_free = 0
+        for form in _forms(candidate):
             cost = estimate(render_item(form, len(items) + 1)) + 1
-            if spent + cost <= budget.max_tokens:
+            if spent + cost + kept_free <= budget.max_tokens:
                 spent += cost
                 items.append(form)
                 break
@@ -83,6 +87,20 @@ def to_item(candidate: Candidate) -> Item:
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
     )
+
+
+def _forms(candidate: Candidate) -> tuple[Item, Item, Item]:
+    """Give its forms from the fullest to the barest: body, headline, id."""
+    whole = to_item(candidate)
+    headline = replace(whole, body=None)
+    return whole, headline, replace(headline, headline=None)
+
+
+def _seat(candidate: Candidate, last_number: int, room: int) -> int:
+    """Say how many tokens to keep free for a memory further down: its headline, else its id."""
+    _, *short = _forms(candidate)
+    costs = (estimate(render_item(form, last_number)) + 1 for form in short)
+    return next((cost for cost in costs if cost <= room), 0)
 
 
 def _choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
