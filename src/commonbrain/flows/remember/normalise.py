@@ -23,5 +23,18 @@ def normalise(text: str) -> str:
 
 def normalise_draft(draft: Draft) -> Draft:
     """Normalise what will be stored of a draft; an empty text stays empty, for the gate to see."""
-    headline = normalise(draft.headline).replace("\n", " ") if draft.headline else None
-    return replace(draft, body=normalise(draft.body), headline=headline or None)
+    return replace(
+        draft,
+        body=normalise(draft.body),
+        headline=normalise_name(draft.headline),
+        label=normalise_name(draft.label),
+        project=normalise_name(draft.project),
+        source_ref=normalise_name(draft.source_ref),
+        tags=tuple(filter(None, map(normalise_name, draft.tags))),
+        distinct_because=normalise_name(draft.distinct_because),
+    )
+
+
+def normalise_name(text: str | None) -> str | None:
+    """Put what names something on one line; None when nothing is left of it."""
+    return " ".join(normalise(text or "").splitlines()) or None
