@@ -5,6 +5,7 @@ from typing import Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import Detail, RuleDetail, kind_and_label
 from commonbrain.domain.memory import CURRENT_STATES, Draft, Memory
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller, Scope
@@ -86,7 +87,9 @@ class Revise:
 
 
 def _inherit(draft: Draft, old: Memory) -> Draft:
-    """Take from the old memory what the revision leaves open; never its pin or its headline."""
+    """Take from the old memory what the revision leaves open; never pin, trigger or headline."""
+    named = kind_and_label(draft.kind) if draft.kind else None
+    stays = draft.kind is None or (named is not None and named[0] is old.kind)
     return replace(
         draft,
         kind=draft.kind or old.kind,
@@ -95,8 +98,12 @@ def _inherit(draft: Draft, old: Memory) -> Draft:
         scope=draft.scope or old.scope,
         tags=draft.tags or old.tags,
         source_ref=draft.source_ref or old.source_ref,
-        detail=draft.detail or (old.detail if draft.kind in {None, old.kind} else None),
+        detail=draft.detail or (_without_trigger(old.detail) if stays else None),
     )
+
+
+def _without_trigger(detail: Detail) -> Detail:
+    return replace(detail, skill=None) if isinstance(detail, RuleDetail) else detail
 
 
 def _check_stays_seen(old: Memory, scope: Scope) -> None:
