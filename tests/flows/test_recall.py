@@ -145,11 +145,15 @@ def test_as_of_answers_with_what_was_believed_then(brain: Brain, clock: FakeCloc
 def test_a_project_is_asked_with_what_belongs_to_every_project(brain: Brain) -> None:
     for n, project in enumerate(("api", "web", None)):
         stored(brain.acting_as(project=project), f"Build note of cores x{n}", kind="event")
-    found = brain.recall("cores", project="api").items
-    assert {item.project for item in found} == {"api", None}
-    assert found[0].project == "api"
-    assert "same project" in found[0].why
+    assert {item.project for item in brain.recall("cores", project="api").items} == {"api", None}
     assert len(brain.recall("cores").items) == 3
+
+
+def test_of_equal_texts_the_one_of_the_asked_project_is_told(brain: Brain) -> None:
+    for project in ("web", "api", None):
+        stored(brain.acting_as(project=project), FACT, kind="event")
+    [item] = brain.recall("cores", project="api").items
+    assert (item.project, "same project" in item.why) == ("api", True)
 
 
 def test_filters_narrow_by_kind_label_tag_agent_and_confidence(brain: Brain) -> None:
@@ -219,7 +223,7 @@ def test_a_question_or_budget_out_of_bounds_is_refused(brain: Brain) -> None:
         "(((nightly)))) {build}: text:cores",
         "nightly'; DROP TABLE memories; --",
         'NEAR "" * ^ nightly',
-        "nightly\x00build",
+        "nightly \x00build",
         "¿nightly? “build”… — cores!",
         "half \ud83d nightly",
         "NIGHTLY_BUILD nightly",
