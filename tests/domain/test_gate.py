@@ -85,7 +85,9 @@ def test_only_a_rule_has_a_severity(kind: Kind) -> None:
 
 @pytest.mark.requirement("WP-04")
 @pytest.mark.parametrize(
-    "headline", [" ".join(["word"] * 16), "x" * 121, "one two " * 30], ids=["words", "chars", "both"]
+    "headline",
+    [" ".join(["word"] * 16), "x" * 121, "one two " * 30],
+    ids=["words", "chars", "both"],
 )
 def test_a_headline_too_long_to_scan_is_refused(headline: str) -> None:
     refusal = rejected(replace(FACT, headline=headline))
@@ -187,7 +189,6 @@ def test_no_body_is_longer_than_16_kib_of_utf_8(kind: Kind) -> None:
     assert rejected(Draft(body="é" * 8193, kind=kind)).code == "gate_atomicity"
 
 
-@pytest.mark.requirement("WP-07")
 @given(
     st.builds(
         Draft,

@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,6 @@ WORDS = st.lists(st.text("abcÉß字.-", min_size=1, max_size=12), min_size=1, m
 GAPS = st.sampled_from([" ", "  ", "\n", "\t\n "])
 
 
-@pytest.mark.requirement("WP-27")
 @given(KINDS, WORDS, GAPS)
 def test_case_and_spacing_do_not_change_the_hash(kind: Kind, words: list[str], gap: str) -> None:
     plain = semantic_hash(kind, " ".join(words))

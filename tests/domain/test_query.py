@@ -89,9 +89,7 @@ def test_a_memory_is_gone_at_the_moment_it_expires() -> None:
 
 
 def test_the_past_is_answered_with_what_was_believed_then() -> None:
-    old = replace(
-        MEMORY, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON + 2 * HOUR
-    )
+    old = replace(MEMORY, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON + 2 * HOUR)
     new = replace(MEMORY, id=2, recorded_at=NOON + 2 * HOUR, superseded_count=1)
     now = NOON + 9 * HOUR
     believed = [

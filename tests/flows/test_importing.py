@@ -138,9 +138,7 @@ def test_refusals_shown_are_few_and_counted_in_full(brain: Brain, tmp_path: Path
     assert (report.unreadable, len(report.refusals)) == (150, 100)
 
 
-def test_one_piece_with_a_name_too_long_does_not_end_the_import(
-    brain: Brain, source: Path
-) -> None:
+def test_one_piece_with_a_name_too_long_does_not_end_the_import(brain: Brain, source: Path) -> None:
     report = importing(brain).import_("lines", source, project="x" * 129)
     assert (report.rejected, report.unreadable, report.stored) == (7, 1, 0)
 

@@ -23,7 +23,7 @@ def superseded(brain: Brain, id_: str, text: str = FOUR) -> str:
     return outcome.id
 
 
-@pytest.mark.requirement("WP-08", "RT-10")
+@pytest.mark.requirement("RT-10")
 def test_a_superseded_memory_stays_readable_under_a_banner_to_the_current_one(
     brain: Brain,
 ) -> None:

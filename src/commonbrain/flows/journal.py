@@ -77,7 +77,7 @@ class Journal:
 
 
 def _keep(tx: Transaction, trace: Trace) -> bool:
-    """Write one trace unless its id is taken: its caller knows it by that id, so no other will do."""
+    """Write one trace unless its id is taken; its caller knows it by no other."""
     try:
         tx.records.trace(trace)
     except IdTaken:
