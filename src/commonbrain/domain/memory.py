@@ -122,11 +122,14 @@ class Memory:
 
 def full_text(headline: str, body: str) -> str:
     """Join headline and body, saying the headline once."""
-    lead = headline.removesuffix("…")
-    return body if body.startswith(lead) else f"{headline}\n{body}"
+    is_said = f" {_folded(headline.removesuffix('…'))}" in f" {_folded(body)}"
+    return body if is_said else f"{headline}\n{body}"
 
 
 def semantic_hash(kind: Kind, text: str) -> str:
     """Give 128 bits that are equal for texts of a kind that differ only in case and spacing."""
-    folded = " ".join(text.casefold().split())
-    return hashlib.sha256(f"{kind}\n{folded}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{kind}\n{_folded(text)}".encode()).hexdigest()[:32]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

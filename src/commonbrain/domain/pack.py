@@ -44,11 +44,15 @@ def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
     items: list[Item] = []
     # What stands around the items is paid for in advance.
     spent = max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS)
-    for candidate in _choose(ranked, budget.max_items):
-        whole = to_item(candidate)
-        for form in (whole, replace(whole, body=None), replace(whole, body=None, headline=None)):
+    chosen = _choose(ranked, budget.max_items)
+    binding = next(filter(_is_binding, chosen), None)
+    kept_free = _seat(binding, len(chosen), budget.max_tokens - spent) if binding else 0
+    for candidate in chosen:
+        if candidate is binding:
+            kept_free = 0
+        for form in _forms(candidate):
             cost = _cost(form, len(items) + 1)
-            if spent + cost <= budget.max_tokens:
+            if spent + cost + kept_free <= budget.max_tokens:
                 spent += cost
                 items.append(form)
                 break
@@ -90,6 +94,20 @@ def to_item(candidate: Candidate) -> Item:
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
     )
+
+
+def _forms(candidate: Candidate) -> tuple[Item, Item, Item]:
+    """Give its forms from the fullest to the barest: body, headline, id."""
+    whole = to_item(candidate)
+    headline = replace(whole, body=None)
+    return whole, headline, replace(headline, headline=None)
+
+
+def _seat(candidate: Candidate, last_number: int, room: int) -> int:
+    """Say how many tokens to keep free for a memory further down: its headline, else its id."""
+    _, *short = _forms(candidate)
+    costs = (estimate(render_item(form, last_number)) + 1 for form in short)
+    return next((cost for cost in costs if cost <= room), 0)
 
 
 def _choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import full_text
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.times import show_instant
 from commonbrain.domain.trust import Trust
@@ -128,8 +129,9 @@ def render(items: Sequence[Item], omitted: Omitted) -> str:
 
 def render_item(item: Item, number: int) -> str:
     """Write one item for an agent: a line of provenance, then its text with every line quoted."""
-    said = item.body if item.body is not None else item.headline
-    return "\n".join([_provenance(item, number), *_quote(said or "")])
+    headline = item.headline or ""
+    said = headline if item.body is None else full_text(headline, item.body)
+    return "\n".join([_provenance(item, number), *_quote(said)])
 
 
 def _provenance(item: Item, number: int) -> str:
@@ -137,7 +139,7 @@ def _provenance(item: Item, number: int) -> str:
         return f"[{number}] {item.id}"
     known = (
         f"[{number}] {item.id}",
-        item.label or item.kind,
+        _inline(item.label or item.kind),
         show_instant(item.occurred_at)[:10],
         f"by {_inline(item.agent)}",
         f"project {_inline(item.project)}" if item.project else "",

@@ -124,6 +124,8 @@ def _banner(memory: Memory, head: Memory) -> str | None:
     match memory.state:
         case State.FORGOTTEN:
             return "Forgotten: no longer held to be true or wanted; its text is not shown."
+        case State.SUPERSEDED if head.state is State.FORGOTTEN:
+            return f"Superseded by {ids.show(ids.MEMORY, head.id)}, which was forgotten since."
         case State.SUPERSEDED:
             return f"Superseded: {ids.show(ids.MEMORY, head.id)} holds now: {head.headline}"
         case State.QUARANTINED:

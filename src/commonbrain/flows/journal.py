@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
-from commonbrain.ports.store import Store
+from commonbrain.ports.store import IdTaken, Store, Transaction
 
 _PAUSE_S = 0.5
 """How long entries gather before they are written together."""
@@ -72,7 +72,16 @@ class Journal:
             own = [trace for trace in traces if trace.caller.tenant == tenant]
             try:
                 with self._store.begin(tenant) as tx:
-                    for trace in own:
-                        tx.records.trace(trace)
+                    taken = sum(not _keep(tx, trace) for trace in own)
+                self._dropped += taken
             except CommonbrainError:
                 self._dropped += len(own)
+
+
+def _keep(tx: Transaction, trace: Trace) -> bool:
+    """Write one trace unless its id is taken; its caller knows it by no other."""
+    try:
+        tx.records.trace(trace)
+    except IdTaken:
+        return False
+    return True

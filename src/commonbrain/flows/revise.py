@@ -5,9 +5,10 @@ from typing import Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import Detail, RuleDetail, kind_and_label
 from commonbrain.domain.memory import CURRENT_STATES, Draft, Memory
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.scope import Caller, Scope
 from commonbrain.flows.forget import check_authority, checked_reason
 from commonbrain.flows.get import fetch, head_of
 from commonbrain.flows.house import House
@@ -40,7 +41,8 @@ class Revise:
         Raises:
             Invalid: the text is not an id, or there is no reason.
             NotFound: there is none, or the caller may not see it.
-            Refused: `already_superseded` (names the head), or the caller lacks the authority.
+            Refused: `already_superseded` (names the head), the new scope is narrower, or the
+                caller lacks the authority.
             Unavailable: the store stayed locked; the old one still holds.
 
         """
@@ -52,6 +54,7 @@ class Revise:
         if not isinstance(prepared, Prepared):
             return rejected(prepared)
         [ready] = embed([prepared], self.house.embedder)
+        _check_stays_seen(old, ready.scope)
         with self.house.store.begin(self.caller.tenant) as tx:
             return self._replace(tx, ready, old_id=old_id, reason=why)
 
@@ -84,7 +87,9 @@ class Revise:
 
 
 def _inherit(draft: Draft, old: Memory) -> Draft:
-    """Take from the old memory what the revision leaves open; never its pin or its headline."""
+    """Take from the old memory what the revision leaves open; never pin, trigger or headline."""
+    named = kind_and_label(draft.kind) if draft.kind else None
+    stays = draft.kind is None or (named is not None and named[0] is old.kind)
     return replace(
         draft,
         kind=draft.kind or old.kind,
@@ -93,8 +98,22 @@ def _inherit(draft: Draft, old: Memory) -> Draft:
         scope=draft.scope or old.scope,
         tags=draft.tags or old.tags,
         source_ref=draft.source_ref or old.source_ref,
-        detail=draft.detail or (old.detail if draft.kind in {None, old.kind} else None),
+        detail=draft.detail or (_without_trigger(old.detail) if stays else None),
     )
+
+
+def _without_trigger(detail: Detail) -> Detail:
+    return replace(detail, skill=None) if isinstance(detail, RuleDetail) else detail
+
+
+def _check_stays_seen(old: Memory, scope: Scope) -> None:
+    """Keep a chain visible to all who saw its beginning; the banner of the old names the new."""
+    if scope is Scope.PRIVATE and old.scope is not Scope.PRIVATE:
+        raise Refused(
+            f"This memory has scope {old.scope}; a private one cannot replace it.",
+            code="scope_denied",
+            hint=f"Supersede it with scope {old.scope}, or remember your own beside it.",
+        )
 
 
 def _check_is_head(tx: Transaction, old: Memory) -> None:

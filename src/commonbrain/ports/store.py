@@ -138,7 +138,12 @@ class Threads(Protocol):
     """The shelf of threads that messages belong to."""
 
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
-        """Find a thread by its key or make it under the new id; give its id."""
+        """Find a thread by its key or make it under the new id; give its id.
+
+        Raises:
+            IdTaken: another thread has the new id; nothing was stored.
+
+        """
         ...
 
 
@@ -154,7 +159,12 @@ class Records(Protocol):
         ...
 
     def trace(self, trace: Trace) -> None:
-        """Keep what one recall considered and packed."""
+        """Keep what one recall considered and packed.
+
+        Raises:
+            IdTaken: another trace has this id; nothing was stored.
+
+        """
         ...
 
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Table, bindparam, insert, select
+from sqlalchemy import Table, bindparam, select
 
 from commonbrain.adapters.sql.tables import audit, outbox, recall_traces, tenants
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids
 from commonbrain.domain.query import Candidate, Trace
-from commonbrain.ports.store import AuditEntry
+from commonbrain.ports.store import AuditEntry, IdTaken
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
-_TRACE: Final = insert(recall_traces)
 _CONSIDERED_MAX: Final = 100
 """Candidates kept of one trace, best first: as many as two full arms bring."""
 
@@ -48,7 +47,7 @@ class RecordShelf:
         self._append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
 
     def trace(self, trace: Trace) -> None:
-        """Keep what one recall considered and packed."""
+        """Keep what one recall considered and packed, or raise `IdTaken` with nothing stored."""
         row = {
             "tenant_id": self.work.tenant,
             "id": trace.id,
@@ -62,7 +61,8 @@ class RecordShelf:
             "degraded": list(trace.degraded),
             "stages_ms": dict(trace.stages_ms),
         }
-        self.work.connection.execute(_TRACE, row)
+        if not self.work.add(recall_traces, row):
+            raise IdTaken
 
     def _append(self, table: Table, values: Mapping[str, Any], *, at: datetime) -> None:
         # The shelf draws these ids itself: nobody outside ever names a line of audit or outbox.

@@ -29,6 +29,7 @@ from commonbrain.flows.recall.fuse import answering, fuse, shortlist
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, possible_names, search_terms, without_names
 from commonbrain.flows.recall.weigh import weigh
+from commonbrain.flows.remember.normalise import normalise, normalise_name
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
 
@@ -84,7 +85,7 @@ class Recall:
                 hint="Ask one question at a time.",
             )
         laps = [self.house.clock.elapsed_ms()]
-        plan, degraded = self._plan(query.strip(), options)
+        plan, degraded = self._plan(normalise(query), options)
         laps.append(self.house.clock.elapsed_ms())
         with self.house.store.snapshot(self.caller.tenant) as tx:
             features = fuse(answering(ask_arms(tx, plan), self.house.store.space))
@@ -149,9 +150,9 @@ def _filter(options: RecallOptions) -> Filter:
     kinds = tuple(one_of(Kind, kind) for kind in options.get("kinds", ()))
     return Filter(
         kinds=kinds,
-        labels=tuple(options.get("labels", ())),
-        tags=tuple(options.get("tags", ())),
-        project=options.get("project"),
+        labels=_names(options.get("labels", ())),
+        tags=_names(options.get("tags", ())),
+        project=normalise_name(options.get("project")),
         agent=options.get("agent"),
         since=_instant(options.get("since")),
         until=_instant(options.get("until")),
@@ -159,6 +160,11 @@ def _filter(options: RecallOptions) -> Filter:
         trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
         min_confidence=options.get("min_confidence", 0.0),
     )
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    """Spell names as they are stored; one of which nothing is left stays, and matches nothing."""
+    return tuple(normalise_name(name) or "" for name in given)
 
 
 def _instant(moment: datetime | None) -> datetime | None:

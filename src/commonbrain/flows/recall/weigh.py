@@ -26,9 +26,15 @@ def weigh(
     *,
     features: Mapping[int, Mapping[str, float]],
 ) -> list[Candidate]:
-    """Score every memory by the weighted sum of its features, 0..1, best first, newest on a tie."""
+    """Score every memory by the weighted sum of its features, 0..1, best first, newest on a tie.
+
+    Without a query there is nothing to be best at: the newest comes first, whatever its score.
+    """
     candidates = (_candidate(plan, memory, given=features[memory.id]) for memory in memories)
-    return sorted(candidates, key=lambda c: (-c.score, -c.memory.id))
+    best_first = sorted(candidates, key=lambda c: (-c.score, -c.memory.id))
+    if plan.query:
+        return best_first
+    return sorted(best_first, key=lambda c: c.memory.occurred_at, reverse=True)
 
 
 def _candidate(plan: Plan, memory: Memory, *, given: Mapping[str, float]) -> Candidate:

@@ -1,11 +1,13 @@
 """The last stage: everything one new memory needs, inside the caller's transaction."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 from commonbrain.domain import ids
 from commonbrain.domain.kinds import KINDS, Kind, MessageDetail
-from commonbrain.domain.memory import Memory, State, semantic_hash
+from commonbrain.domain.memory import Memory, State, ThreadRef, semantic_hash
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.scoring import confidence
 from commonbrain.domain.times import to_utc
@@ -57,11 +59,8 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
 def commit(tx: Transaction, memory: Memory, *, prepared: Prepared, chance: Chance) -> Memory:
     """Store row, thread, index, audit and event together; give the memory with its id."""
     if prepared.draft.thread is not None and isinstance(memory.detail, MessageDetail):
-        new_id = ids.make_id(memory.recorded_at, chance.bits(ids.RANDOM_BITS))
-        thread = tx.threads.open(
-            prepared.draft.thread, memory.project, new_id=new_id, now=memory.recorded_at
-        )
-        memory = replace(memory, detail=replace(memory.detail, thread_id=thread))
+        thread_id = _open_thread(tx, prepared.draft.thread, memory, chance=chance)
+        memory = replace(memory, detail=replace(memory.detail, thread_id=thread_id))
     memory = _add(tx, memory, chance=chance)
     if memory.state is not State.QUARANTINED:
         tx.index.put(memory, prepared.vectors)
@@ -87,11 +86,24 @@ def _first_state(kind: Kind, trust: Trust) -> State:
 
 
 def _add(tx: Transaction, memory: Memory, *, chance: Chance) -> Memory:
-    for _ in range(_DRAWS):
-        drawn = ids.make_id(memory.recorded_at, chance.bits(ids.RANDOM_BITS))
-        try:
+    for drawn in _draws(memory.recorded_at, chance):
+        with suppress(IdTaken):
             tx.memories.add(replace(memory, id=drawn))
-        except IdTaken:
-            continue
-        return replace(memory, id=drawn)
-    raise RuntimeError(f"No free id in {_DRAWS} draws; the source of chance is broken.")
+            return replace(memory, id=drawn)
+    raise _broken_chance()
+
+
+def _open_thread(tx: Transaction, thread: ThreadRef, memory: Memory, *, chance: Chance) -> int:
+    now = memory.recorded_at
+    for drawn in _draws(now, chance):
+        with suppress(IdTaken):
+            return tx.threads.open(thread, memory.project, new_id=drawn, now=now)
+    raise _broken_chance()
+
+
+def _draws(now: datetime, chance: Chance) -> Iterator[int]:
+    return (ids.make_id(now, chance.bits(ids.RANDOM_BITS)) for _ in range(_DRAWS))
+
+
+def _broken_chance() -> RuntimeError:
+    return RuntimeError(f"No free id in {_DRAWS} draws; the source of chance is broken.")

@@ -15,8 +15,8 @@ from commonbrain.domain.space import Space
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.store import Look, Transaction
 
-_NEIGHBOURS = 20
-"""How many of the nearest are held against a draft."""
+_NEIGHBOURS = 200
+"""How many of the nearest are looked at: other projects may say the same many times over."""
 
 
 def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | None:
@@ -48,8 +48,9 @@ def judge_neighbours(
     if prepared.vectors is None:
         return Novel()
     kind = prepared.admitted.kind
-    of_kind = Look(caller=look.caller, filter=Filter(kinds=(kind,), trust_min=0.0), now=look.now)
-    hits = tx.index.nearest(prepared.vectors[0], of_kind, limit=_NEIGHBOURS)
+    like_it = Filter(kinds=(kind,), project=prepared.project, trust_min=0.0)
+    there = Look(caller=look.caller, filter=like_it, now=look.now)
+    hits = tx.index.nearest(prepared.vectors[0], there, limit=_NEIGHBOURS)
     near = {hit.id: hit.score for hit in hits if hit.score >= space.similar_at}
     neighbours = [
         Neighbour(

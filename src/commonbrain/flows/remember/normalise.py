@@ -37,4 +37,5 @@ def normalise_draft(draft: Draft) -> Draft:
         project=normalise_line(draft.project),
         source_ref=normalise_line(draft.source_ref),
         tags=tuple(tag for tag in tags if tag),
+        distinct_because=normalise_line(draft.distinct_because),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from commonbrain.domain.classify import classify, severity_of
-from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.gate import Admitted, Rejected, admit
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX, TAGS_MAX
@@ -38,16 +38,14 @@ def prepare(draft: Draft, caller: Caller) -> Prepared | Rejected:
     """Normalise, classify, gate, and settle trust and scope.
 
     Raises:
-        Invalid: a name or reference is too long.
         Refused: the caller may not write that scope or claim that trust.
 
     """
-    _check_names(draft)
     scope = draft.scope or Scope.TEAM
     check_may_write(caller, scope)
     trust = granted(draft.trust, default=caller.trust_default, ceiling=caller.trust_ceiling)
     named = _classified(normalise_draft(draft))
-    match admit(named):
+    match _check_names(draft) or admit(named):
         case Rejected() as refusal:
             return refusal
         case Admitted() as admitted:
@@ -77,17 +75,18 @@ def _classified(draft: Draft) -> Draft:
     return replace(draft, kind=kind, severity=draft.severity or severity)
 
 
-def _check_names(draft: Draft) -> None:
-    named = {"project": draft.project, "label": draft.label, "kind": draft.kind}
-    named |= {f"tag {number}": tag for number, tag in enumerate(draft.tags, 1)}
-    for what, name in named.items():
-        if name is not None and len(name) > NAME_CHARS_MAX:
-            raise _too_long(what, len(name), allowed=NAME_CHARS_MAX)
-    if len(draft.source_ref or "") > SOURCE_REF_CHARS_MAX:
-        raise _too_long("source_ref", len(draft.source_ref or ""), allowed=SOURCE_REF_CHARS_MAX)
+def _check_names(draft: Draft) -> Rejected | None:
+    names = {"project": draft.project, "label": draft.label, "kind": draft.kind}
+    names |= {f"tag {number}": tag for number, tag in enumerate(draft.tags, 1)}
+    sizes = {what: (len(name or ""), NAME_CHARS_MAX) for what, name in names.items()}
+    sizes["source_ref"] = (len(draft.source_ref or ""), SOURCE_REF_CHARS_MAX)
+    for what, (given, allowed) in sizes.items():
+        if given > allowed:
+            return _too_much(f"The {what} has {given} characters; {allowed} are allowed.")
     if len(draft.tags) > TAGS_MAX:
-        raise Invalid(f"{len(draft.tags)} tags were given; {TAGS_MAX} are allowed.")
+        return _too_much(f"{len(draft.tags)} tags were given; {TAGS_MAX} are allowed.")
+    return None
 
 
-def _too_long(what: str, given: int, *, allowed: int) -> Invalid:
-    return Invalid(f"The {what} has {given} characters; {allowed} are allowed.", hint="Shorten it.")
+def _too_much(reason: str) -> Rejected:
+    return Rejected(code="limit_exceeded", reason=reason, hint="Shorten it.")

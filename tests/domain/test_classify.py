@@ -1,0 +1,50 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.classify import classify, severity_of
+from commonbrain.domain.kinds import Kind, Severity
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Never push to main", Kind.RULE),
+        ("You must not store secrets", Kind.RULE),
+        ("ALWAYS run the linter first", Kind.RULE),
+        ("The outage began at noon", Kind.INCIDENT),
+        ("The server crashed twice", Kind.INCIDENT),
+        ("We need to rotate the keys", Kind.TASK),
+        ("Follow-up with the vendor", Kind.TASK),
+        ("Postgres listens on 5432", Kind.FACT),
+        ("", Kind.FACT),
+    ],
+)
+def test_telling_words_choose_the_kind(text: str, kind: Kind) -> None:
+    assert classify(text) is kind
+
+
+def test_what_binds_most_decides_between_two_signs() -> None:
+    assert classify("Never deploy during an outage; we need to wait") is Kind.RULE
+
+
+@pytest.mark.parametrize("text", ["The mustard is yellow", "Nevertheless it works", "A crashpad"])
+def test_only_whole_words_tell(text: str) -> None:
+    assert classify(text) is Kind.FACT
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("Never push to main", Severity.BLOCKER),
+        ("It is forbidden to log keys", Severity.BLOCKER),
+        ("Always run the linter", Severity.PATTERN),
+    ],
+)
+def test_a_prohibition_blocks_and_advice_is_a_pattern(text: str, severity: Severity) -> None:
+    assert severity_of(text) is severity
+
+
+@given(st.text())
+def test_any_text_has_a_kind_whatever_its_case(text: str) -> None:
+    assert classify(text) in {Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT}

@@ -1,0 +1,208 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.gate import Admitted, Rejected, admit, derive_headline
+from commonbrain.domain.kinds import FactDetail, Kind, RuleDetail, Severity, TaskDetail
+from commonbrain.domain.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
+from commonbrain.domain.memory import Draft
+
+ATOMIC = (Kind.RULE, Kind.FACT, Kind.TASK)
+OTHERS = tuple(kind for kind in Kind if kind not in ATOMIC)
+FACT = Draft(body="The build runs on two cores.", kind="fact")
+
+
+def admitted(draft: Draft) -> Admitted:
+    answer = admit(draft)
+    assert isinstance(answer, Admitted)
+    return answer
+
+
+def rejected(draft: Draft) -> Rejected:
+    answer = admit(draft)
+    assert isinstance(answer, Rejected)
+    return answer
+
+
+@pytest.mark.requirement("WP-02")
+@pytest.mark.parametrize("kind", [None, "", "gossip", "facts"])
+def test_a_draft_without_a_known_kind_is_told_which_there_are(kind: str | None) -> None:
+    refusal = rejected(replace(FACT, kind=kind))
+    assert refusal.code == "gate_kind"
+    assert all(name in refusal.reason for name in Kind)
+
+
+@pytest.mark.requirement("WP-02")
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_passes_the_gate_by_its_name(kind: Kind) -> None:
+    assert admitted(replace(FACT, kind=kind)).kind is kind
+
+
+def test_an_alias_is_kept_as_the_label_unless_one_is_given() -> None:
+    assert admitted(replace(FACT, kind="decision")).label == "decision"
+    assert admitted(replace(FACT, kind="decision", label="storage")).label == "storage"
+
+
+def test_columns_of_another_kind_are_refused_with_the_own_ones_named() -> None:
+    refusal = rejected(replace(FACT, detail=TaskDetail()))
+    assert refusal.code == "gate_kind"
+    assert "subject" in refusal.hint
+
+
+def test_columns_of_its_kind_are_kept() -> None:
+    assert admitted(replace(FACT, detail=FactDetail(subject="build"))).detail == FactDetail(
+        subject="build"
+    )
+
+
+@pytest.mark.requirement("WP-03")
+@pytest.mark.parametrize("given_", ["BLOCKER", "blocker", " Pattern "])
+def test_a_rule_takes_a_severity_in_any_case(given_: str) -> None:
+    detail = admitted(replace(FACT, kind="rule", severity=given_)).detail
+    assert detail == RuleDetail(severity=Severity(given_.strip().upper()))
+
+
+@pytest.mark.requirement("WP-03")
+def test_a_rule_without_a_severity_is_a_pattern() -> None:
+    assert admitted(replace(FACT, kind="rule")).detail == RuleDetail(severity=Severity.PATTERN)
+
+
+@pytest.mark.requirement("WP-03")
+@pytest.mark.parametrize("severity", ["", "DEPRECATED", "high"])
+def test_a_rule_takes_no_other_severity(severity: str) -> None:
+    assert rejected(replace(FACT, kind="rule", severity=severity)).code == "gate_severity"
+
+
+@pytest.mark.requirement("WP-03")
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.RULE])
+def test_only_a_rule_has_a_severity(kind: Kind) -> None:
+    refusal = rejected(replace(FACT, kind=kind, severity="BLOCKER"))
+    assert refusal.code == "gate_severity"
+    assert "kind rule" in refusal.hint
+
+
+@pytest.mark.requirement("WP-04")
+@pytest.mark.parametrize(
+    "headline",
+    [" ".join(["word"] * 16), "x" * 121, "one two " * 30],
+    ids=["words", "chars", "both"],
+)
+def test_a_headline_too_long_to_scan_is_refused(headline: str) -> None:
+    refusal = rejected(replace(FACT, headline=headline))
+    assert refusal.code == "gate_headline"
+    assert "15 words" in refusal.hint
+
+
+@pytest.mark.requirement("WP-04")
+def test_a_headline_at_the_limit_passes() -> None:
+    assert admitted(replace(FACT, headline="seven77 " * 14 + "seven77")).warnings == ()
+
+
+@pytest.mark.requirement("WP-04")
+@pytest.mark.parametrize("kind", Kind)
+def test_an_empty_text_has_no_headline(kind: Kind) -> None:
+    assert rejected(Draft(body="", kind=kind)).code == "gate_headline"
+
+
+@pytest.mark.requirement("WP-40")
+@pytest.mark.parametrize("kind", ATOMIC)
+@pytest.mark.parametrize("body", ["🎉🎉", "2026-03-02 14:05", "---", "!!!"])
+def test_what_must_say_one_thing_has_a_letter_in_its_headline(kind: Kind, body: str) -> None:
+    assert rejected(Draft(body=body, kind=kind)).code == "gate_headline"
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_an_utterance_may_be_an_emoji(kind: Kind) -> None:
+    assert admitted(Draft(body="🎉", kind=kind)).headline == "🎉"
+
+
+@pytest.mark.requirement("WP-04")
+@given(st.text(min_size=1).filter(str.strip))
+def test_a_derived_headline_is_short_one_line_and_never_empty(body: str) -> None:
+    headline = derive_headline(body)
+    assert headline
+    assert len(headline) <= HEADLINE_CHARS_MAX
+    assert len(headline.split()) <= HEADLINE_WORDS_MAX
+    assert len(headline.splitlines()) == 1
+
+
+@given(st.lists(st.text("aé中. \n-", min_size=1, max_size=200), max_size=20).map(" ".join))
+def test_a_derived_headline_passes_the_gate_that_asks_for_it(body: str) -> None:
+    answer = admit(Draft(body=body, kind="event"))
+    assert isinstance(answer, Admitted) == bool(body.strip())
+
+
+@pytest.mark.requirement("WP-40")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "- Use uv. It is fast.",
+        "* Use uv.\nIt is fast.",
+        "1. Use uv. Or else.",
+        "## Use uv.\n\nIt is fast.",
+        "[x] Use uv. Done.",
+        "> - [ ] Use uv. Soon.",
+    ],
+)
+def test_a_derived_headline_is_the_first_sentence_without_its_list_marker(body: str) -> None:
+    assert derive_headline(body) == "Use uv."
+
+
+def test_a_cut_headline_says_that_it_was_cut() -> None:
+    assert derive_headline("word " * 16) == "word " * 14 + "word…"
+
+
+@pytest.mark.requirement("WP-05", "WP-09")
+@pytest.mark.parametrize("kind", ATOMIC)
+def test_what_must_say_one_thing_says_it_in_400_words(kind: Kind) -> None:
+    assert isinstance(admit(Draft(body="word " * 400, kind=kind)), Admitted)
+    refusal = rejected(Draft(body="word " * 401, kind=kind))
+    assert (refusal.code, "401 words" in refusal.reason) == ("gate_atomicity", True)
+
+
+@pytest.mark.parametrize("kind", ATOMIC)
+def test_above_200_words_it_is_admitted_with_a_warning(kind: Kind) -> None:
+    assert admitted(Draft(body="word " * 200, kind=kind)).warnings == ()
+    assert "201 words" in admitted(Draft(body="word " * 201, kind=kind)).warnings[0]
+
+
+@pytest.mark.requirement("WP-05", "WP-09")
+@pytest.mark.parametrize("kind", ATOMIC)
+def test_a_stack_of_dated_updates_is_refused_as_a_merge(kind: Kind) -> None:
+    body = "Deploys run at noon.\nUpdate (2026-01-02): at one.\nUPDATED 2026-02-03: at two."
+    refusal = rejected(Draft(body=body, kind=kind))
+    assert refusal.code == "gate_atomicity"
+    assert "supersede" in refusal.hint
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_was_said_or_happened_may_have_any_content(kind: Kind) -> None:
+    body = "word " * 500 + "Update 2026-01-02: a. Update 2026-02-03: b."
+    assert admitted(Draft(body=body, kind=kind)).warnings == ()
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_no_body_is_longer_than_16_kib_of_utf_8(kind: Kind) -> None:
+    assert admitted(Draft(body="é" * 8192, kind=kind))
+    assert rejected(Draft(body="é" * 8193, kind=kind)).code == "gate_atomicity"
+
+
+@given(
+    st.builds(
+        Draft,
+        body=st.text(),
+        kind=st.none() | st.sampled_from([*Kind, "todo", "gossip"]),
+        headline=st.none() | st.text(),
+        severity=st.none() | st.text(max_size=8) | st.sampled_from(Severity),
+    )
+)
+def test_a_refusal_is_a_value_that_names_its_step_and_what_to_do(draft: Draft) -> None:
+    answer = admit(draft)
+    if isinstance(answer, Rejected):
+        assert answer.code in {"gate_kind", "gate_severity", "gate_headline", "gate_atomicity"}
+        assert answer.reason
+        assert answer.hint
+    else:
+        assert answer.body == draft.body

@@ -1,0 +1,85 @@
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.times import from_millis, to_millis
+
+# 42 bits of milliseconds reach from 1970 to 2109.
+MILLIS = st.integers(0, (1 << 42) - 1)
+BITS = st.integers(0, (1 << ids.RANDOM_BITS) - 1)
+IDS = st.integers(0, (1 << 63) - 1)
+
+
+@given(MILLIS, BITS, MILLIS, BITS)
+def test_ids_sort_by_their_birth(one: int, bits: int, other: int, other_bits: int) -> None:
+    earlier, later = sorted([(one, bits), (other, other_bits)])
+    made = [ids.make_id(from_millis(at), drawn) for at, drawn in (earlier, later)]
+    assert made == sorted(made)
+
+
+@given(MILLIS, BITS)
+def test_an_id_knows_when_it_was_made(millis: int, bits: int) -> None:
+    assert to_millis(ids.born_at(ids.make_id(from_millis(millis), bits))) == millis
+
+
+@given(st.integers(0, 1 << 40))
+def test_chance_never_reaches_into_the_time(bits: int) -> None:
+    now = datetime(2026, 3, 2, tzinfo=UTC)
+    assert ids.born_at(ids.make_id(now, bits)) == now
+
+
+@given(IDS)
+def test_an_id_is_read_back_as_it_was_shown(id_: int) -> None:
+    shown = ids.show(ids.MEMORY, id_)
+    assert ids.parse(ids.MEMORY, shown) == id_
+    assert ids.parse(ids.MEMORY, f" {shown.lower()}\n") == id_
+
+
+@given(IDS, IDS)
+def test_shown_ids_sort_as_their_numbers_do(one: int, other: int) -> None:
+    assert (ids.show("mem", one) < ids.show("mem", other)) == (one < other)
+
+
+@given(IDS)
+def test_a_shown_id_has_its_prefix_and_thirteen_digits_without_look_alikes(id_: int) -> None:
+    prefix, _, digits = ids.show(ids.TRACE, id_).partition("_")
+    assert prefix == "trc"
+    assert len(digits) == 13
+    assert not set("ILOU") & set(digits)
+
+
+def test_look_alikes_are_forgiven() -> None:
+    assert ids.parse("mem", "mem_00000000000IO") == ids.parse("mem", "mem_0000000000010")
+    assert ids.parse("mem", "mem_000000000000l") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "mem",
+        "mem_",
+        "thr_0000000000001",
+        "mem_000000000001",
+        "mem_00000000000001",
+        "mem_000000000000U",
+        "mem_00000000000 1",
+        "mem_ZZZZZZZZZZZZZ",
+        "0000000000001",
+        "mem_" + 13 * "\N{DEVANAGARI DIGIT ZERO}",
+    ],
+)
+def test_what_is_no_id_is_refused_with_what_one_looks_like(text: str) -> None:
+    with pytest.raises(Invalid, match="expected mem_ and 13 characters"):
+        ids.parse(ids.MEMORY, text)
+
+
+@given(st.text(max_size=30))
+def test_no_text_makes_the_reader_of_ids_stumble(text: str) -> None:
+    with suppress(Invalid):
+        assert ids.parse(ids.MEMORY, text) < 1 << 63

@@ -1,0 +1,78 @@
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.domain.kinds import ALIASES, KINDS, Kind, OnDuplicate, kind_and_label
+
+
+def test_every_kind_has_one_row_of_lifecycle_and_columns_of_its_own() -> None:
+    assert set(KINDS) == set(Kind)
+    assert all(policy.kind is kind for kind, policy in KINDS.items())
+    assert len({policy.detail for policy in KINDS.values()}) == len(Kind)
+
+
+def test_a_rule_never_fades_is_never_archived_and_never_pruned() -> None:
+    rule = KINDS[Kind.RULE]
+    assert (rule.half_life, rule.archived_after, rule.is_pruned) == (None, None, False)
+
+
+def test_facts_halve_in_a_week_events_in_two_days_and_atoms_in_a_month() -> None:
+    fading = {kind: policy.half_life for kind, policy in KINDS.items() if policy.half_life}
+    assert fading == {
+        Kind.FACT: timedelta(days=7),
+        Kind.EVENT: timedelta(hours=48),
+        Kind.ATOM: timedelta(days=30),
+    }
+
+
+def test_unread_incidents_and_episodes_are_archived_after_ninety_days() -> None:
+    archived = {k: policy.archived_after for k, policy in KINDS.items() if policy.archived_after}
+    assert archived == {kind: timedelta(days=90) for kind in (Kind.INCIDENT, Kind.EPISODE)}
+
+
+def test_only_rules_and_facts_are_refused_as_near_duplicates() -> None:
+    refusing = {k for k, policy in KINDS.items() if policy.on_duplicate is OnDuplicate.REFUSE}
+    assert refusing == {Kind.RULE, Kind.FACT}
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_kind_is_read_whatever_its_case_and_leaves_no_label(kind: Kind) -> None:
+    assert kind_and_label(f" {kind.upper()} ") == (kind, None)
+
+
+@pytest.mark.parametrize(
+    ("alias", "kind"),
+    [
+        ("policy", Kind.RULE),
+        ("guardrail", Kind.RULE),
+        ("procedural", Kind.RULE),
+        ("convention", Kind.RULE),
+        ("decision", Kind.FACT),
+        ("insight", Kind.FACT),
+        ("reference", Kind.FACT),
+        ("person", Kind.FACT),
+        ("architecture", Kind.FACT),
+        ("research", Kind.FACT),
+        ("plan", Kind.FACT),
+        ("idea", Kind.FACT),
+        ("note", Kind.FACT),
+        ("observation", Kind.EVENT),
+        ("meeting", Kind.EVENT),
+        ("journal", Kind.EVENT),
+        ("stm", Kind.EVENT),
+        ("episodic", Kind.EVENT),
+        ("bug", Kind.INCIDENT),
+        ("todo", Kind.TASK),
+        ("action_item", Kind.TASK),
+    ],
+)
+def test_an_older_type_name_becomes_a_kind_and_a_label(alias: str, kind: Kind) -> None:
+    assert kind_and_label(alias.title()) == (kind, alias)
+
+
+def test_no_alias_hides_a_kind() -> None:
+    assert not set(ALIASES) & set(Kind)
+
+
+def test_an_unknown_name_is_no_kind() -> None:
+    assert kind_and_label("gossip") is None

@@ -1,0 +1,140 @@
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.query import Budget, Filter, is_allowed
+from commonbrain.domain.scope import Caller, Scope
+from commonbrain.domain.trust import Trust
+from commonbrain.testing.builders import NOON, a_memory
+
+ANN = Caller(agent="ann")
+HOUR = timedelta(hours=1)
+MEMORY = a_memory(1, "The cache is shared", project="api", label="decision", tags=("a", "b"))
+OPEN = Filter()
+
+
+def allows(wanted: Filter, memory: Memory = MEMORY, *, now: datetime = NOON) -> bool:
+    return is_allowed(memory, ANN, wanted=wanted, now=now)
+
+
+def test_an_open_filter_lets_a_current_memory_pass() -> None:
+    assert allows(OPEN)
+
+
+def test_a_private_memory_of_another_agent_is_never_allowed() -> None:
+    assert not allows(OPEN, replace(MEMORY, scope=Scope.PRIVATE, agent="bob"))
+    assert allows(OPEN, replace(MEMORY, scope=Scope.PRIVATE, agent="ann"))
+
+
+@pytest.mark.requirement("RT-24")
+def test_untrusted_content_is_left_out_unless_asked_for() -> None:
+    web = replace(MEMORY, trust=Trust.UNTRUSTED_WEB)
+    assert not allows(OPEN, web)
+    assert allows(Filter(trust_min=0.35), web)
+    assert not allows(Filter(trust_min=0.71), MEMORY)
+
+
+def test_a_project_is_asked_together_with_what_belongs_to_every_project() -> None:
+    assert allows(Filter(project="api"))
+    assert allows(Filter(project="api"), replace(MEMORY, project=None))
+    assert not allows(Filter(project="web"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "allowed"),
+    [
+        (Filter(kinds=(Kind.FACT, Kind.RULE)), True),
+        (Filter(kinds=(Kind.RULE,)), False),
+        (Filter(labels=("decision",)), True),
+        (Filter(labels=("bug",)), False),
+        (Filter(tags=("b", "a")), True),
+        (Filter(tags=("a", "c")), False),
+        (Filter(agent="ann"), True),
+        (Filter(agent="bob"), False),
+        (Filter(min_confidence=0.6), True),
+        (Filter(min_confidence=0.61), False),
+    ],
+)
+def test_every_side_of_a_filter_narrows(wanted: Filter, *, allowed: bool) -> None:
+    assert allows(wanted) is allowed
+
+
+def test_since_and_until_include_their_moment() -> None:
+    assert allows(Filter(since=NOON, until=NOON))
+    assert not allows(Filter(since=NOON + HOUR))
+    assert not allows(Filter(until=NOON - HOUR))
+
+
+def test_since_and_until_ask_when_it_happened_not_when_it_was_learnt() -> None:
+    late = replace(MEMORY, occurred_at=NOON - 5 * HOUR, recorded_at=NOON)
+    assert allows(Filter(until=NOON - HOUR), late)
+
+
+@pytest.mark.parametrize("state", State)
+def test_only_current_memories_answer_about_now(state: State) -> None:
+    assert allows(OPEN, replace(MEMORY, state=state)) == (state in CURRENT_STATES)
+
+
+def test_a_memory_is_gone_at_the_moment_it_expires() -> None:
+    brief = replace(MEMORY, expires_at=NOON + HOUR)
+    assert allows(OPEN, brief, now=NOON + HOUR - timedelta(milliseconds=1))
+    assert not allows(OPEN, brief, now=NOON + HOUR)
+    assert allows(Filter(as_of=NOON), brief, now=NOON + 9 * HOUR)
+
+
+def test_the_past_is_answered_with_what_was_believed_then() -> None:
+    old = replace(MEMORY, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON + 2 * HOUR)
+    new = replace(MEMORY, id=2, recorded_at=NOON + 2 * HOUR, superseded_count=1)
+    now = NOON + 9 * HOUR
+    believed = [
+        [memory.id for memory in (old, new) if allows(Filter(as_of=at), memory, now=now)]
+        for at in (NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR, now)
+    ]
+    assert believed == [[], [1], [1], [2], [2]]
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=6, unique=True), st.integers(-1, 25))
+def test_of_a_chain_at_most_one_revision_was_believed_at_any_time(
+    hours: list[int], asked: int
+) -> None:
+    born = [NOON + hour * HOUR for hour in sorted(hours)]
+    chain = [
+        replace(
+            MEMORY,
+            id=n,
+            recorded_at=at,
+            state=State.SUPERSEDED if n + 1 < len(born) else State.ACTIVE,
+            superseded_at=born[n + 1] if n + 1 < len(born) else None,
+        )
+        for n, at in enumerate(born)
+    ]
+    at = NOON + asked * HOUR
+    believed = [one for one in chain if allows(Filter(as_of=at), one, now=NOON + 30 * HOUR)]
+    assert len(believed) == (1 if at >= born[0] else 0)
+
+
+@pytest.mark.parametrize("state", [State.FORGOTTEN, State.QUARANTINED, State.CANDIDATE])
+def test_the_past_brings_back_nothing_forgotten_or_held_back(state: State) -> None:
+    assert not allows(Filter(as_of=NOON), replace(MEMORY, state=state))
+
+
+@pytest.mark.requirement("DM-71")
+@pytest.mark.parametrize(
+    ("items", "tokens"), [(0, 100), (101, 100), (-1, 100), (1, 63), (1, 32_001)]
+)
+def test_a_budget_out_of_bounds_is_refused_with_its_bounds(items: int, tokens: int) -> None:
+    with pytest.raises(Refused, match=r"1 to 100|64 to 32000") as refusal:
+        Budget(max_items=items, max_tokens=tokens)
+    assert refusal.value.code == "limit_exceeded"
+
+
+@given(st.integers(1, 100), st.integers(64, 32_000))
+def test_a_budget_within_bounds_is_taken_as_given(items: int, tokens: int) -> None:
+    budget = Budget(max_items=items, max_tokens=tokens)
+    assert (budget.max_items, budget.max_tokens) == (items, tokens)

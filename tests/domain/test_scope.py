@@ -1,0 +1,62 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.scope import Caller, Role, Scope, check_may_write, is_visible
+from commonbrain.domain.trust import Trust, granted
+from commonbrain.testing.builders import a_memory
+
+TRUSTS = st.sampled_from(Trust)
+
+
+@given(st.sampled_from(Scope), st.sampled_from("ab"), st.sampled_from("ab"), st.sampled_from(Role))
+def test_all_but_the_private_memories_of_others_are_seen(
+    scope: Scope, author: str, reader: str, role: Role
+) -> None:
+    memory = a_memory(1, "x", scope=scope, agent=author)
+    seen = is_visible(Caller(agent=reader, role=role), memory)
+    assert seen == (scope is not Scope.PRIVATE or author == reader)
+
+
+def test_an_admin_does_not_see_what_another_agent_keeps_private() -> None:
+    private = a_memory(1, "x", scope=Scope.PRIVATE, agent="ann")
+    assert not is_visible(Caller(agent="root", role=Role.ADMIN), private)
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_a_reader_writes_nowhere(scope: Scope) -> None:
+    with pytest.raises(Refused) as refusal:
+        check_may_write(Caller(agent="ann", role=Role.READER), scope)
+    assert refusal.value.code == "insufficient_role"
+
+
+def test_only_an_admin_writes_for_everybody() -> None:
+    check_may_write(Caller(agent="root", role=Role.ADMIN), Scope.GLOBAL)
+    with pytest.raises(Refused) as refusal:
+        check_may_write(Caller(agent="ann", role=Role.WRITER), Scope.GLOBAL)
+    assert refusal.value.code == "scope_denied"
+
+
+@pytest.mark.parametrize("scope", [Scope.PRIVATE, Scope.TEAM])
+@pytest.mark.parametrize("role", [Role.WRITER, Role.ADMIN])
+def test_writers_and_admins_write_for_themselves_and_their_team(scope: Scope, role: Role) -> None:
+    check_may_write(Caller(agent="ann", role=role), scope)
+
+
+@pytest.mark.requirement("WP-26")
+@given(st.none() | TRUSTS, TRUSTS, TRUSTS)
+def test_trust_may_be_lowered_and_never_raised_above_the_ceiling(
+    claimed: Trust | None, default: Trust, ceiling: Trust
+) -> None:
+    wanted = claimed or default
+    if wanted.weight <= ceiling.weight:
+        assert granted(claimed, default=default, ceiling=ceiling) is wanted
+        return
+    with pytest.raises(Refused) as refusal:
+        granted(claimed, default=default, ceiling=ceiling)
+    assert refusal.value.code == "trust_override_denied"
+
+
+def test_trusts_weigh_as_the_vocabulary_says() -> None:
+    assert [trust.weight for trust in Trust] == [1.0, 0.7, 0.35]

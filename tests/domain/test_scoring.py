@@ -1,0 +1,97 @@
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.scoring import confidence, strength
+from commonbrain.domain.trust import Trust
+from commonbrain.testing.builders import NOON, a_memory
+
+DAYS = st.floats(0, 4000).map(lambda days: timedelta(days=days))
+
+
+@pytest.mark.requirement("WP-47")
+@pytest.mark.parametrize(
+    ("trust", "start"),
+    [(Trust.TRUSTED_TOOL, 0.82), (Trust.USER_CLAIM, 0.66), (Trust.UNTRUSTED_WEB, 0.38)],
+)
+def test_confidence_starts_by_trust(trust: Trust, start: float) -> None:
+    assert confidence(Kind.RULE, "Use uv", trust=trust, is_sourced=True) == start
+
+
+@pytest.mark.requirement("WP-47")
+def test_each_hedge_costs_five_hundredths() -> None:
+    hedged = "Maybe it is the cache, perhaps the disk"
+    sure = confidence(Kind.EVENT, "It is", trust=Trust.USER_CLAIM, is_sourced=True)
+    unsure = confidence(Kind.EVENT, hedged, trust=Trust.USER_CLAIM, is_sourced=True)
+    assert unsure == pytest.approx(sure - 0.10)
+
+
+@pytest.mark.requirement("WP-47")
+def test_salience_starts_by_kind() -> None:
+    asked = (Kind.RULE, Kind.FACT, Kind.INCIDENT, Kind.TASK, Kind.EPISODE, Kind.EVENT)
+    assert [KINDS[kind].salience for kind in asked] == [0.9, 0.7, 0.7, 0.7, 0.6, 0.45]
+
+
+def test_a_fact_without_a_source_is_capped() -> None:
+    asked = ((Kind.FACT, False), (Kind.FACT, True), (Kind.EVENT, False))
+    assert [
+        confidence(kind, "It is so", trust=Trust.TRUSTED_TOOL, is_sourced=is_sourced)
+        for kind, is_sourced in asked
+    ] == [0.6, 0.82, 0.82]
+
+
+@given(st.sampled_from(Kind), st.text(), st.sampled_from(Trust), st.booleans(), st.integers(0, 50))
+def test_confidence_is_a_share_that_hedges_never_raise(
+    kind: Kind,
+    text: str,
+    trust: Trust,
+    is_sourced: bool,  # noqa: FBT001 hypothesis draws it
+    hedges: int,
+) -> None:
+    plain = confidence(kind, text, trust=trust, is_sourced=is_sourced)
+    hedged = confidence(kind, text + " maybe" * hedges, trust=trust, is_sourced=is_sourced)
+    assert 0 < hedged <= plain <= 1
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if KINDS[kind].half_life])
+def test_strength_halves_in_the_half_life_of_its_kind(kind: Kind) -> None:
+    half_life = KINDS[kind].half_life
+    assert half_life is not None
+    memory = a_memory(1, "x", kind=kind)
+    assert strength(memory, NOON) == 1
+    assert strength(memory, NOON + half_life) == pytest.approx(0.5)
+    assert strength(memory, NOON + 3 * half_life) == pytest.approx(0.125)
+
+
+@given(st.sampled_from(Kind), DAYS, DAYS)
+def test_strength_is_a_share_that_time_never_raises(
+    kind: Kind, one: timedelta, other: timedelta
+) -> None:
+    memory = a_memory(1, "x", kind=kind)
+    sooner, later = sorted([NOON + one, NOON + other])
+    assert 0 <= strength(memory, later) <= strength(memory, sooner) <= 1
+
+
+@given(DAYS)
+def test_rules_tasks_and_pinned_memories_never_fade(age: timedelta) -> None:
+    lasting = (
+        a_memory(1, "x", kind=Kind.RULE),
+        a_memory(2, "x", kind=Kind.TASK),
+        a_memory(3, "x", pinned=True),
+    )
+    assert [strength(memory, NOON + age) for memory in lasting] == [1, 1, 1]
+
+
+def test_an_access_revives_and_an_older_one_does_no_harm() -> None:
+    week = timedelta(days=7)
+    revived = a_memory(1, "x", last_access_at=NOON + week)
+    assert strength(revived, NOON + week) == 1
+    imported = a_memory(1, "x", occurred_at=NOON - 100 * week, last_access_at=NOON - 100 * week)
+    assert strength(imported, NOON) == 1
+
+
+def test_a_clock_set_back_makes_nothing_stronger_than_new() -> None:
+    assert strength(a_memory(1, "x"), NOON - timedelta(days=1)) == 1

@@ -1,0 +1,73 @@
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.times import (
+    from_millis,
+    parse_instant,
+    show_instant,
+    to_millis,
+    to_utc,
+)
+
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+MOMENTS = st.datetimes(
+    min_value=datetime(1900, 1, 2),  # noqa: DTZ001 the zone is drawn beside it
+    max_value=datetime(2109, 1, 1),  # noqa: DTZ001
+    timezones=ZONES,
+)
+
+
+@given(MOMENTS)
+def test_an_instant_survives_the_store_to_the_millisecond(moment: datetime) -> None:
+    stored = to_utc(moment)
+    assert from_millis(to_millis(stored)) == stored
+    assert timedelta(0) <= moment - stored < timedelta(milliseconds=1)
+
+
+@given(MOMENTS)
+def test_an_instant_is_read_back_as_it_was_shown(moment: datetime) -> None:
+    assert parse_instant(show_instant(to_utc(moment))) == to_utc(moment)
+
+
+@given(MOMENTS, MOMENTS)
+def test_stored_instants_keep_their_order(one: datetime, other: datetime) -> None:
+    assert (to_millis(one) <= to_millis(other)) or one > other
+
+
+def test_a_time_without_a_zone_is_read_as_utc() -> None:
+    assert parse_instant("2026-03-02T14:05:00") == datetime(2026, 3, 2, 14, 5, tzinfo=UTC)
+
+
+def test_a_time_with_a_zone_is_moved_to_utc() -> None:
+    assert parse_instant("2026-03-02T14:05:00+02:00") == datetime(2026, 3, 2, 12, 5, tzinfo=UTC)
+
+
+def test_a_date_starts_its_day_or_ends_it_when_asked() -> None:
+    assert parse_instant("2026-03-02") == datetime(2026, 3, 2, tzinfo=UTC)
+    end = parse_instant("2026-03-02", ends_day=True)
+    assert end + timedelta(milliseconds=1) == datetime(2026, 3, 3, tzinfo=UTC)
+
+
+def test_instants_are_shown_to_the_second_or_finer_where_they_are_finer() -> None:
+    assert show_instant(datetime(2026, 3, 2, tzinfo=UTC)) == "2026-03-02T00:00:00Z"
+    assert show_instant(datetime(2026, 3, 2, 0, 0, 0, 5000, UTC)) == "2026-03-02T00:00:00.005Z"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "2026-13-01", "2026-02-30", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59-14:00"],
+)
+def test_what_is_no_time_is_refused_with_an_example_of_one(text: str) -> None:
+    with pytest.raises(Invalid, match="2026-03-31"):
+        parse_instant(text)
+
+
+@given(st.text(max_size=40), st.booleans())
+def test_no_text_makes_the_reader_of_times_stumble(text: str, ends_day: bool) -> None:  # noqa: FBT001
+    with suppress(Invalid):
+        assert parse_instant(text, ends_day=ends_day).tzinfo is UTC

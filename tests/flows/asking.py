@@ -1,0 +1,49 @@
+"""Two short questions that every story asks: what became of this text, and what is recalled."""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Unavailable
+from commonbrain.flows.recall.pipeline import RecallOptions
+from commonbrain.flows.remember.outcome import Outcome, Status
+from commonbrain.flows.remember.pipeline import DraftFields
+from commonbrain.ports.models import Matrix
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+
+
+class FailingEmbedder(WordHashEmbedder):
+    """Answers as its parent does until it is down."""
+
+    is_down = False
+
+    def query(self, text: str) -> Matrix:
+        self._check()
+        return super().query(text)
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        self._check()
+        return super().passages(texts)
+
+    def _check(self) -> None:
+        if self.is_down:
+            raise Unavailable("The embedder does not answer.", code="embedder_down")
+
+
+def told(brain: Brain, text: str, **known: Unpack[DraftFields]) -> Outcome:
+    """Remember one text and give what became of it."""
+    [outcome] = brain.remember(text, **known).items
+    return outcome
+
+
+def stored(brain: Brain, text: str, **known: Unpack[DraftFields]) -> str:
+    """Remember one text that must get in, and give its id."""
+    outcome = told(brain, text, **known)
+    assert outcome.status is Status.STORED, outcome
+    assert outcome.id is not None
+    return outcome.id
+
+
+def bodies(brain: Brain, query: str = "", **options: Unpack[RecallOptions]) -> list[str | None]:
+    """Recall and give only the bodies."""
+    return [item.body for item in brain.recall(query, **options).items]

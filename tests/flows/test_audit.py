@@ -1,0 +1,57 @@
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import RowMapping, select
+
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.adapters.sql.tables import audit
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored, told
+
+FACT = "The nightly build runs on two cores"
+
+
+def audited(brain: Brain) -> Sequence[RowMapping]:
+    """Read the audit in the order of its times."""
+    store = brain.house.store
+    assert isinstance(store, SqlStore)
+    with store.dialect.engine.connect() as connection:
+        return connection.execute(select(audit).order_by(audit.c.at)).mappings().all()
+
+
+@pytest.mark.requirement("WP-08", "WP-35", "LC-05")
+def test_every_change_is_audited_with_who_when_and_why(brain: Brain, clock: FakeClock) -> None:
+    start = clock.now()
+    old = stored(brain, FACT, kind="fact")
+    clock.move(start - start.replace(hour=8))
+    bob = brain.acting_as(agent="bob", session="s1")
+    new = bob.revise.supersede(old, "It runs on four cores", reason="upgrade").id or ""
+    clock.move(start - start.replace(hour=8))
+    bob.forget(new, reason="mistaken")
+    lines = [
+        (line["action"], ids.show("mem", line["memory_id"]), line["agent"], line["reason"])
+        for line in audited(brain)
+    ]
+    assert lines[0] == ("create", old, "ann", None)
+    assert sorted(lines[1:3]) == [
+        ("create", new, "bob", None),
+        ("supersede", old, "bob", "upgrade"),
+    ]
+    assert lines[3] == ("forget", new, "bob", "mistaken")
+
+
+def test_the_audit_holds_no_content(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact")
+    assert FACT not in str([dict(line) for line in audited(brain)])
+
+
+@pytest.mark.requirement("WP-07")
+def test_what_is_refused_leaves_no_audit_and_what_passes_one_line(brain: Brain) -> None:
+    assert told(brain, "42", kind="fact").code == "gate_headline"
+    assert len(audited(brain)) == 0
+    stored(brain, FACT, kind="fact")
+    told(brain, FACT, kind="fact")
+    told(brain, "The nightly build always runs on two cores", kind="fact")
+    assert [line["action"] for line in audited(brain)] == ["create"]

@@ -1,0 +1,89 @@
+from dataclasses import replace
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.memory import State
+from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.scope import Role
+from commonbrain.domain.trust import Trust
+from tests.flows.asking import bodies, stored
+
+FACT = "The nightly build runs on two cores"
+
+
+def test_a_forgotten_memory_is_out_of_every_arm_and_leaves_a_tombstone(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    done = brain.forget(id_, reason=" It was wrong ")
+    assert (done.id, done.reason, done.was_forgotten_before) == (id_, "It was wrong", False)
+    for query in ("nightly", FACT, ""):
+        assert brain.recall(query).verdict is Verdict.NOTHING_STORED
+    shown = brain.get(id_)
+    assert (shown.state, shown.body) == (State.FORGOTTEN, None)
+    assert (shown.banner or "").startswith("Forgotten")
+    assert brain.doctor().is_sound
+
+
+def test_forgetting_leaves_the_others_alone(brain: Brain) -> None:
+    keep = "Deploys happen at noon"
+    stored(brain, keep, kind="fact")
+    brain.forget(stored(brain, FACT, kind="fact"), reason="wrong")
+    assert bodies(brain) == [keep]
+
+
+def test_forgetting_again_is_harmless_and_says_so(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    brain.forget(id_, reason="wrong")
+    assert brain.forget(id_, reason="still wrong").was_forgotten_before
+
+
+@pytest.mark.parametrize("reason", ["", " \n", "x" * 1001])
+def test_forgetting_needs_a_reason(brain: Brain, reason: str) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    with pytest.raises(Invalid, match="reason"):
+        brain.forget(id_, reason=reason)
+    assert bodies(brain) == [FACT]
+
+
+def test_what_cannot_be_seen_and_what_is_not_there_look_the_same(brain: Brain) -> None:
+    secret = stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
+    hints: set[str] = set()
+    for id_ in (secret, "mem_0000000000001"):
+        with pytest.raises(NotFound) as refusal:
+            brain.forget(id_, reason="curious")
+        hints.add(str(refusal.value).replace(id_, "it"))
+    assert len(hints) == 1
+    assert bodies(brain.acting_as(agent="bob")) == [FACT]
+
+
+def test_a_text_that_is_no_id_is_refused(brain: Brain) -> None:
+    with pytest.raises(Invalid, match="not an id"):
+        brain.forget("the build", reason="wrong")
+
+
+def test_what_is_trusted_more_than_the_caller_cannot_be_forgotten_by_it(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact", trust="trusted_tool")
+    with pytest.raises(Refused) as refusal:
+        brain.acting_as(trust_ceiling=Trust.USER_CLAIM).forget(id_, reason="rival")
+    assert refusal.value.code == "trust_override_denied"
+
+
+def test_a_reader_forgets_nothing(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    reader = Brain.of(brain.house, replace(brain.caller, role=Role.READER))
+    with pytest.raises(Refused) as refusal:
+        reader.forget(id_, reason="wrong")
+    assert refusal.value.code == "insufficient_role"
+    assert bodies(reader) == [FACT]
+
+
+def test_a_chain_whose_head_was_forgotten_holds_nothing_now(brain: Brain) -> None:
+    old = stored(brain, FACT, kind="fact")
+    new = brain.revise.supersede(old, "It runs on four cores", reason="upgrade").id or ""
+    brain.forget(new, reason="wrong")
+    shown = brain.get(old)
+    assert shown.current_id == new
+    assert "holds now" not in (shown.banner or "")
+    assert "four" not in (shown.banner or "")
+    assert bodies(brain) == []

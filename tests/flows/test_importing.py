@@ -1,0 +1,171 @@
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.domain.kinds import MessageDetail
+from commonbrain.domain.memory import Draft, ThreadRef
+from commonbrain.flows.importing import Report
+from commonbrain.ports.importing import Piece, Unreadable
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import bodies, stored
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A format of one memory a line: `kind: text`; a line without a kind is unreadable."""
+
+    name: str = "lines"
+    breaks_after: int | None = None
+    """After so many pieces the source goes away."""
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        if not source.exists():
+            raise Invalid(f"There is no file {source}.", hint="Check the path.")
+        lines = source.read_text("utf-8").splitlines()
+        return (self._piece(n, lines, project=project) for n in range(len(lines)))
+
+    def _piece(self, n: int, lines: list[str], *, project: str | None) -> Piece:
+        if n == self.breaks_after:
+            raise Unavailable("The disk was unplugged.")
+        kind, parted, text = lines[n].partition(": ")
+        where = f"line {n + 1}"
+        content = Draft(
+            body=text,
+            kind=kind,
+            project=project or "suggested",
+            source_ref=where,
+            thread=ThreadRef(key=text, subject=text) if kind == "message" else None,
+            detail=MessageDetail(sender="bob") if kind == "message" else None,
+        )
+        lacking = Unreadable(where=where, reason="it names no kind")
+        return Piece(content=content if parted else lacking, progress=(n + 1) / len(lines))
+
+
+def importing(brain: Brain, importer: Lines | None = None) -> Brain:
+    """Give a brain that knows the format."""
+    house = replace(brain.house, importers={"lines": importer or Lines()})
+    return Brain.of(house, brain.caller)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.txt"
+    path.write_text(
+        "fact: The nightly build runs on two cores\n"
+        "fact: The nightly build always runs on two cores\n"
+        "fact: the nightly build runs on two cores\n"
+        "no kind here\n"
+        "fact: 42\n"
+        "gossip: Zebras live here\n"
+        "event: Deploy went out\n"
+        "event: Deploy went out\n",
+        "utf-8",
+    )
+    return path
+
+
+def outcomes(report: Report) -> int:
+    return sum(
+        (report.stored, report.exists, report.quarantined, report.rejected, report.unreadable)
+    )
+
+
+@pytest.mark.requirement("MG-07")
+def test_every_piece_read_is_accounted_for(brain: Brain, source: Path) -> None:
+    report = importing(brain).import_("lines", source)
+    assert (report.read, report.stored, report.exists) == (8, 4, 1)
+    assert (report.rejected, report.unreadable, report.progress) == (2, 1, 1.0)
+    assert outcomes(report) == report.read
+    assert [refusal.where for refusal in report.refusals] == ["line 4", "line 5", "line 6"]
+    assert all(refusal.reason for refusal in report.refusals)
+
+
+@pytest.mark.requirement("MG-07")
+def test_importing_twice_stores_nothing_twice(brain: Brain, source: Path) -> None:
+    first = importing(brain).import_("lines", source)
+    second = importing(brain).import_("lines", source)
+    assert (second.stored, second.exists) == (0, first.stored + first.exists)
+    assert brain.status().memories == first.stored
+
+
+def test_an_import_refuses_exact_duplicates_only(brain: Brain, source: Path) -> None:
+    importing(brain).import_("lines", source)
+    assert "The nightly build always runs on two cores" in bodies(brain, "nightly build")
+
+
+def test_a_dry_run_stores_nothing_and_tells_of_refusals(brain: Brain, source: Path) -> None:
+    stored(brain, "Deploy went out", kind="event", project="suggested", source_ref="line 7")
+    dry = importing(brain).import_("lines", source, dry_run=True)
+    assert brain.status().memories == 1
+    real = importing(brain).import_("lines", source)
+    assert outcomes(dry) == dry.read == real.read
+    assert dry.refusals == real.refusals
+    assert dry.stored + dry.exists == real.stored + real.exists
+
+
+def test_the_project_given_overrides_the_one_suggested(brain: Brain, source: Path) -> None:
+    importing(brain).import_("lines", source, project="api")
+    assert {item.project for item in brain.recall().items} == {"api"}
+
+
+def test_an_interrupted_import_goes_on_where_it_stopped(brain: Brain, tmp_path: Path) -> None:
+    source = tmp_path / "long.txt"
+    source.write_text("".join(f"event: Comet {n} passed\n" for n in range(200)), "utf-8")
+    with pytest.raises(Unavailable, match="unplugged"):
+        importing(brain, Lines(breaks_after=150)).import_("lines", source)
+    assert brain.status().memories == 128
+    report = importing(brain).import_("lines", source)
+    assert (report.read, report.exists, report.stored) == (200, 128, 72)
+
+
+def test_progress_is_told_after_every_batch(brain: Brain, tmp_path: Path) -> None:
+    source = tmp_path / "long.txt"
+    source.write_text("".join(f"event: Comet {n} passed\n" for n in range(130)), "utf-8")
+    heard: list[Report] = []
+    importing(brain).import_("lines", source, on_progress=heard.append)
+    assert [report.read for report in heard] == [64, 128, 130]
+    assert [report.progress for report in heard] == [64 / 130, 128 / 130, 1.0]
+
+
+def test_refusals_shown_are_few_and_counted_in_full(brain: Brain, tmp_path: Path) -> None:
+    source = tmp_path / "bad.txt"
+    source.write_text("nothing\n" * 150, "utf-8")
+    report = importing(brain).import_("lines", source)
+    assert (report.unreadable, len(report.refusals)) == (150, 100)
+
+
+def test_one_piece_with_a_name_too_long_does_not_end_the_import(brain: Brain, source: Path) -> None:
+    report = importing(brain).import_("lines", source, project="x" * 129)
+    assert (report.rejected, report.unreadable, report.stored) == (7, 1, 0)
+
+
+class Thrice:
+    """Chance that gives every number three times before the next."""
+
+    def __init__(self) -> None:
+        self.drawn = 0
+
+    def bits(self, count: int) -> int:
+        self.drawn += 1
+        return self.drawn // 3 % (1 << count)
+
+
+def test_threads_whose_drawn_ids_collide_are_kept_apart(path: Path, tmp_path: Path) -> None:
+    source = tmp_path / "chat.txt"
+    source.write_text("".join(f"message: Topic {n}\n" for n in range(20)), "utf-8")
+    with a_brain(path, chance=Thrice()) as brain:
+        assert importing(brain).import_("lines", source).stored == 20
+        found = brain.recall("Topic", max_items=20, max_tokens=32_000).items
+        kept = {brain.get(item.id).detail["thread_id"] for item in found}
+    assert len(kept) == len(found) == 20
+
+
+def test_an_unknown_format_and_a_missing_source_are_refused(brain: Brain, source: Path) -> None:
+    with pytest.raises(Invalid, match="Choose one of lines"):
+        importing(brain).import_("tablets", source)
+    with pytest.raises(Invalid, match="no file"):
+        importing(brain).import_("lines", source.with_name("gone.txt"))

@@ -1,0 +1,113 @@
+from pathlib import Path
+
+from sqlalchemy import RowMapping, select
+
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.adapters.sql.tables import recall_traces
+from commonbrain.brain import Brain
+from commonbrain.domain import ids, limits
+from commonbrain.domain.query import Trace
+from commonbrain.domain.recollection import Verdict
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import FailingEmbedder, stored
+
+FACT = "The nightly build runs on two cores"
+
+
+class SameBits:
+    """Chance that always gives the number it holds."""
+
+    number = 0
+
+    def bits(self, count: int) -> int:
+        return self.number % (1 << count)
+
+
+def traces(brain: Brain) -> list[RowMapping]:
+    """Read what the journal has written."""
+    store = brain.house.store
+    assert isinstance(store, SqlStore)
+    with store.dialect.engine.connect() as connection:
+        rows = connection.execute(select(recall_traces).order_by(recall_traces.c.id))
+        return list(rows.mappings())
+
+
+def test_a_recall_leaves_a_trace_of_what_it_considered_and_packed(brain: Brain) -> None:
+    fact = ids.parse(ids.MEMORY, stored(brain, FACT, kind="fact"))
+    web = ids.parse(ids.MEMORY, stored(brain, "Build zoo", kind="event"))
+    answer = brain.acting_as(agent="bob", session="s1").recall(" nightly  build? ", max_items=1)
+    brain.house.journal.flush()
+    [kept] = traces(brain)
+    assert ids.show(ids.TRACE, kept["id"]) == answer.trace_id
+    assert (kept["agent"], kept["session"], kept["verdict"]) == ("bob", "s1", "found")
+    assert kept["query"] == "nightly  build?"
+    assert [one["id"] for one in kept["considered"]] == [fact, web]
+    assert kept["packed"] == [fact]
+    assert set(kept["stages_ms"]) == {"plan", "arms", "rank_and_pack"}
+
+
+def test_a_trace_names_the_arm_that_was_skipped(path: Path) -> None:
+    embedder = FailingEmbedder()
+    embedder.is_down = True
+    with a_brain(path, embedder=embedder) as brain:
+        answer = brain.recall("nightly")
+        brain.house.journal.flush()
+        assert traces(brain)[0]["degraded"] == list(answer.degraded) != []
+
+
+def test_what_waits_is_written_when_the_brain_is_closed(path: Path) -> None:
+    with a_brain(path) as brain:
+        for n in range(5):
+            brain.recall(f"comet {n}")
+    with a_brain(path) as reopened:
+        assert len(traces(reopened)) == 5
+        assert reopened.status().traces_dropped == 0
+
+
+def test_closing_twice_is_harmless(path: Path) -> None:
+    brain = a_brain(path)
+    brain.recall("comet")
+    brain.close()
+    brain.close()
+
+
+def test_a_trace_whose_id_is_taken_is_dropped_and_counted_and_the_others_are_kept(
+    path: Path,
+) -> None:
+    bits = SameBits()
+    with a_brain(path, chance=bits, clock=FakeClock()) as brain:
+        for number in (1, 1, 2):
+            bits.number = number
+            brain.recall("comet")
+        brain.house.journal.flush()
+        assert len(traces(brain)) == 2
+        assert brain.status().traces_dropped == 1
+
+
+def test_when_nobody_carries_the_oldest_traces_give_way_and_are_counted(brain: Brain) -> None:
+    journal = brain.house.journal
+    # A closed journal still takes entries, and nobody carries them away meanwhile.
+    journal.close()
+    for n in range(limits.JOURNAL_ENTRIES_MAX + 3):
+        journal.record(a_trace(n, brain))
+    assert brain.status().traces_dropped == 3
+    journal.flush()
+    assert [trace["id"] for trace in traces(brain)] == list(
+        range(3, limits.JOURNAL_ENTRIES_MAX + 3)
+    )
+
+
+def a_trace(id_: int, brain: Brain) -> Trace:
+    """Make the trace of a recall that found nothing."""
+    return Trace(
+        id=id_,
+        caller=brain.caller,
+        asked_at=brain.house.clock.now(),
+        query="comet",
+        verdict=Verdict.NOTHING_STORED,
+        considered=(),
+        packed=(),
+        degraded=(),
+        stages_ms={},
+    )

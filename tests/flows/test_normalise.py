@@ -1,0 +1,60 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.memory import Draft
+from commonbrain.flows.remember.normalise import normalise, normalise_draft
+
+ANYTHING = st.text(st.characters(exclude_categories=()))
+
+
+@given(ANYTHING)
+def test_normalising_twice_changes_nothing_more(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@given(ANYTHING)
+def test_no_control_character_but_tab_and_newline_is_left(text: str) -> None:
+    left = {character for character in normalise(text) if unicodedata.category(character) == "Cc"}
+    assert left <= {"\t", "\n"}
+
+
+@given(ANYTHING)
+def test_what_is_left_is_composed_trimmed_and_can_be_written(text: str) -> None:
+    normal = normalise(text)
+    assert unicodedata.is_normalized("NFC", normal)
+    assert normal == normal.strip()
+    assert not any(line.endswith((" ", "\t")) for line in normal.split("\n"))
+    assert normal.encode().decode() == normal
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("cafe\u0301", "caf\u00e9"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("a  \nb\t\n", "a\nb"),
+        ("\x1b[31mred\x1b[0m", "[31mred[0m"),
+        ("nul\x00 bell\x07 \x9bc1", "nul bell c1"),
+        ("half \ud83d pair", "half ? pair"),
+        ("👩‍🔬 works", "👩‍🔬 works"),
+        ("\tdef f():\n\t\treturn 1", "def f():\n\t\treturn 1"),
+    ],
+)
+def test_texts_that_look_the_same_are_spelt_the_same(text: str, normal: str) -> None:
+    assert normalise(text) == normal
+
+
+def test_a_headline_is_one_line_and_none_when_empty() -> None:
+    assert normalise_draft(Draft(body="x", headline=" One\r\ntwo ")).headline == "One two"
+    assert normalise_draft(Draft(body="x", headline=" \x00 ")).headline is None
+
+
+@given(ANYTHING)
+def test_every_name_is_one_line_that_can_be_written(name: str) -> None:
+    named = Draft(body="x", label=name, project=name, source_ref=name, tags=(name,))
+    normal = normalise_draft(named)
+    for text in (normal.label, normal.project, normal.source_ref, *normal.tags):
+        assert text is None or (len(text.splitlines()) == 1 and text.encode())

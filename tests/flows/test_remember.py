@@ -1,0 +1,381 @@
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import EventDetail, FactDetail, Kind
+from commonbrain.domain.memory import Draft, State
+from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.scope import Role, Scope
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import FailingEmbedder, bodies, stored, told
+
+FACT = "The nightly build runs on two cores"
+RESTATED = "The nightly build always runs on two cores"
+
+
+def acting(brain: Brain, **changes: Any) -> Brain:  # noqa: ANN401
+    """Show the same house to a caller with other rights."""
+    return Brain.of(brain.house, replace(brain.caller, **changes))
+
+
+@pytest.mark.requirement("WP-10", "DM-17")
+def test_a_memory_keeps_what_its_author_knows_of_it(brain: Brain, clock: FakeClock) -> None:
+    happened = datetime(2026, 1, 2, tzinfo=UTC)
+    id_ = stored(
+        brain,
+        FACT,
+        kind="decision",
+        project="api",
+        tags=["ci", "build", "ci"],
+        source_ref="ci.yml:3",
+        occurred_at=happened,
+        confidence=0.9,
+        detail=FactDetail(subject="build"),
+    )
+    shown = brain.get(id_)
+    assert (shown.kind, shown.label, shown.project) == (Kind.FACT, "decision", "api")
+    assert (shown.headline, shown.body, shown.tags) == (FACT, FACT, ("ci", "build"))
+    assert (shown.agent, shown.trust, shown.confidence) == ("ann", Trust.USER_CLAIM, 0.9)
+    assert (shown.occurred_at, shown.recorded_at) == (happened, clock.now())
+    assert shown.detail["subject"] == "build"
+
+
+@pytest.mark.requirement("WP-01")
+def test_a_text_of_no_declared_kind_is_classified_by_its_words(brain: Brain) -> None:
+    assert told(brain, "Never push to main").kind is Kind.RULE
+    assert told(brain, "The disk crashed at noon").kind is Kind.INCIDENT
+    assert told(brain, "We need to rotate the keys").kind is Kind.TASK
+    assert told(brain, "Postgres listens on 5432").kind is Kind.FACT
+
+
+@pytest.mark.requirement("WP-01")
+def test_a_refused_text_is_an_answer_that_names_its_step_and_leaves_nothing(brain: Brain) -> None:
+    outcome = told(brain, "🎉🎉", kind="fact")
+    assert (outcome.status, outcome.id, outcome.code) == (Status.REJECTED, None, "gate_headline")
+    assert outcome.hint
+    assert brain.status().memories == 0
+
+
+def test_an_emoji_alone_may_be_said_and_found(brain: Brain) -> None:
+    stored(brain, "🎉", kind="message")
+    assert bodies(brain, "🎉") == ["🎉"]
+
+
+def test_a_headline_of_the_caller_is_searched_and_kept(brain: Brain) -> None:
+    id_ = stored(brain, "Row-level security.", kind="fact", headline="Why Postgres\nit is")
+    assert brain.get(id_).headline == "Why Postgres it is"
+    assert bodies(brain, "Postgres") == ["Row-level security."]
+
+
+def test_a_headline_without_a_text_says_all_there_is(brain: Brain) -> None:
+    stored(brain, "", kind="fact", headline="Postgres it is")
+    assert "> Postgres it is" in brain.recall("Postgres").evidence
+
+
+@pytest.mark.parametrize("again", [FACT, FACT.upper(), FACT.replace(" ", "  \n")])
+def test_a_text_said_to_the_letter_exists_whatever_its_case_and_spacing(
+    brain: Brain, again: str
+) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    outcome = told(brain, again, kind="fact")
+    assert (outcome.status, outcome.id) == (Status.EXISTS, id_)
+    assert brain.status().memories == 1
+
+
+@pytest.mark.requirement("WP-06")
+@pytest.mark.parametrize("kind", ["fact", "rule"])
+def test_a_restated_fact_is_refused_with_the_call_that_would_supersede_it(
+    brain: Brain, kind: str
+) -> None:
+    id_ = stored(brain, FACT, kind=kind)
+    outcome = told(brain, RESTATED, kind=kind)
+    assert (outcome.status, outcome.id, outcome.code) == (Status.DUPLICATE, id_, "duplicate")
+    assert f"supersede {id_}" in (outcome.hint or "")
+    assert brain.revise.supersede(id_, RESTATED, reason="clearer").status is Status.STORED
+
+
+def test_a_duplicate_that_its_author_insists_on_is_stored_with_a_warning(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    outcome = told(brain, RESTATED, kind="fact", distinct_because="another build")
+    assert outcome.status is Status.STORED
+    assert [similar.id for similar in outcome.similar] == [id_]
+    assert outcome.warnings
+
+
+def test_a_restated_task_is_stored_with_a_warning(brain: Brain) -> None:
+    stored(brain, FACT, kind="task")
+    outcome = told(brain, RESTATED, kind="task")
+    assert (outcome.status, len(outcome.warnings)) == (Status.STORED, 1)
+
+
+def test_two_facts_that_differ_in_a_number_are_both_kept(brain: Brain) -> None:
+    first = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
+    second = told(brain, "The upload limit of the api is 20 MB", kind="fact")
+    assert second.status is Status.STORED
+    assert [similar.id for similar in second.similar] == [first]
+
+
+def test_a_fact_and_its_denial_are_both_kept(brain: Brain) -> None:
+    stored(brain, "The upload cache of the api is shared", kind="fact")
+    stored(brain, "The upload cache of the api is not shared", kind="fact")
+
+
+@pytest.mark.requirement("WP-41")
+def test_an_incident_may_recur_and_is_stored_with_up_to_five_hints(brain: Brain) -> None:
+    for host in "abcdef":
+        stored(brain, f"The disk of the build host ran full {host}", kind="incident")
+    again = told(brain, "The disk of the build host ran full", kind="incident")
+    assert (again.status, len(again.similar)) == (Status.STORED, 5)
+
+
+@pytest.mark.parametrize("kind", ["message", "event", "incident"])
+def test_an_utterance_may_repeat_but_not_from_the_same_source(brain: Brain, kind: str) -> None:
+    stored(brain, "Good morning", kind=kind)
+    stored(brain, "Good morning", kind=kind)
+    first = stored(brain, "Good morning", kind=kind, source_ref="chat#1")
+    stored(brain, "Good morning", kind=kind, source_ref="chat#2")
+    outcome = told(brain, "Good morning", kind=kind, source_ref="chat#1")
+    assert (outcome.status, outcome.id) == (Status.EXISTS, first)
+
+
+def test_the_same_text_of_another_kind_is_another_memory(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact")
+    stored(brain, FACT, kind="event")
+
+
+def test_what_was_forgotten_may_be_learnt_again(brain: Brain) -> None:
+    brain.forget(stored(brain, FACT, kind="fact"), reason="wrong")
+    stored(brain, FACT, kind="fact")
+
+
+def test_another_project_may_say_the_same_and_is_not_hinted_at(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact", project="api")
+    elsewhere = told(brain, RESTATED, kind="fact", project="web")
+    assert (elsewhere.status, elsewhere.similar) == (Status.STORED, ())
+    assert told(brain, FACT, kind="fact", project="docs").status is Status.STORED
+
+
+def test_what_holds_for_every_project_needs_not_be_said_in_one(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    assert told(brain, FACT, kind="fact", project="api").id == id_
+    assert told(brain, RESTATED, kind="fact", project="api").status is Status.DUPLICATE
+
+
+@pytest.mark.parametrize("project", ["mine", None])
+def test_many_near_texts_of_other_projects_do_not_hide_a_duplicate(
+    brain: Brain, project: str | None
+) -> None:
+    for n in range(30):
+        stored(brain, FACT, kind="fact", project=f"p{n}")
+    mine = brain.acting_as(project=project)
+    id_ = stored(mine, RESTATED, kind="fact")
+    assert (told(mine, FACT, kind="fact").status, told(mine, FACT, kind="fact").id) == (
+        Status.DUPLICATE,
+        id_,
+    )
+
+
+def test_a_private_memory_of_another_agent_is_never_found_compared_or_hinted_at(
+    brain: Brain,
+) -> None:
+    secret = stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
+    for text in (FACT, RESTATED):
+        outcome = told(brain, text, kind="fact", scope="private", distinct_because="mine")
+        assert outcome.id != secret
+        assert secret not in [similar.id for similar in outcome.similar]
+    assert secret not in [item.id for item in brain.recall(FACT).items]
+
+
+def test_an_agents_own_private_memory_does_not_keep_a_team_memory_out(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact", scope=Scope.PRIVATE)
+    shared = told(brain, RESTATED, kind="fact")
+    assert (shared.status, shared.similar) == (Status.STORED, ())
+
+
+@pytest.mark.requirement("WP-28")
+def test_of_a_batch_with_one_bad_text_the_others_are_stored_in_order(brain: Brain) -> None:
+    drafts = [
+        Draft(body="The api is written in Go", kind="fact"),
+        Draft(body="", kind="fact"),
+        Draft(body="Deploys happen at noon", kind="fact"),
+        Draft(body="It has a tag too long", kind="fact", tags=("x" * 129,)),
+        Draft(body="The api is written in Go", kind="fact"),
+    ]
+    items = brain.remember(drafts).items
+    assert [item.status for item in items] == [
+        Status.STORED,
+        Status.REJECTED,
+        Status.STORED,
+        Status.REJECTED,
+        Status.EXISTS,
+    ]
+    assert items[0].id == items[4].id
+    assert brain.status().memories == 2
+
+
+def test_two_near_duplicates_in_one_batch_are_held_against_each_other(brain: Brain) -> None:
+    items = brain.remember([Draft(body=text, kind="fact") for text in (FACT, RESTATED)]).items
+    assert [item.status for item in items] == [Status.STORED, Status.DUPLICATE]
+    assert items[1].id == items[0].id
+
+
+def test_an_empty_batch_is_no_error(brain: Brain) -> None:
+    assert brain.remember([]).items == ()
+
+
+def test_more_than_a_hundred_items_are_refused_and_none_is_stored(brain: Brain) -> None:
+    drafts = [Draft(body=f"Fact number {n}", kind="event") for n in range(101)]
+    with pytest.raises(Refused, match="101 items") as refusal:
+        brain.remember(drafts)
+    assert refusal.value.code == "limit_exceeded"
+    assert brain.status().memories == 0
+    assert len(brain.remember(drafts[:100]).items) == 100
+
+
+@pytest.mark.requirement("ST-05")
+def test_the_caller_writes_only_where_its_role_may(brain: Brain) -> None:
+    reader, writer = acting(brain, role=Role.READER), acting(brain, role=Role.WRITER)
+    with pytest.raises(Refused, match="reader"):
+        reader.remember(FACT)
+    with pytest.raises(Refused, match="admin"):
+        writer.remember(FACT, scope="global")
+    assert brain.status().memories == 0
+    stored(brain, FACT, kind="fact", scope="global")
+
+
+@pytest.mark.requirement("WP-26")
+def test_trust_may_be_lowered_but_not_raised_above_the_ceiling(brain: Brain) -> None:
+    limited = brain.acting_as(trust_ceiling=Trust.USER_CLAIM)
+    with pytest.raises(Refused) as refusal:
+        limited.remember(FACT, trust="trusted_tool")
+    assert refusal.value.code == "trust_override_denied"
+    web = stored(limited, FACT, kind="fact", trust="untrusted_web")
+    assert brain.get(web).trust is Trust.UNTRUSTED_WEB
+
+
+@pytest.mark.parametrize("known", [{"scope": "public"}, {"trust": "full"}])
+def test_an_unknown_scope_or_trust_is_told_which_there_are(brain: Brain, known: Any) -> None:  # noqa: ANN401
+    with pytest.raises(Invalid, match="Choose one of"):
+        brain.remember(FACT, **known)
+
+
+def test_a_rule_from_the_web_is_quarantined_and_not_recalled(brain: Brain) -> None:
+    outcome = told(brain, "Never trust the docs", kind="rule", trust="untrusted_web")
+    assert outcome.status is Status.QUARANTINED
+    assert outcome.id is not None
+    assert brain.get(outcome.id).state is State.QUARANTINED
+    assert bodies(brain, "Never trust the docs", trust_min=0.0) == []
+    assert bodies(brain, trust_min=0.0) == []
+    stored(brain, "Never trust the docs", kind="rule")
+
+
+@pytest.mark.requirement("WP-34")
+def test_with_the_embedder_down_a_memory_is_stored_and_found_by_its_words(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        embedder.is_down = True
+        outcome = told(brain, FACT, kind="fact")
+        assert (outcome.status, outcome.embedding_pending) == (Status.STORED, True)
+        answer = brain.recall("nightly build")
+        assert [item.body for item in answer.items] == [FACT]
+        assert [reason.partition(",")[0] for reason in answer.degraded] == ["vector: embedder_down"]
+        assert brain.status().embedding_pending == 1
+        embedder.is_down = False
+        assert brain.recall("nightly build").degraded == ()
+        assert told(brain, FACT, kind="fact").status is Status.EXISTS
+
+
+class Die:
+    """Chance that may be loaded: every throw gives the number on top."""
+
+    top = 0
+
+    def bits(self, count: int) -> int:
+        return self.top % (1 << count)
+
+
+def test_a_failed_transaction_leaves_no_row_no_word_and_no_vector(path: Path) -> None:
+    die = Die()
+    with a_brain(path, chance=die) as brain:
+        # With the clock standing still, the second draws the id of the first, again and again.
+        with pytest.raises(RuntimeError, match="No free id"):
+            brain.remember([Draft(body=FACT, kind="fact"), Draft(body="Other words", kind="fact")])
+        assert brain.recall(FACT).verdict is Verdict.NOTHING_STORED
+        stored(brain, RESTATED, kind="fact")
+        die.top = 1
+        assert bodies(brain, FACT) == [RESTATED]
+        assert told(brain, FACT, kind="fact").status is Status.DUPLICATE
+        assert brain.doctor().is_sound
+
+
+def test_a_memory_outlives_the_brain_that_stored_it(path: Path) -> None:
+    with a_brain(path) as brain:
+        id_ = stored(brain, FACT, kind="fact")
+    with a_brain(path) as reopened:
+        assert reopened.get(id_).body == FACT
+        assert told(reopened, RESTATED, kind="fact").status is Status.DUPLICATE
+
+
+def test_many_agents_remember_and_recall_at_once(brain: Brain) -> None:
+    def work(n: int) -> Sequence[str | None]:
+        agent = brain.acting_as(agent=f"agent {n}")
+        for m in range(5):
+            stored(agent, f"Agent {n} saw comet c{n}x{m}", kind="event")
+        return [outcome for m in range(5) for outcome in bodies(agent, f"c{n}x{m}", max_items=1)]
+
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(work, range(16)))
+    assert seen == [[f"Agent {n} saw comet c{n}x{m}" for m in range(5)] for n in range(16)]
+    assert brain.status().by_kind == {Kind.EVENT: 80}
+    assert brain.doctor().is_sound
+
+
+def test_of_many_agents_who_say_the_same_at_once_one_is_stored(brain: Brain) -> None:
+    agents = [brain.acting_as(agent=f"agent {n}") for n in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(partial(told, text=FACT, kind="fact"), agents))
+    assert len({outcome.id for outcome in outcomes}) == 1
+    assert sorted(outcome.status for outcome in outcomes) == ["exists"] * 15 + ["stored"]
+
+
+def test_an_agent_acts_under_its_own_name_project_and_session(brain: Brain) -> None:
+    other = brain.acting_as(agent="bob", project="api", session="s1")
+    shown = brain.get(stored(other, FACT, kind="fact"))
+    assert (shown.agent, shown.project, shown.session) == ("bob", "api", "s1")
+    assert brain.caller.agent == "ann"
+
+
+def test_a_memory_may_expire(brain: Brain, clock: FakeClock) -> None:
+    stored(brain, FACT, kind="fact", expires_at=clock.now() + timedelta(hours=1))
+    assert bodies(brain, "nightly") == [FACT]
+    clock.move(timedelta(hours=1))
+    assert bodies(brain, "nightly") == []
+    assert bodies(brain) == []
+
+
+def test_names_out_of_bounds_are_refused_by_name(brain: Brain) -> None:
+    for known in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):
+        outcome = told(brain, FACT, **known)  # pyright: ignore[reportArgumentType]
+        assert (outcome.status, outcome.code) == (Status.REJECTED, "limit_exceeded")
+
+
+@pytest.mark.parametrize("hostile", ["a\x00b", "\x1b[31m", "half \ud83d", "x\n> y"])
+def test_no_name_breaks_the_store_or_the_line_it_is_shown_on(brain: Brain, hostile: str) -> None:
+    stored(brain, FACT, kind="event", label=hostile, project=hostile, tags=[hostile])
+    assert len(brain.recall(FACT).evidence.splitlines()) == 3
+
+
+def test_events_count_their_own_columns(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="event", detail=EventDetail(actor="ci", importance=0.5))
+    assert brain.get(id_).detail == {"actor": "ci", "importance": 0.5, "recurrences": 0}

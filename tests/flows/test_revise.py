@@ -1,0 +1,185 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
+from commonbrain.domain.kinds import Kind, RuleDetail, Severity
+from commonbrain.domain.memory import State
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored, told
+
+TWO = "The nightly build runs on two cores"
+FOUR = "The nightly build runs on four cores"
+
+
+def superseded(brain: Brain, id_: str, text: str = FOUR) -> str:
+    """Supersede a memory by a text that must get in, and give the new id."""
+    outcome = brain.revise.supersede(id_, text, reason="upgrade")
+    assert outcome.status is Status.STORED
+    assert outcome.id is not None
+    return outcome.id
+
+
+@pytest.mark.requirement("RT-10")
+def test_a_superseded_memory_stays_readable_under_a_banner_to_the_current_one(
+    brain: Brain,
+) -> None:
+    old = stored(brain, TWO, kind="fact")
+    new = superseded(brain, old)
+    shown = brain.get(old)
+    assert (shown.state, shown.body, shown.current_id) == (State.SUPERSEDED, TWO, new)
+    assert shown.banner == f"Superseded: {new} holds now: {FOUR}"
+    assert (brain.get(new).banner, brain.get(new).superseded_count) == (None, 1)
+
+
+def test_a_chain_is_followed_to_its_head(brain: Brain) -> None:
+    first = stored(brain, TWO, kind="fact")
+    head = superseded(brain, superseded(brain, first), "The build is gone")
+    assert brain.get(first).current_id == head
+    assert brain.get(head).superseded_count == 2
+    assert [item.superseded_count for item in brain.recall("build").items] == [2]
+
+
+def test_what_is_not_given_is_taken_from_the_old_memory(brain: Brain) -> None:
+    old = stored(
+        brain,
+        TWO,
+        kind="convention",
+        severity="BLOCKER",
+        project="api",
+        tags=["ci"],
+        source_ref="ci.yml",
+        headline="Cores",
+    )
+    new = brain.get(superseded(brain, old))
+    assert (new.kind, new.label, new.project) == (Kind.RULE, "convention", "api")
+    assert (new.tags, new.source_ref, new.headline) == (("ci",), "ci.yml", FOUR)
+    assert new.detail["severity"] == Severity.BLOCKER
+
+
+def test_what_is_given_replaces_what_was(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="rule", severity="BLOCKER", tags=["ci"])
+    outcome = brain.revise.supersede(
+        old, FOUR, reason="softer", severity="PATTERN", tags=["build"], headline="Cores"
+    )
+    new = brain.get(outcome.id or "")
+    assert (new.tags, new.headline, new.detail["severity"]) == (("build",), "Cores", "PATTERN")
+
+
+def test_a_trigger_does_not_pass_to_the_successor_unasked(brain: Brain) -> None:
+    skill = {"name": "build", "keywords": ["build"]}
+    old = stored(brain, TWO, kind="rule", detail=RuleDetail(skill=skill, must_ack=True))
+    detail = brain.get(superseded(brain, old)).detail
+    assert (detail["skill"], detail["must_ack"]) == (None, True)
+
+
+@pytest.mark.requirement("WP-18")
+@pytest.mark.parametrize("reason", ["", "  ", "x" * 1001])
+def test_a_revision_needs_a_reason(brain: Brain, reason: str) -> None:
+    old = stored(brain, TWO, kind="fact")
+    with pytest.raises(Invalid, match="reason"):
+        brain.revise.supersede(old, FOUR, reason=reason)
+    assert bodies(brain, "build") == [TWO]
+
+
+@pytest.mark.requirement("WP-18")
+def test_a_new_text_that_the_gate_refuses_leaves_the_old_one_standing(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact")
+    other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
+    rejected = brain.revise.supersede(old, "word " * 401, reason="longer")
+    known = brain.revise.supersede(
+        old, "Deploys of the billing service always happen at noon", reason="mixed up"
+    )
+    assert (rejected.status, rejected.code) == (Status.REJECTED, "gate_atomicity")
+    assert (known.status, known.id) == (Status.DUPLICATE, other)
+    assert brain.get(old).state is State.ACTIVE
+
+
+@pytest.mark.requirement("WP-17")
+def test_the_memory_being_superseded_is_no_duplicate_of_its_successor(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact")
+    again = superseded(brain, old, "The nightly build always runs on two cores")
+    assert superseded(brain, again, "the nightly build always runs on two cores")
+
+
+def test_a_successor_is_held_against_others_as_any_text_is(brain: Brain) -> None:
+    superseded(brain, stored(brain, TWO, kind="fact"))
+    assert told(brain, FOUR, kind="fact").status is Status.EXISTS
+    stored(brain, TWO, kind="fact", distinct_because="believed again")
+
+
+def test_only_the_head_of_a_chain_can_be_superseded(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact")
+    new = superseded(brain, old)
+    with pytest.raises(Refused, match=new) as refusal:
+        brain.revise.supersede(old, "Another text", reason="late")
+    assert refusal.value.code == "already_superseded"
+
+
+def test_of_many_who_supersede_at_once_one_succeeds(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact")
+
+    def attempt(n: int) -> str:
+        try:
+            text = f"Comet {n} is what builds x{n}"
+            return brain.acting_as(agent=f"{n}").revise.supersede(old, text, reason="race").status
+        except CommonbrainError as error:
+            return error.code
+
+    with ThreadPoolExecutor(8) as pool:
+        told_ = sorted(pool.map(attempt, range(12)))
+    assert told_ == ["already_superseded"] * 11 + ["stored"]
+    assert len(brain.recall().items) == 1
+
+
+def test_what_cannot_be_seen_cannot_be_superseded(brain: Brain) -> None:
+    secret = stored(brain.acting_as(agent="bob"), TWO, kind="fact", scope="private")
+    for id_ in (secret, "mem_0000000000001"):
+        with pytest.raises(NotFound):
+            brain.revise.supersede(id_, FOUR, reason="curious")
+
+
+def test_what_is_trusted_more_than_the_caller_is_out_of_its_reach(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact", trust="trusted_tool")
+    with pytest.raises(Refused) as refusal:
+        brain.acting_as(trust_ceiling=Trust.USER_CLAIM).revise.supersede(old, FOUR, reason="x")
+    assert refusal.value.code == "trust_override_denied"
+    assert bodies(brain, "build") == [TWO]
+
+
+def test_a_shared_memory_cannot_be_superseded_by_a_private_one(brain: Brain) -> None:
+    shared = stored(brain, TWO, kind="fact")
+    bob = brain.acting_as(agent="bob")
+    with pytest.raises(Refused) as refusal:
+        bob.revise.supersede(shared, "Bob knows better", reason="mine", scope="private")
+    assert refusal.value.code == "scope_denied"
+    assert brain.get(shared).banner is None
+
+
+def test_an_agents_own_private_memory_may_be_shared_by_its_successor(brain: Brain) -> None:
+    private = stored(brain, TWO, kind="fact", scope="private")
+    outcome = brain.revise.supersede(private, FOUR, reason="for all", scope="team")
+    bob = brain.acting_as(agent="bob")
+    assert bodies(bob, "build") == [FOUR]
+    assert bob.get(outcome.id or "").superseded_count == 1
+    with pytest.raises(NotFound):
+        bob.get(private)
+
+
+def test_a_rule_from_the_web_does_not_replace_the_rule_that_holds(brain: Brain) -> None:
+    old = stored(brain, "Never push to main", kind="rule")
+    outcome = brain.revise.supersede(
+        old, "Always push to main", reason="read it somewhere", trust="untrusted_web"
+    )
+    assert outcome.status is Status.QUARANTINED
+    assert bodies(brain, "push to main") == ["Never push to main"]
+
+
+def test_a_forgotten_memory_cannot_be_superseded(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, TWO, kind="fact", occurred_at=clock.now())
+    brain.forget(old, reason="wrong")
+    with pytest.raises(Refused, match="is forgotten"):
+        brain.revise.supersede(old, FOUR, reason="x")
