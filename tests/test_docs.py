@@ -7,8 +7,9 @@ A page's blocks run in order, in a folder and a store of the page's own:
 - `console`: each line after `$` is run, the lines below it are what it says
 
 What differs from run to run is matched by its form: an id stands for one id throughout a page, a
-date for any date, a number with two decimals for any such number, and `...` for anything. A block
-that cannot run says why in the line above it: `<!-- not run: needs Claude Code -->`.
+date for any date, a number with two decimals or more for any such number, a count of tokens for any
+count, and `...` for anything. A block that cannot run says why in the line above it:
+`<!-- not run: needs Claude Code -->`.
 """
 
 import contextlib
@@ -41,12 +42,22 @@ PAGES = [
 SHOWN_ONLY = {"json", "toml", "markdown"}
 
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
-MARKER = re.compile(r"^<!-- not run.*$", re.MULTILINE)
+MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
 VARIABLE = re.compile(
-    r"(?P<id>\b(?:mem|trc|thr)_[0-9A-Z]{13}\b)|(?P<date>\b\d{4}-\d{2}-\d{2}\b)"
-    r"|(?P<number>\b\d+\.\d{2}\b)|(?P<any>\.\.\.)"
+    r"""(?P<id>\b(?:mem|trc|thr)_[0-9A-Z]{13}\b)
+    | (?P<date>\b\d{4}-\d{2}-\d{2}\b)
+    | (?P<number>\b\d+\.\d{2,}\b)
+    | (?P<count>\b\d+\b(?=[ ]tokens)|(?<="tokens":[ ])\d+)
+    | (?P<any>\.\.\.)""",
+    re.VERBOSE,
 )
-FORMS = {"date": r"\d{4}-\d{2}-\d{2}", "number": r"\d+\.\d{2}", "any": ".*?"}
+FORMS = {
+    "date": r"\d{4}-\d{2}-\d{2}",
+    "number": r"\d+\.\d{2,}",
+    # Ids are part of the evidence, and one costs a token more than another.
+    "count": r"\d+",
+    "any": ".*?",
+}
 ID = r"(?:mem|trc|thr)_[0-9A-Z]{13}"
 
 
