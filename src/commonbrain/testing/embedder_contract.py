@@ -46,11 +46,6 @@ class EmbedderContract:
     understands_meaning: ClassVar[bool] = True
     """Whether it knows that other words can say the same; set it to False where it does not."""
 
-    @pytest.fixture
-    def embedder(self) -> Embedder:
-        """Give the embedder under test; a session-wide one is fine, it is never changed."""
-        raise NotImplementedError
-
     def test_a_query_is_one_unit_vector_of_its_space(self, embedder: Embedder) -> None:
         vector = embedder.query(TEXTS[0])
 

@@ -330,5 +330,5 @@ class SqliteIndex:
 
 
 def _quoted(term: str) -> str:
-    """Make a word a string to FTS5, in which nothing is an operator."""
-    return '"' + term.replace('"', '""') + '"'
+    """Make a word a string to FTS5, in which nothing is an operator; NUL would end it early."""
+    return '"' + term.replace("\x00", "").replace('"', '""') + '"'

@@ -61,8 +61,8 @@ def _before(
 def import_(
     context: typer.Context,
     format: Annotated[str, typer.Argument(help="conversations or markdown")],  # noqa: A002
-    path: Annotated[Path, typer.Argument(help="A file or folder.")],
     *,
+    path: Annotated[Path, typer.Argument(help="A file or folder.")],
     project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
     as_json: Json = False,

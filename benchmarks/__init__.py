@@ -1,0 +1,1 @@
+"""Speed and memory, measured in one go and never asserted: `python -m benchmarks --help`."""

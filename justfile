@@ -1,0 +1,39 @@
+# The words of the house; `uv run just` lists them.
+
+[private]
+default:
+    @just --list --unsorted
+
+# Run the test suite on two cores (what foreign clients are needed for is left out).
+test *arguments:
+    pytest -n 2 {{ arguments }}
+
+# Check format, lint, docstrings, types and imports; changes nothing.
+check:
+    ruff format --check .
+    ruff check .
+    flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src
+    pyright
+    lint-imports --no-logo
+
+# Mend what can be mended: format and lint.
+mend:
+    ruff check --fix .
+    ruff format .
+
+# Write the reference pages from the tables.
+reference:
+    python -m commonbrain.interfaces.reference docs/reference/generated
+
+# Drive clients that nobody here wrote: MCP Inspector and Claude Code, from the npm registry.
+clients:
+    npm install --prefix tests/clients --no-fund --no-audit --no-package-lock
+    pytest --clients tests/clients
+
+# Measure speed and memory.
+bench *arguments:
+    python -m benchmarks {{ arguments }}
+
+# Build the wheels of both distributions.
+build:
+    uv build --all-packages

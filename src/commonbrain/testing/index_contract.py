@@ -1,0 +1,176 @@
+"""What every store promises of finding: by words, by vectors, and never what a look forbids.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.scope import LOCAL_TENANT, Scope
+from commonbrain.domain.trust import Trust
+from commonbrain.ports.models import Matrix
+from commonbrain.ports.store import Look, Store
+from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.store_steps import (
+    OpenStore,
+    lexical,
+    look,
+    nearest,
+    put,
+    random_vectors,
+)
+
+
+class IndexContract:
+    """The promises of the index; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    @pytest.mark.parametrize(
+        ("memory", "wanted"),
+        [
+            (a_memory(1, "tea", scope=Scope.PRIVATE, agent="bo"), look()),
+            (a_memory(1, "tea", state=State.QUARANTINED), look()),
+            (a_memory(1, "tea", expires_at=NOON), look()),
+            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), look()),
+            (a_memory(1, "tea", project="api"), look(project="web")),
+            (a_memory(1, "tea"), look(kinds=(Kind.RULE,))),
+            (a_memory(1, "tea"), look(labels=("decision",))),
+            (a_memory(1, "tea", tags=("hot",)), look(tags=("hot", "sweet"))),
+            (a_memory(1, "tea"), look(agent="bo")),
+            (a_memory(1, "tea"), look(since=NOON + timedelta(seconds=1))),
+            (a_memory(1, "tea"), look(until=NOON - timedelta(seconds=1))),
+            (a_memory(1, "tea"), look(min_confidence=0.9)),
+            (a_memory(1, "tea"), look(as_of=NOON - timedelta(seconds=1))),
+        ],
+    )
+    def test_no_arm_brings_what_the_look_forbids(
+        self, store: Store, memory: Memory, wanted: Look
+    ) -> None:
+        put(store, memory)
+
+        assert lexical(store, "tea", wanted=wanted) == []
+        assert nearest(store, "tea", wanted=wanted) == []
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.memories.newest(wanted, limit=5) == []
+            assert not tx.memories.any(wanted)
+
+    @pytest.mark.parametrize(
+        ("memory", "wanted"),
+        [
+            (a_memory(1, "tea", scope=Scope.PRIVATE), look()),
+            (a_memory(1, "tea"), look(project="web")),
+            (a_memory(1, "tea", project="web"), look(project="web")),
+            (a_memory(1, "tea", tags=("hot", "sweet")), look(tags=("sweet", "hot"))),
+            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), look(trust_min=0.3)),
+            (a_memory(1, "tea"), look(since=NOON, until=NOON)),
+            (a_memory(1, "tea", state=State.ARCHIVED), look()),
+            (a_memory(1, "tea"), look(as_of=NOON)),
+        ],
+    )
+    def test_every_arm_brings_what_the_look_allows(
+        self, store: Store, memory: Memory, wanted: Look
+    ) -> None:
+        put(store, memory)
+
+        assert lexical(store, "tea", wanted=wanted) == [1]
+        assert nearest(store, "tea", wanted=wanted) == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [hit.id for hit in tx.memories.newest(wanted, limit=5)] == [1]
+            assert tx.memories.any(wanted)
+
+    def test_a_superseded_memory_is_found_only_as_of_before(self, store: Store) -> None:
+        put(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.supersede(1, 2, at=NOON + timedelta(days=1))
+
+        now = look(now=timedelta(days=3))
+        then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
+        assert lexical(store, "port", wanted=now) == [2]
+        assert 1 in lexical(store, "port", wanted=then)
+        assert 1 in nearest(store, "the port is 80", wanted=then)
+
+    @pytest.mark.parametrize(
+        "term", ['"', "NEAR(", "a*", "-x", "^tea", "AND", "tea OR", "{}", ":", "(", "'", "\x00", ""]
+    )
+    def test_no_term_is_read_as_an_operator(self, store: Store, term: str) -> None:
+        put(store, a_memory(1, "tea is ready"))
+
+        assert set(lexical(store, term, "tea")) == {1}
+
+    def test_words_are_stemmed_and_accents_forgiven(self, store: Store) -> None:
+        put(store, a_memory(1, "We are migrating the café's database"))
+
+        assert lexical(store, "migrate") == lexical(store, "cafe") == [1]
+
+    def test_a_memory_is_found_by_its_tags_project_and_label(self, store: Store) -> None:
+        put(store, a_memory(1, "tea", tags=("oolong",), project="kettle", label="drink"))
+
+        assert (
+            lexical(store, "oolong") == lexical(store, "kettle") == lexical(store, "drink") == [1]
+        )
+
+    def test_the_nearest_are_the_nearest_among_many(self, store: Store) -> None:
+        vectors = random_vectors(1500)
+        _put_vectors(store, vectors)
+        query = vectors[700] + vectors[3] * 0.5
+        query /= np.linalg.norm(query)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            found = [hit.id for hit in tx.index.nearest(query, look(), limit=10)]
+
+        exact = (np.argsort(-(vectors @ query))[:10] + 1).tolist()
+        assert found[:2] == exact[:2] == [701, 4]
+        assert len(set(found) & set(exact)) >= 8
+
+    def test_a_narrow_look_still_brings_as_many_as_it_may(self, store: Store) -> None:
+        vectors = random_vectors(1500)
+        _put_vectors(store, vectors, rare=range(0, 1500, 100))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            wanted = look(labels=("rare",))
+            found = [hit.id for hit in tx.index.nearest(vectors[1], wanted, limit=10)]
+
+        assert len(found) == 10
+        assert all(id_ % 100 == 1 for id_ in found)
+
+    def test_the_best_window_of_a_memory_counts(self, store: Store) -> None:
+        memory = a_memory(1, "long")
+        far, near = random_vectors(2)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(memory)
+            tx.index.put(memory, np.stack([far, near]))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            [hit] = tx.index.nearest(near, look(), limit=5)
+            similar = tx.index.similarities(near, [1, 99])
+
+        assert hit.score == pytest.approx(1, abs=1e-2)
+        assert similar == {1: hit.score}
+
+    def test_a_memory_without_a_vector_is_pending_and_found_by_words(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(memory)
+            tx.index.put(memory, None)
+
+        assert lexical(store, "tea") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.pending() == 1
+
+
+def _put_vectors(store: Store, vectors: Matrix, *, rare: Sequence[int] = ()) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        for place, vector in enumerate(vectors):
+            label = "rare" if place in rare else "usual"
+            memory = a_memory(place + 1, f"number {place}", label=label)
+            tx.memories.add(memory)
+            tx.index.put(memory, vector[None, :])

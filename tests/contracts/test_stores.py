@@ -1,0 +1,186 @@
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.exc import IntegrityError
+
+from commonbrain.adapters.sql import tables
+from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION, open_sqlite
+from commonbrain.adapters.sql.sqlite import driver
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.errors import Corrupt, Unavailable
+from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.space import Space
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.store_contract import StoreContract
+from commonbrain.testing.store_steps import SPACE, OpenStore, put, stored
+
+
+def opened(path: Path, *, space: Space = SPACE) -> SqlStore:
+    return open_sqlite(
+        path, space=space, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S
+    )
+
+
+@pytest.fixture
+def open_store(path: Path) -> Iterator[OpenStore]:
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(closing(opened(path)))
+
+
+class TestSqlite(StoreContract):
+    pass
+
+
+class TestSqliteIndex(IndexContract):
+    pass
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.requirement("DM-01", "DM-02")
+def test_a_detail_table_has_the_columns_of_its_kind_and_a_body(kind: Kind) -> None:
+    key = {"tenant_id", "memory_id", "kind", "body"}
+
+    assert set(tables.DETAILS[kind].c.keys()) == key | set(KINDS[kind].columns)
+
+
+@pytest.mark.requirement("DM-01")
+def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: Path) -> None:
+    put(open_store(), a_memory(1, "a fact", kind=Kind.FACT))
+    rule = {"tenant": LOCAL_TENANT, "body": "now a rule"}
+    statement = sa.text(
+        "INSERT INTO rules (tenant_id, memory_id, kind, body, severity, must_ack) "
+        "VALUES (:tenant, 1, 'rule', :body, 'PATTERN', 0)"
+    )
+    engine = opened(path).dialect.engine
+
+    with pytest.raises(IntegrityError), engine.begin() as connection:
+        connection.execute(statement, rule)
+
+
+@pytest.mark.requirement("DM-16")
+def test_every_key_begins_with_the_tenant_but_for_reference_tables() -> None:
+    reference = {"tenants", "spaces"}
+    owned = [table for table in tables.METADATA.sorted_tables if table.name not in reference]
+
+    for table in owned:
+        assert next(iter(table.primary_key)).name == "tenant_id", table.name
+        for key in table.foreign_key_constraints:
+            target = key.referred_table.name
+            assert target in reference or key.column_keys[0] == "tenant_id", table.name
+
+
+def test_the_migrations_make_the_schema_that_the_code_speaks(path: Path) -> None:
+    engine = opened(path).dialect.engine
+    with engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"include_name": _is_ours, "compare_type": False}
+        )
+        differences = compare_metadata(context, tables.METADATA)
+
+    assert differences == []
+
+
+def test_the_newest_migration_is_the_version_that_is_asked_for() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+
+    assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
+
+
+def test_the_audit_cannot_be_changed(open_store: OpenStore, path: Path) -> None:
+    open_store()
+    engine = opened(path).dialect.engine
+    row = "'default', 1, 0, 'create', 1, 'ann', x'00'"
+    insert = (
+        f"INSERT INTO audit (tenant_id, id, at, action, memory_id, agent, content_hmac) "  # noqa: S608 constants
+        f"VALUES ({row})"
+    )
+    with engine.begin() as connection:
+        connection.exec_driver_sql(insert)
+
+    for change in ("UPDATE audit SET agent = 'bo'", "DELETE FROM audit"):
+        with pytest.raises(IntegrityError, match="append-only"), engine.begin() as connection:
+            connection.exec_driver_sql(change)
+
+
+@pytest.mark.requirement("DM-45", "DO-04")
+def test_a_store_refuses_vectors_of_another_space(path: Path) -> None:
+    put(opened(path), a_memory(1, "tea is ready"))
+    other = replace(SPACE, name="another-model")
+
+    with pytest.raises(Corrupt, match="another-model") as refusal:
+        opened(path, space=other)
+
+    assert refusal.value.code == "space_mismatch"
+    assert stored(opened(path), 1)
+
+
+@pytest.mark.requirement("DO-05")
+def test_a_store_is_one_file_in_wal_mode_for_its_owner_alone(path: Path) -> None:
+    engine = opened(path).dialect.engine
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_database_of_another_program_is_left_as_it_is(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+
+    with pytest.raises(Corrupt) as refusal:
+        opened(path)
+
+    assert refusal.value.code == "store_foreign"
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_left_as_it_is(path: Path) -> None:
+    path.write_bytes(b"This is a letter to my aunt. " * 200)
+    before = path.read_bytes()
+
+    with pytest.raises(Corrupt):
+        opened(path)
+
+    assert path.read_bytes() == before
+
+
+def test_a_store_of_a_later_version_is_refused(path: Path) -> None:
+    with opened(path).dialect.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(Corrupt, match="Upgrade Commonbrain") as refusal:
+        opened(path)
+
+    assert refusal.value.code == "store_newer"
+
+
+def test_a_store_that_cannot_be_made_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(Unavailable, match="cannot be made"):
+        opened(tmp_path / "file" / "brain.db")
+
+
+def test_the_driver_is_one_without_the_wal_bug() -> None:
+    assert driver().sqlite_version_info >= (3, 51, 3)
+
+
+def _is_ours(name: str | None, type_: str, _parents: object) -> bool:
+    """Leave out the tables that full text keeps for itself, and Alembic's own."""
+    return type_ != "table" or not (name or "").startswith(("memory_text", "alembic"))

@@ -1,0 +1,151 @@
+"""The measures of the house, held by a test: sizes, parameters, names, docstrings, loose ends."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+ROOT = Path(__file__).parents[1]
+SOURCE = sorted((ROOT / "src").rglob("*.py")) + sorted((ROOT / "packages").glob("*/**/*.py"))
+# A migration is frozen history, long as it is.
+FILES = [path for path in SOURCE if not {"versions", ".venv", "build"} & set(path.parts)]
+TESTS = sorted((ROOT / "tests").rglob("*.py")) + sorted((ROOT / "benchmarks").rglob("*.py"))
+
+FUNCTION_LINES_MAX = 60
+FILE_LINES_MAX = 400
+PARAMETERS_MAX = 6
+POSITIONAL_MAX = 2
+SUMMARY_COLUMNS_MAX = 96
+BANNED_NAMES = {"utils", "helpers", "manager", "base", "common", "misc", "core", "lib"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    path: Path
+    function: Function
+    is_method: bool
+
+    @property
+    def place(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.function.lineno} {self.function.name}"
+
+    @property
+    def code_lines(self) -> int:
+        """Lines that hold code: no blank line, no comment, no docstring."""
+        body = self.function.body
+        first = body[1] if ast.get_docstring(self.function) and len(body) > 1 else body[0]
+        lines = self.path.read_text("utf-8").splitlines()
+        inside = lines[first.lineno - 1 : self.function.end_lineno]
+        return sum(1 for line in inside if line.strip() and not line.strip().startswith("#"))
+
+    @property
+    def parameters(self) -> list[str]:
+        given = self.function.args
+        names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
+        return names[1:] if self.is_method and names[:1] in (["self"], ["cls"]) else names
+
+
+def functions(path: Path) -> Iterator[Found]:
+    tree = ast.parse(path.read_text("utf-8"))
+    methods = {
+        id(item) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for item in node.body
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            yield Found(path, node, id(node) in methods)
+
+
+def test_functions_are_short() -> None:
+    long = [
+        one.place
+        for path in FILES
+        for one in functions(path)
+        if one.code_lines > FUNCTION_LINES_MAX
+    ]
+
+    assert not long
+
+
+def test_files_are_short() -> None:
+    paths = (*FILES, *TESTS)
+    sizes = {
+        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in paths
+    }
+
+    assert {path: size for path, size in sizes.items() if size > FILE_LINES_MAX} == {}
+
+
+def test_parameters_are_few_and_named_after_the_second() -> None:
+    def is_crowded(one: Found) -> bool:
+        # Python calls the first sort by place, pytest the second by name.
+        is_called_so = re.fullmatch(r"__\w+__|test_\w+", one.function.name) is not None
+        every = len(one.parameters) + len(one.function.args.kwonlyargs)
+        is_wordy = len(one.parameters) > POSITIONAL_MAX and not is_called_so
+        return every > PARAMETERS_MAX or is_wordy
+
+    crowded = [one.place for path in FILES for one in functions(path) if is_crowded(one)]
+
+    assert not crowded
+
+
+def test_summaries_are_one_short_sentence() -> None:
+    def summaries(path: Path) -> Iterator[tuple[str, str]]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | Function):
+                summary = (ast.get_docstring(node) or "").partition("\n")[0]
+                yield f"{path.relative_to(ROOT)}: {summary}", summary
+
+    told = [pair for path in FILES for pair in summaries(path)]
+
+    assert [where for where, summary in told if len(summary) > SUMMARY_COLUMNS_MAX] == []
+
+
+def test_every_module_has_a_caption() -> None:
+    bare = [p for p in FILES if not ast.get_docstring(ast.parse(p.read_text("utf-8")))]
+
+    assert not bare
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    assert [path for path in FILES if BANNED_NAMES & {path.stem, path.parent.name}] == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    loose = re.compile(r"\b(?:TODO|FIXME|XXX|NotImplementedError)\b|pragma: no cover")
+    marked = [path for path in FILES if loose.search(path.read_text("utf-8"))]
+
+    assert not marked
+
+
+def test_broad_excepts_stand_only_where_foreign_code_raises_anything() -> None:
+    # The embedding runtimes raise bare exceptions; everything else names what it expects.
+    allowed = {"minilm.py"}
+    broad = re.compile(r"except(?:\s+(?:Base)?Exception\b|\s*:)")
+    found = {path.name for path in FILES if broad.search(path.read_text("utf-8"))}
+
+    assert found <= allowed
+
+
+def test_tests_do_not_sleep_or_patch_our_code() -> None:
+    forbidden = re.compile(
+        r"time\.sleep|anyio\.sleep|asyncio\.sleep|unittest\.mock|setattr\(\s*commonbrain"
+    )
+    shipped = [path for path in FILES if "testing" in path.parts]
+    guilty = [
+        p for p in (*TESTS, *shipped) if p != Path(__file__) and forbidden.search(p.read_text())
+    ]
+
+    assert not guilty
+
+
+def test_the_typical_function_is_small(record_property: Callable[[str, object], None]) -> None:
+    sizes = [one.code_lines for path in FILES for one in functions(path)]
+    middle, p95 = median(sizes), quantiles(sizes, n=20)[-1]
+    record_property("function lines, median and p95", f"{middle} / {p95}")
+
+    assert middle <= 8
+    assert p95 <= 38
