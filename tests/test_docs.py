@@ -78,8 +78,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("room")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_example_runs_and_shows_what_the_page_says(page: Path) -> None:
-    for example in Document.parse(str(page), examples):
-        example.evaluate()
+    play(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -121,8 +120,12 @@ def test_a_page_that_is_wrong_is_found_out(page: str, complaint: str, tmp_path: 
     wrong = tmp_path / "page.md"
     wrong.write_text(page)
     with pytest.raises((AssertionError, SybilFailure), match=complaint):
-        for example in Document.parse(str(wrong), examples):
-            example.evaluate()
+        play(wrong)
+
+
+def play(page: Path) -> None:
+    for example in Document.parse(str(page), examples):
+        example.evaluate()
 
 
 def examples(document: Document) -> Iterator[Region]:
@@ -150,8 +153,8 @@ def compare_text(example: Example) -> str | None:
 
 
 def run_console(example: Example) -> str | None:
+    known: dict[str, str] = example.namespace.setdefault("ids", {})
     for command, shown in commands(example.parsed):
-        known: dict[str, str] = example.namespace.setdefault("ids", {})
         typed = re.sub(ID, lambda found: known.get(found[0], found[0]), command)
         complaint = difference(example, shown=shown, said=typed_in(typed))
         if complaint:

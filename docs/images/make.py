@@ -18,12 +18,12 @@ from rich.text import Text
 PICTURE: Final = Path(__file__).parent / "first-light.svg"
 SESSION: Final = (
     'brain --agent claude remember "We chose Postgres over MySQL for row-level security" '
-    "--project api --label decision",
+    "--project api",
     'brain --agent codex recall "which database, and why?"',
-    'brain --agent codex remember "Postgres was chosen over MySQL because of its row-level '
-    'security" --project api',
+    'brain --agent codex remember "Postgres was chosen over MySQL for its row-level security" '
+    "--project api",
 )
-_COLUMNS: Final = 96
+_COLUMNS: Final = 104
 _WEB_FONT: Final = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
