@@ -218,7 +218,8 @@ def difference(example: Example, *, shown: str, said: str) -> str | None:
 
 def pattern(shown: str, known: dict[str, str], names: dict[str, str]) -> str:
     """Make a pattern of a shown text; `names` receives the group of each id not known yet."""
-    parts, end = [], 0
+    parts = list[str]()
+    end = 0
     for found in VARIABLE.finditer(shown):
         parts.append(re.escape(shown[end : found.start()]))
         parts.append(_form(found, known, names))
