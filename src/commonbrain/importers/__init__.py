@@ -6,6 +6,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from commonbrain.importers.conversations import ConversationFile
+from commonbrain.importers.markdown import MarkdownFolder
 from commonbrain.ports.importing import Importer
 
-IMPORTERS: Final[Mapping[str, Importer]] = {}
+IMPORTERS: Final[Mapping[str, Importer]] = {
+    importer.name: importer for importer in (ConversationFile(), MarkdownFolder())
+}

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -50,12 +50,26 @@ from commonbrain.ports.store import Finding, Hit, Look
 
 _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
+_LOOKED_AT: Final = 200
+"""How many of the best are held against a look before a narrow one is searched for itself."""
+_COMMON_SHARE: Final = 0.04
+"""A word that more than 4% of the memories have is left out of a search for several words."""
+_COMMON_AT_LEAST: Final = 500
+"""Below so many matches a word is cheap to score, however common it is."""
 _MENDED: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
 
 _text = table("memory_text", column("rowid"), column("text"), column("keywords"))
 _MATCHES: Final = literal_column("memory_text").op("MATCH")(bindparam("match"))
-_RANK: Final = literal_column("bm25(memory_text)", Float)
+_RANK: Final = literal_column("bm25(memory_text)", Float).label("rank")
+_RANKED: Final = (
+    select(_text.c.rowid, _RANK).where(_MATCHES).order_by("rank").limit(bindparam("limit"))
+)
+_COUNT: Final = select(func.count()).select_from(
+    select(_text.c.rowid).where(_MATCHES).limit(bindparam("bound")).subquery()
+)
+# Contentless FTS5 keeps a row per document here; the newest row's place would count gaps too.
+_TEXTS: Final = text("SELECT count(*) FROM memory_text_docsize")
 _PUT_TEXT: Final = insert(_text)
 _DROP_TEXT: Final = text("DELETE FROM memory_text WHERE rowid = :id")
 _PUT_VECTOR: Final = insert(vectors)
@@ -230,32 +244,48 @@ class SqliteIndex:
 
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
-        statement = (
-            select(_text.c.rowid, _RANK.label("rank"))
-            .select_from(_text.join(memories, memories.c.id == _text.c.rowid))
-            .where(_MATCHES, confine(look, self.work.tenant))
-            .order_by(literal_column("rank"))
-            .limit(limit)
-        )
-        match = " OR ".join(_quoted(term) for term in terms)
-        rows = self.work.connection.execute(statement, {"match": match})
+        match = " OR ".join(self._telling([_quoted(term) for term in terms]))
+        run = self.work.connection.execute
         # FTS5's bm25() is better the lower it is.
-        return [Hit(id=id_, score=-float(rank)) for id_, rank in rows]
+        ranked = {
+            id_: -float(rank) for id_, rank in run(_RANKED, {"match": match, "limit": _LOOKED_AT})
+        }
+        hits = self._allowed_of(ranked, look)
+        if len(hits) < limit and len(ranked) == _LOOKED_AT:
+            # The look is narrow: most of the best were not allowed. Rank only what is.
+            narrow = _RANKED.join(memories, memories.c.id == _text.c.rowid)
+            statement = narrow.where(confine(look, self.work.tenant))
+            rows = run(statement, {"match": match, "limit": limit})
+            hits = [Hit(id=id_, score=-float(rank)) for id_, rank in rows]
+        return hits[:limit]
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         fresh = self._follow()
-        near = self.codes.nearest(query, limit=_RESCORED)
-        hits = self._score(query, [*fresh, *near.tolist()], look=look)
+        near = [*fresh, *self.codes.nearest(query, limit=_RESCORED).tolist()]
+        hits = self._allowed_of(self.similarities(query, near), look)
         if len(hits) < limit and len(self.codes) > _RESCORED:
             # The look is narrow: most of the nearest were not allowed. Look among the allowed.
-            near = self.codes.nearest(query, limit=_RESCORED, among=self._allowed(look))
-            hits = self._score(query, [*fresh, *near.tolist()], look=look)
+            among = self.codes.nearest(query, limit=_RESCORED, among=self._allowed(look)).tolist()
+            hits = self._allowed_of(self.similarities(query, [*fresh, *among]), look)
         return hits[:limit]
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
-        return {hit.id: hit.score for hit in self._score(query, ids, look=None)}
+        given = {
+            "tenant": self.work.tenant,
+            "space": self.space_id,
+            "listed": json.dumps(list(ids)),
+        }
+        rows = self.work.connection.execute(_BLOBS, given).all() if ids else []
+        if not rows:
+            return {}
+        matrix = np.frombuffer(b"".join([blob for _, blob in rows]), dtype=np.float16)
+        cosines = matrix.reshape(len(rows), -1).astype(np.float32) @ query
+        best: dict[int, float] = {}
+        for (id_, _), cosine in zip(rows, cosines.tolist(), strict=True):
+            best[id_] = max(cosine, best.get(id_, -1.0))
+        return best
 
     def pending(self) -> int:
         """Count the findable memories that have no vector yet."""
@@ -295,34 +325,30 @@ class SqliteIndex:
         statement = select(memories.c.id).where(confine(look, self.work.tenant))
         return np.array(self.work.connection.execute(statement).scalars().all(), dtype=np.int64)
 
-    def _score(self, query: Matrix, ids: Sequence[int], *, look: Look | None) -> list[Hit]:
-        """Score memories exactly from their rows, best first, leaving out what a look forbids."""
-        if not ids:
-            return []
-        statement = _BLOBS
-        if look is not None:
-            statement = statement.join(
-                memories,
-                (memories.c.tenant_id == vectors.c.tenant_id)
-                & (memories.c.id == vectors.c.memory_id),
-            ).where(confine(look, self.work.tenant))
-        given = {
-            "tenant": self.work.tenant,
-            "space": self.space_id,
-            "listed": json.dumps(list(ids)),
+    def _allowed_of(self, scores: Mapping[int, float], look: Look) -> list[Hit]:
+        """Keep what a look allows of the best scores, best first, newest on a tie."""
+        best = sorted(scores, key=lambda id_: (-scores[id_], -id_))[:_LOOKED_AT]
+        listed = memories.c.id.in_(_LISTED)
+        statement = select(memories.c.id).where(confine(look, self.work.tenant), listed)
+        rows = self.work.connection.execute(statement, {"listed": json.dumps(best)})
+        allowed = set(rows.scalars())
+        return [Hit(id=id_, score=scores[id_]) for id_ in best if id_ in allowed]
+
+    def _telling(self, quoted: Sequence[str]) -> Sequence[str]:
+        """Leave out the words that too many memories have, unless all are such.
+
+        FTS5 scores every match before it gives the best, so that a word which half of the store
+        has costs half of the store; and such a word tells little. Counting stops at the bound.
+        """
+        run = self.work.connection.execute
+        total = run(_TEXTS).scalar_one()
+        bound = max(int(total * _COMMON_SHARE), _COMMON_AT_LEAST)
+        if total <= bound:
+            return quoted
+        counts = {
+            word: run(_COUNT, {"match": word, "bound": bound}).scalar_one() for word in quoted
         }
-        rows = self.work.connection.execute(statement, given).all()
-        if not rows:
-            return []
-        matrix = np.frombuffer(b"".join(blob for _, blob in rows), dtype=np.float16)
-        cosines = matrix.reshape(len(rows), -1).astype(np.float32) @ query
-        best: dict[int, float] = {}
-        for (id_, _), cosine in zip(rows, cosines.tolist(), strict=True):
-            best[id_] = max(cosine, best.get(id_, -1.0))
-        return sorted(
-            (Hit(id=id_, score=cosine) for id_, cosine in best.items()),
-            key=lambda hit: (-hit.score, -hit.id),
-        )
+        return [word for word in quoted if counts[word] < bound] or quoted
 
     def _last_seq(self) -> int:
         given = {"tenant": self.work.tenant, "space": self.space_id}

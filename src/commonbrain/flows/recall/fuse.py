@@ -1,12 +1,14 @@
 """Making one list of several: each arm's scores brought to 0..1 and weighed together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from commonbrain.domain.space import Space
 
 Found = Mapping[str, Mapping[int, float]]
 """Raw scores of each arm by memory id."""
+Features = dict[int, dict[str, float]]
+"""What is known of each candidate, by name, 0..1."""
 
 # BM25 at .5 and cosine at .5 after min-max over the candidates did best on conversations among
 # the plain fusions (nDCG@10 .525 on LoCoMo, against .481 for RRF-60).
@@ -21,17 +23,17 @@ def answering(found: Mapping[str, Mapping[int, float]], space: Space) -> Found:
     return {arm: {i: s for i, s in scores.items() if i in kept} for arm, scores in found.items()}
 
 
-def every_id(found: Found) -> Iterable[int]:
-    """Give each candidate once."""
-    return dict.fromkeys(id_ for scores in found.values() for id_ in scores)
+def shortlist(features: Features, *, count: int) -> list[int]:
+    """Give the ids of the best by fused score; what else is known only breaks near-ties."""
+    return sorted(features, key=lambda id_: -features[id_]["fused"])[:count]
 
 
-def fuse(found: Found) -> dict[int, dict[str, float]]:
+def fuse(found: Found) -> Features:
     """Give each candidate its scaled score per arm and their weighted sum as `fused`, all 0..1."""
     scaled = {arm: _scale(scores) for arm, scores in found.items()}
     features = {
         id_: {arm: scores.get(id_, 0.0) for arm, scores in scaled.items()}
-        for id_ in every_id(found)
+        for id_ in dict.fromkeys(id_ for scores in found.values() for id_ in scores)
     }
     for of_one in features.values():
         of_one["fused"] = sum(ARM_WEIGHTS[arm] * of_one[arm] for arm in scaled)

@@ -23,7 +23,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.times import to_utc
 from commonbrain.flows.house import House
 from commonbrain.flows.recall.arms import ask_arms
-from commonbrain.flows.recall.fuse import answering, every_id, fuse
+from commonbrain.flows.recall.fuse import answering, fuse, shortlist
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, search_terms
 from commonbrain.flows.recall.weigh import weigh
@@ -85,11 +85,11 @@ class Recall:
         plan, degraded = self._plan(query.strip(), options)
         laps.append(self.house.clock.elapsed_ms())
         with self.house.store.snapshot(self.caller.tenant) as tx:
-            found = answering(ask_arms(tx, plan), self.house.store.space)
-            memories = tx.memories.get(list(every_id(found)))
+            features = fuse(answering(ask_arms(tx, plan), self.house.store.space))
+            memories = tx.memories.get(shortlist(features, count=plan.candidates))
             is_empty = not memories and not tx.memories.any(plan.look)
         laps.append(self.house.clock.elapsed_ms())
-        ranked = weigh(plan, memories.values(), features=fuse(found))
+        ranked = weigh(plan, memories.values(), features=features)
         allowed = permitted(plan, ranked)
         packed = pack(allowed, plan.budget)
         laps.append(self.house.clock.elapsed_ms())

@@ -11,6 +11,7 @@ from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
 
 _WORD: Final = re.compile(r"\w+")
+CANDIDATES_MIN: Final = 40
 _TERMS_MAX: Final = 64
 """Distinct words looked up; a longer query is a text, and its first words say what it is about."""
 # English words that carry grammar, not matter: every text has them, so they find nothing.
@@ -35,6 +36,11 @@ class Plan:
     vector: Matrix | None
     look: Look
     budget: Budget
+
+    @property
+    def candidates(self) -> int:
+        """How many of the found are weighed: enough for the seats and what may displace them."""
+        return max(CANDIDATES_MIN, 3 * self.budget.max_items)
 
     @property
     def filter(self) -> Filter:

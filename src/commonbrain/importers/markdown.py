@@ -1,0 +1,170 @@
+"""MEMORY.md, CLAUDE.md and other notes in Markdown: a section becomes a memory, or several.
+
+Each memory stands alone: its first line names the headings above it. Its headline is the nearest
+heading, where that is a short topic, and the first words of its own, so that memories under one
+heading can be told apart in a list; its kind is what its words say, else what the heading says.
+What the gate would not take as one statement is kept as an event, which may be of any content.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from commonbrain.domain.classify import classify, severity_of
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.gate import Rejected, admit, derive_headline
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import Draft
+from commonbrain.importers.folders import markdown_files, project_of
+from commonbrain.importers.pieces import STATEMENT_CHARS_MIN, Text, pieces
+from commonbrain.importers.references import name, reference
+from commonbrain.importers.sections import Section, sections
+from commonbrain.ports.importing import Piece, Unreadable
+
+_TAG: Final = "memory-import"
+_CONFIDENCE: Final = 0.7
+"""Notes are written with care and grow stale unseen."""
+_FILE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""A file is parsed whole, which takes some fifty times its size; no notes are this long."""
+_TOPIC_WORDS_MAX: Final = 5
+"""A longer heading would leave no room in the headline for what is said under it."""
+_NO_WORDS: Final = ("```", "~~~", "<!--", "---", "***", "___")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownFolder:
+    """Reads one Markdown file, or every `*.md` in a folder and the folders below it."""
+
+    name: str = "markdown"
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Give the memories in the order of the files' paths.
+
+        Raises:
+            Invalid: there is no such file, or no Markdown file in the folder; before the first
+                piece.
+
+        """
+        found = _files(source)
+        sizes = [_size(one) for one in found]
+        bytes_total, bytes_before = max(sum(sizes), 1), 0
+        for one, size in zip(found, sizes, strict=True):
+            for content, share in _read(one, source, project=project):
+                yield Piece(content=content, progress=(bytes_before + share * size) / bytes_total)
+            bytes_before += size
+
+
+def _files(source: Path) -> Sequence[Path | Unreadable]:
+    found = (
+        [source] if source.is_file() else list(markdown_files(source)) if source.is_dir() else []
+    )
+    if not found:
+        raise Invalid(
+            f"{source} is neither a file nor a folder with a Markdown file in it.",
+            hint="Name a MEMORY.md or CLAUDE.md, or the folder above them.",
+        )
+    return found
+
+
+def _size(one: Path | Unreadable) -> int:
+    return one.stat().st_size if isinstance(one, Path) else 0
+
+
+def _read(
+    one: Path | Unreadable, source: Path, *, project: str | None
+) -> Iterator[tuple[Draft | Unreadable, float]]:
+    """Give what one file holds, each with the share of the file that is read by then."""
+    if isinstance(one, Unreadable):
+        yield one, 1.0
+        return
+    where = one.name if one == source else one.relative_to(source).as_posix()
+    text = _text(one, where)
+    if isinstance(text, Unreadable):
+        yield text, 1.0
+        return
+    about = project or project_of(one)
+    frame = Draft(
+        body="",
+        project=name(about) if about else None,
+        confidence=_CONFIDENCE,
+        tags=(name(one.stem.lower()), _TAG),
+        source_ref=where,
+    )
+    for section, share in sections(text):
+        for content in _of_section(section, frame):
+            yield content, share
+
+
+def _text(file: Path, where: str) -> str | Unreadable:
+    try:
+        if file.stat().st_size > _FILE_BYTES_MAX:
+            reason = f"The file is larger than {_FILE_BYTES_MAX:,} bytes; split it."
+            return Unreadable(where=where, reason=reason)
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        return Unreadable(where=where, reason=f"It is not UTF-8 text, from byte {error.start} on.")
+    except OSError as error:
+        return Unreadable(where=where, reason=f"It cannot be read: {error.strerror}.")
+    return text if text.strip() else Unreadable(where=where, reason="The file is empty.")
+
+
+def _of_section(section: Section, frame: Draft) -> Iterator[Draft | Unreadable]:
+    """Make drafts of a section; a heading with nothing under it speaks for itself."""
+    path, texts = section.path, list(pieces(section.blocks))
+    own = " ".join([*path[-1:], *(text.words for text in texts)])
+    if not texts and section.is_leaf and path:
+        path, texts = path[:-1], [Text(words=path[-1])]
+    for number, text in enumerate(texts, 1):
+        place = f"{section.slug}:{number}" if len(texts) > 1 else section.slug
+        where = reference(frame.source_ref or "", place)
+        if len(own) < STATEMENT_CHARS_MIN:
+            yield Unreadable(
+                where=where,
+                reason=f"shorter than {STATEMENT_CHARS_MIN} characters: {_in_full(text, path)!r}",
+            )
+        else:
+            yield _draft(replace(frame, source_ref=where), text, path=path)
+
+
+def _draft(frame: Draft, text: Text, *, path: Sequence[str]) -> Draft:
+    kind, severity = _kind(text, path)
+    draft = replace(
+        frame,
+        body=_in_full(text, path),
+        headline=_headline(text, path) or None,
+        kind=kind,
+        severity=severity,
+    )
+    match admit(draft):
+        case Rejected():
+            return replace(draft, kind=Kind.EVENT, severity=None)
+        case _:
+            return draft
+
+
+def _in_full(text: Text, path: Sequence[str]) -> str:
+    context = f"{' > '.join(path)}:" if path else ""
+    return "\n".join(part for part in (context, text.lead, text.words) if part)
+
+
+def _kind(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
+    """Judge by the piece's own words first: a heading speaks for all that stands under it."""
+    said = f"{text.lead}\n{text.words}"
+    heading = path[-1] if path else ""
+    deciding = said if classify(said) is not Kind.FACT else heading
+    kind = classify(deciding)
+    return kind, severity_of(deciding) if kind is Kind.RULE else None
+
+
+def _headline(text: Text, path: Sequence[str]) -> str:
+    lines = (line for line in text.words.split("\n") if line.strip())
+    spoken = "\n".join(line for line in lines if not line.strip().startswith(_NO_WORDS))
+    plain = (spoken or text.words).replace("**", "").replace("__", "")
+    topic = path[-1].rstrip(":.!?") if path else ""
+    own = derive_headline(plain)
+    if not topic or len(topic.split()) > _TOPIC_WORDS_MAX or own.startswith(topic):
+        return own
+    joined = derive_headline(f"{topic}: {own}")
+    # A heading that ends a sentence, such as `Why? Because`, would be all that is left.
+    return joined if joined.startswith(f"{topic}: ") else own

@@ -1,0 +1,77 @@
+"""Clients that can be told of this memory by a change to one of their files.
+
+`CLIENTS` is the table: to add a client, add a file and a row. `connect` and `disconnect` compute a
+change and touch nothing; `apply` makes it; `diff` shows it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.interfaces.clients.change import Change, apply, diff, read
+from commonbrain.interfaces.clients.claude_code import ClaudeCode
+from commonbrain.interfaces.clients.codex import Codex
+from commonbrain.interfaces.clients.entry import Client, Entry, brain_command
+
+__all__ = [
+    "CLIENTS",
+    "Change",
+    "Client",
+    "Entry",
+    "apply",
+    "brain_command",
+    "connect",
+    "diff",
+    "disconnect",
+]
+
+CLIENTS: Final[Mapping[str, Client]] = {client.name: client for client in (ClaudeCode(), Codex())}
+
+
+def connect(client: str, entry: Entry, *, scope: str = "user", force: bool = False) -> Change:
+    """Compute what tells a client of this memory; nothing when it has been told already.
+
+    Args:
+        client: a name in `CLIENTS`.
+        entry: how the client starts the server.
+        scope: `user` for all projects, or another that the client has.
+        force: replace an entry of the same name that starts something else.
+
+    Raises:
+        Invalid: there is no such client or scope, or its file is not valid; the file is left alone.
+        Refused: an entry of the same name starts something else; code `connect_conflict`.
+        Unavailable: the file cannot be read.
+
+    """
+    chosen, path = _file_of(client, scope)
+    before = read(path)
+    return Change(path=path, before=before, after=chosen.add(before, entry, path=path, force=force))
+
+
+def disconnect(client: str, *, scope: str = "user") -> Change:
+    """Compute what makes a client forget this memory; nothing when it has no such entry.
+
+    Raises:
+        Invalid: there is no such client or scope, or its file is not valid; the file is left alone.
+        Unavailable: the file cannot be read.
+
+    """
+    chosen, path = _file_of(client, scope)
+    before = read(path)
+    after = None if before is None else chosen.remove(before, path=path)
+    return Change(path=path, before=before, after=after)
+
+
+def _file_of(client: str, scope: str) -> tuple[Client, Path]:
+    chosen = CLIENTS.get(client)
+    if chosen is None:
+        raise Invalid(
+            f"There is no client {client[:40]!r}.", hint=f"Choose one of {', '.join(CLIENTS)}."
+        )
+    if scope not in chosen.scopes:
+        raise Invalid(
+            f"{client} has no scope {scope[:40]!r}.",
+            hint=f"Choose one of {', '.join(chosen.scopes)}.",
+        )
+    return chosen, chosen.path(scope)

@@ -1,0 +1,116 @@
+"""What a client is told: the command that starts the server, under one name."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from commonbrain.domain.errors import Invalid, Refused
+
+SERVER: Final = "commonbrain"
+"""The name of the entry in every client's file."""
+_COMMANDS: Final = ("brain", "brain.exe")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """How a client starts the server; the environment holds settings, never secrets of others."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Client(Protocol):
+    """One program with one file that lists its servers; the texts go in and out whole."""
+
+    @property
+    def name(self) -> str:
+        """What people call it on the command line."""
+        ...
+
+    @property
+    def scopes(self) -> Sequence[str]:
+        """For whom it can be told; each has a file."""
+        ...
+
+    def path(self, scope: str) -> Path:
+        """Say where the file of a scope lies, whether it exists or not."""
+        ...
+
+    def add(self, text: str | None, entry: Entry, *, path: Path, force: bool) -> str:
+        """Give the file's text with the entry in it and everything else as it is.
+
+        Raises:
+            Invalid: the text is not valid; the message names the file and the line.
+            Refused: there is such an entry with another command, and no force.
+
+        """
+        ...
+
+    def remove(self, text: str, *, path: Path) -> str:
+        """Give the file's text without the entry and everything else as it is.
+
+        Raises:
+            Invalid: the text is not valid; the message names the file and the line.
+
+        """
+        ...
+
+
+def merged(
+    known: object, ours: Mapping[str, object], *, path: Path, force: bool
+) -> Mapping[str, object]:
+    """Give the entry to write where there is one already: the known one itself if it will do.
+
+    An entry that starts the same command will do, whatever the user has added to it. What is
+    forced keeps the keys it does not replace, unless it replaces a server of another kind.
+
+    Raises:
+        Refused: the known one starts something else, and there is no force.
+
+    """
+    have = _mapping(known)
+    env, wanted = _mapping(have.get("env")), _mapping(ours.get("env"))
+    is_same = all(have.get(key, []) == ours[key] for key in ("command", "args"))
+    if is_same and all(env.get(key) == value for key, value in wanted.items()):
+        return have
+    if not force:
+        raise Refused(
+            f"{path} has a server {SERVER} already, which is started in another way.",
+            code="connect_conflict",
+            hint="Look at it, and use --force to replace it.",
+        )
+    kept = have if "command" in have else _mapping(None)
+    both = {**kept, **ours}
+    return {**both, "env": {**env, **wanted}} if "env" in both else both
+
+
+def not_valid(path: Path, format_name: str, *, line: int | None) -> Invalid:
+    """Make the error for a file that cannot be understood and is therefore left alone."""
+    where = f"{path}, line {line}," if line else str(path)
+    return Invalid(
+        f"{where} is not valid {format_name}.", hint="Mend it first; it was left as it is."
+    )
+
+
+def brain_command(argv0: str | None = None, *, executable: str | None = None) -> tuple[str, ...]:
+    """Find the absolute command line that starts this program, for others to use.
+
+    First the command that runs now, then the one beside the interpreter, then the one on the path,
+    and in the end the interpreter with the module. Links are kept: they outlive what they point to.
+    """
+    python = executable or sys.executable
+    running = Path(argv0 or sys.argv[0])
+    for candidate in (running, *(Path(python).parent / name for name in _COMMANDS)):
+        if candidate.name in _COMMANDS and shutil.which(candidate.absolute()):
+            return (os.path.abspath(candidate),)  # noqa: PTH100 resolve would follow links
+    found = shutil.which("brain")
+    return (os.path.abspath(found),) if found else (python, "-m", "commonbrain")  # noqa: PTH100
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,280 @@
+"""Conversations: both shapes, lazily, with nothing silent."""
+
+import io
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.kinds import MessageDetail
+from commonbrain.domain.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
+from commonbrain.domain.memory import Draft, ThreadRef
+from commonbrain.importers import IMPORTERS
+from commonbrain.importers.json_stream import NotJson, records
+from commonbrain.importers.turns import as_list, moment
+from commonbrain.ports.importing import Piece, Unreadable
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def read(source: Path, project: str | None = None) -> list[Draft | Unreadable]:
+    return [piece.content for piece in IMPORTERS["conversations"].read(source, project)]
+
+
+def read_text(folder: Path, text: str | bytes, name: str = "chat.json") -> list[Draft | Unreadable]:
+    source = folder / name
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read(source)
+
+
+def drafts(contents: list[Draft | Unreadable]) -> list[Draft]:
+    return [content for content in contents if isinstance(content, Draft)]
+
+
+def sender(draft: Draft) -> str | None:
+    assert isinstance(draft.detail, MessageDetail)
+    return draft.detail.sender
+
+
+def subject(draft: Draft) -> str:
+    assert draft.thread is not None
+    return draft.thread.subject
+
+
+def test_a_sample_gives_its_turns_in_the_order_of_its_sessions() -> None:
+    contents = read(SAMPLES / "samples.json")
+    assert [(c.source_ref, c.body, sender(c)) for c in drafts(contents)] == [
+        ("quay-1#D2:1", "I painted the boat.\n[shared a picture: a red boat]", "Ann"),
+        ("quay-1#D2:2", "[shared a picture: a wet brush]", "Bo"),
+        ("quay-1#D10:1", "The crane works again.", "Bo"),
+        ("samples/2#session_1:1", "Who is there?", "Cy"),
+    ]
+    assert [c for c in contents if isinstance(c, Unreadable)] == [
+        Unreadable(where="quay-1#D2:3", reason="The turn has no text."),
+        Unreadable(where="quay-1#session_2", reason="It is not a turn: 'no turn'."),
+        Unreadable(where="quay-3", reason="Its conversation has no session_1, session_2, ..."),
+    ]
+
+
+def test_a_sample_dates_its_turns_a_second_apart_and_names_thread_and_project() -> None:
+    first, second, third, undated = drafts(read(SAMPLES / "samples.json"))
+    begun = datetime(2026, 1, 8, 13, 56, tzinfo=UTC)
+    assert (first.occurred_at, second.occurred_at) == (begun, begun + timedelta(seconds=1))
+    assert third.occurred_at == datetime(2026, 2, 1, 0, 5, tzinfo=UTC)
+    assert first.thread == ThreadRef(
+        key="quay-1#session_2", subject="Conversation of Ann and Bo, session 2, 8 January 2026"
+    )
+    assert (first.kind, first.project, undated.project) == ("message", "quay-1", "samples/2")
+    assert undated.occurred_at is None
+    assert subject(undated) == "Conversation samples/2, session 1, at dusk"
+
+
+def test_plain_turns_keep_parts_times_and_sessions() -> None:
+    contents = read(SAMPLES / "plain.json")
+    asked, answered, until, empty, evening = contents
+    assert empty == Unreadable(where="plain#4", reason="The turn has no text.")
+    assert isinstance(asked, Draft)
+    assert isinstance(answered, Draft)
+    assert isinstance(until, Draft)
+    assert isinstance(evening, Draft)
+    assert (asked.source_ref, asked.body, sender(asked), asked.project) == (
+        "plain#1",
+        "Where does the Heron lie?",
+        "user",
+        None,
+    )
+    assert subject(asked) == "Conversation plain, 1 March 2026"
+    assert answered.body == "At berth four.\n[image]"
+    assert answered.occurred_at == datetime(2026, 3, 1, 9, 0, 1, tzinfo=UTC)
+    assert (until.source_ref, until.body) == ("plain#m3", "Until when?\n[said at: around noon]")
+    assert (evening.source_ref, evening.occurred_at) == (
+        "plain#evening:1",
+        datetime(2026, 3, 2, 9, 0, tzinfo=UTC),
+    )
+    assert evening.thread == ThreadRef(
+        key="plain#evening", subject="Conversation plain, session evening, 2 March 2026"
+    )
+
+
+def test_json_lines_are_one_conversation() -> None:
+    contents = drafts(read(SAMPLES / "plain.jsonl"))
+    assert [c.source_ref for c in contents] == ["plain#1", "plain#2", "plain#deck:1"]
+    assert {c.occurred_at for c in contents} == {None}
+
+
+@pytest.mark.parametrize("form", ["a list", "lines"])
+def test_several_conversations_in_a_file_are_numbered(tmp_path: Path, form: str) -> None:
+    talks = [{"messages": [{"role": "user", "content": f"talk {n}"}]} for n in range(1, 4)]
+    lines = "\n".join(json.dumps(talk) for talk in talks)
+    contents = read_text(tmp_path, lines if form == "lines" else json.dumps(talks))
+    assert [c.source_ref for c in drafts(contents)] == ["chat#1", "chat/2#1", "chat/3#1"]
+
+
+def test_a_project_that_is_given_overrides_the_sample() -> None:
+    contents = drafts(read(SAMPLES / "samples.json", "harbour"))
+    assert {content.project for content in contents} == {"harbour"}
+
+
+@pytest.mark.parametrize("name", ["samples.json", "plain.json", "plain.jsonl"])
+def test_reading_twice_gives_the_same_under_references_that_differ(name: str) -> None:
+    once, again = read(SAMPLES / name), read(SAMPLES / name)
+    assert once == again
+    references = [content.source_ref for content in drafts(once)]
+    assert len(set(references)) == len(references)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  \n", "not json", "[]", "[1, 2]", '{"a": 1}', '"text"', "{", b"\xff\xfe[", "null"],
+)
+def test_what_holds_no_conversation_is_invalid(tmp_path: Path, text: str | bytes) -> None:
+    with pytest.raises(Invalid, match=r"chat\.json"):
+        read_text(tmp_path, text)
+
+
+def test_a_missing_file_and_a_folder_are_invalid(tmp_path: Path) -> None:
+    for source in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(Invalid, match="cannot be read"):
+            read(source)
+
+
+def test_a_file_that_breaks_off_gives_what_came_before_and_says_so(tmp_path: Path) -> None:
+    *before, last = read_text(tmp_path, '[{"text": "one"}, {"text": "two"}, {"te')
+    assert [draft.body for draft in drafts(before)] == ["one", "two"]
+    assert isinstance(last, Unreadable)
+    assert last.where == "chat.json, after record 2"
+    assert "nothing after it was read" in last.reason
+
+
+def test_a_byte_order_mark_is_no_part_of_the_json(tmp_path: Path) -> None:
+    assert len(read_text(tmp_path, b'\xef\xbb\xbf[{"text": "one"}]')) == 1
+
+
+def test_a_turn_over_the_limit_is_unreadable_with_its_size(tmp_path: Path) -> None:
+    text = "ä" * (TEXT_BYTES_MAX // 2)
+    fits, over = read_text(tmp_path, json.dumps([{"text": text}, {"text": text + "b"}]))
+    assert isinstance(fits, Draft)
+    assert over == Unreadable(
+        where="chat#2", reason="The turn has 16,385 bytes; 16,384 are allowed."
+    )
+
+
+def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:
+    text = f'[{{"text": "big", "id": {2**80}, "time": 1e999999999}}, {{"text": "next"}}]'
+    big, _ = drafts(read_text(tmp_path, text))
+    assert big.source_ref == f"chat#{2**80}"
+    assert big.occurred_at is None
+
+
+def test_something_else_among_turns_is_unreadable_in_its_place(tmp_path: Path) -> None:
+    contents = read_text(tmp_path, '[{"text": "one"}, 7, {"a": 1}, {"text": "two"}]')
+    assert [isinstance(content, Draft) for content in contents] == [True, False, False, True]
+
+
+def test_long_names_are_shortened_alike_and_stay_apart(tmp_path: Path) -> None:
+    ids = ["x" * 600 + end for end in "ab"]
+    turns = [{"text": "hello", "speaker": "y" * 300, "id": id_} for id_ in ids]
+    one, other = drafts(read_text(tmp_path, json.dumps(turns)))
+    assert one.source_ref != other.source_ref
+    assert len(one.source_ref or "") == SOURCE_REF_CHARS_MAX
+    assert len(sender(one) or "") == 128
+
+
+class Endless(io.RawIOBase):
+    """A list of turns that never ends; counts the bytes that were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given = 0
+        self.pending = b"["
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        del offset, whence
+        self.pending, self.given = b"[", 0
+        return 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        view = memoryview(buffer)
+        size = len(view)
+        while len(self.pending) < size:
+            self.pending += b'{"speaker": "Ann", "text": "and so on"},'
+        view[:], self.pending = self.pending[:size], self.pending[size:]
+        self.given += size
+        return size
+
+
+def test_an_endless_list_is_read_only_as_far_as_asked() -> None:
+    stream = Endless()
+    assert len(list(islice(records(cast("BinaryIO", stream)), 10_000))) == 10_000
+    assert stream.given < 10_000 * 41 + 128 * 1024
+
+
+def test_the_first_pieces_of_a_large_file_come_before_it_is_read(tmp_path: Path) -> None:
+    source = tmp_path / "large.json"
+    turn = json.dumps({"speaker": "Ann", "text": "x" * 1000})
+    source.write_text("[" + ",".join([turn] * 5000) + "]")
+    pieces: Iterator[Piece] = IMPORTERS["conversations"].read(source, None)
+    early = list(islice(pieces, 10))
+    assert early[-1].progress < 0.1
+    progress = [piece.progress for piece in (*early, *pieces)]
+    assert progress == sorted(progress)
+    assert progress[-1] == 1.0
+
+
+TURNS = st.lists(
+    st.dictionaries(
+        st.sampled_from(["speaker", "text", "content", "time", "session", "id", "role"]),
+        st.one_of(
+            st.none(), st.booleans(), st.integers(), st.floats(), st.text("ab 1:", max_size=9)
+        ),
+    ),
+    max_size=8,
+)
+
+
+@given(turns=TURNS)
+def test_any_list_of_turns_gives_one_record_per_turn(turns: list[dict[str, object]]) -> None:
+    stream = io.BytesIO(json.dumps(turns).encode())
+    try:
+        assert len(list(records(stream))) == len(turns)
+    except NotJson:  # JSON knows neither infinity nor NaN
+        assert "Infinity" in json.dumps(turns) or "NaN" in json.dumps(turns)
+
+
+@given(time=st.one_of(st.none(), st.integers(), st.floats(), st.text(), st.datetimes().map(str)))
+def test_a_time_is_an_instant_or_nothing(time: object) -> None:
+    at = moment(time)
+    assert at is None or at.tzinfo is UTC
+
+
+def test_a_turn_at_the_end_of_time_leaves_the_clock_there(tmp_path: Path) -> None:
+    turns = [{"text": "last", "time": "9999-12-31T23:59:59.999Z"}, {"text": "after"}]
+    assert len(drafts(read_text(tmp_path, json.dumps(turns)))) == 2
+
+
+def test_the_locomo_conversations_are_read_whole() -> None:
+    folder = os.environ.get("COMMONBRAIN_DATA")
+    source = Path(folder or ".") / "locomo" / "locomo-dev.json"
+    if not folder or not source.is_file():
+        pytest.skip("COMMONBRAIN_DATA names no folder with locomo/locomo-dev.json")
+    samples = json.loads(source.read_text())
+    talks = [sample["conversation"] for sample in samples]
+    turns = sum(len(as_list(value) or ()) for talk in talks for value in talk.values())
+    contents = drafts(read(source))
+    assert len(contents) == turns
+    assert len({content.source_ref for content in contents}) == turns
+    assert all(content.occurred_at for content in contents)

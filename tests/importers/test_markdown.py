@@ -1,0 +1,332 @@
+"""Markdown: sections and bullets become memories that stand alone; no text is lost."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.gate import Admitted, admit
+from commonbrain.domain.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
+from commonbrain.domain.memory import Draft
+from commonbrain.importers import IMPORTERS
+from commonbrain.importers.pieces import pieces
+from commonbrain.importers.sections import sections
+from commonbrain.ports.importing import Unreadable
+
+NOTES = Path(__file__).parent / "samples" / "notes"
+
+
+def read(source: Path, project: str | None = None) -> list[Draft | Unreadable]:
+    return [piece.content for piece in IMPORTERS["markdown"].read(source, project)]
+
+
+def read_text(folder: Path, text: str) -> list[Draft | Unreadable]:
+    source = folder / "notes.md"
+    source.write_text(text)
+    return read(source)
+
+
+def drafts(contents: list[Draft | Unreadable]) -> list[Draft]:
+    return [content for content in contents if isinstance(content, Draft)]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def words_read(contents: list[Draft | Unreadable]) -> set[str]:
+    texts = (content.body if isinstance(content, Draft) else content.reason for content in contents)
+    return {word for text in texts for word in words(text.replace("\\n", "\n"))}
+
+
+def test_a_memory_file_gives_these_memories() -> None:
+    told = [
+        (draft.source_ref, draft.kind, draft.severity, draft.headline, draft.body)
+        for draft in drafts(read(NOTES / "MEMORY.md"))
+    ]
+    when = "Harbour > Rules:\nWhen a berth is booked:\n"
+    intro = "The harbour service books berths for ships."
+    assert told == [
+        ("MEMORY.md", "fact", None, intro, intro),
+        (
+            "MEMORY.md#rules:1",
+            "rule",
+            "BLOCKER",
+            "Rules: Never book a berth twice for one night",
+            f"{when}**Never** book a berth twice for one night",
+        ),
+        (
+            "MEMORY.md#rules:2",
+            "fact",
+            None,
+            "Rules: Ask the tide table first, the crane table second",
+            f"{when}Ask the tide table first, the crane table second\n- the tide table wins",
+        ),
+        (
+            "MEMORY.md#rules:3",
+            "fact",
+            None,
+            "Rules: Boats under five metres pay nothing at all",
+            f"{when}Boats under five metres pay nothing at all",
+        ),
+        (
+            "MEMORY.md#commands",
+            "fact",
+            None,
+            "Commands: build the tables",
+            "Harbour > Commands:\n```bash\n# build the tables\nmake tables\n```\n\n"
+            "Run it again after each storm.",
+        ),
+        (
+            "MEMORY.md#tools",
+            "fact",
+            None,
+            "Tools: tide",
+            "Harbour > Tools:\n- tide\n- crane\n- rope",
+        ),
+        (
+            "MEMORY.md#outage-of-last-spring",
+            "incident",
+            None,
+            "Outage of last spring: The booking page crashed because the tide table had no row…",
+            "Harbour > Outage of last spring:\n"
+            "The booking page crashed because the tide table had no row for a leap day.",
+        ),
+        (
+            "MEMORY.md#follow-up",
+            "task",
+            None,
+            "Follow-up: Add the missing row.",
+            "Harbour > Outage of last spring > Follow-up:\n"
+            "1. Add the missing row.\n2. Tell the pilots.",
+        ),
+        (
+            "MEMORY.md#always-close-the-lock-gate-before-noon",
+            "rule",
+            "PATTERN",
+            "Harbour: Always close the lock gate before noon",
+            "Harbour:\nAlways close the lock gate before noon",
+        ),
+        (
+            "MEMORY.md#old-name",
+            "fact",
+            None,
+            "Old name: It was once called Quay.",
+            "Harbour > Old name:\nIt was once called Quay.",
+        ),
+    ]
+
+
+def test_a_section_too_short_to_say_anything_is_reported_with_its_words() -> None:
+    (short,) = [c for c in read(NOTES / "MEMORY.md") if isinstance(c, Unreadable)]
+    assert short.where == "MEMORY.md#tiny"
+    assert short.reason == r"shorter than 20 characters: 'Harbour > Tiny:\nno'"
+
+
+def test_a_folder_is_read_in_the_order_of_its_paths() -> None:
+    references = [draft.source_ref or "" for draft in drafts(read(NOTES))]
+    assert references[-3:] == [
+        "guides/pilots.md",
+        "guides/pilots.md#pilots",
+        "guides/pilots.md#pilots-1",
+    ]
+    assert references[0] == "MEMORY.md"
+
+
+def test_only_the_parser_says_what_a_heading_is() -> None:
+    _, pilots, meeting = drafts(read(NOTES / "guides" / "pilots.md"))
+    assert "> # not a heading" in pilots.body
+    assert "##### A deep heading stays in the text\n\n| ship | pilot |" in pilots.body
+    assert "[tower]: https://harbour.example/tower" in meeting.body
+
+
+def test_drafts_say_where_they_come_from() -> None:
+    first = drafts(read(NOTES / "MEMORY.md", "harbour"))[0]
+    assert (first.tags, first.confidence) == (("memory", "memory-import"), 0.7)
+    assert first.project == "harbour"
+
+
+def test_reading_twice_gives_the_same_under_references_that_differ() -> None:
+    assert read(NOTES) == read(NOTES)
+    references = [draft.source_ref for draft in drafts(read(NOTES))]
+    assert len(set(references)) == len(references)
+
+
+def test_every_draft_of_the_samples_passes_the_gate_and_no_word_is_lost() -> None:
+    for source in NOTES.rglob("*.md"):
+        contents = read(source)
+        assert all(isinstance(admit(draft), Admitted) for draft in drafts(contents))
+        text = source.read_text().rpartition("\n---\n")[2]
+        assert set(words(text)) <= words_read(contents)
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["# One", "## Two", "### Three", "#### Four", "##### Five", "", "", "---", "```", "~~~"]
+        ),
+        st.sampled_from(
+            ["- alpha beta gamma delta", "- mu", "  - nested one", "1. first", "> said"]
+        ),
+        st.sampled_from(["[x]: http://example.org/y", "| a | b |", "|---|---|", "    code", "\t-"]),
+        st.text(alphabet="abc #*-`>\t:[]|1.é", max_size=30),
+    ),
+    max_size=25,
+)
+
+
+@given(lines=LINES)
+@settings(max_examples=300, deadline=None)
+def test_no_word_of_any_text_is_lost(lines: list[str]) -> None:
+    text = "\n".join(["opening words", *lines])
+    kept = [
+        word
+        for section, _ in sections(text)
+        for piece in (*section.path, *(f"{p.lead} {p.words}" for p in pieces(section.blocks)))
+        for word in words(piece)
+    ]
+    assert set(words(text)) <= set(kept)
+
+
+def test_a_long_section_is_cut_between_blocks_and_passes_the_gate(tmp_path: Path) -> None:
+    paragraphs = [f"paragraph{n} " + "word " * 120 for n in range(6)]
+    contents = drafts(read_text(tmp_path, "# Long\n\n" + "\n\n".join(paragraphs)))
+    assert [draft.source_ref for draft in contents] == [f"notes.md#long:{n}" for n in (1, 2, 3)]
+    assert all(isinstance(admit(draft), Admitted) for draft in contents)
+    assert {"fact"} == {draft.kind for draft in contents}
+
+
+def test_a_long_list_is_cut_between_its_items(tmp_path: Path) -> None:
+    items = [f"{n}. " + "step " * 100 for n in range(1, 6)]
+    contents = drafts(read_text(tmp_path, "# Long\n" + "\n".join(items)))
+    assert [draft.body.count("step") for draft in contents] == [200, 200, 100]
+    assert "1. step" in contents[0].body
+    assert "\n2. step" in contents[0].body
+
+
+@pytest.mark.parametrize("count", [1_000, 30_000])
+def test_a_block_too_long_for_a_statement_becomes_events(tmp_path: Path, count: int) -> None:
+    block = "\n".join(f"w{n} and more" for n in range(count))
+    contents = drafts(read_text(tmp_path, f"# Log\n```\n{block}\n```\n"))
+    assert {draft.kind for draft in contents} == {"event"}
+    assert all(isinstance(admit(draft), Admitted) for draft in contents)
+    assert set(words(block)) <= words_read(list(contents))
+
+
+def test_stacked_updates_that_the_gate_refuses_become_an_event(tmp_path: Path) -> None:
+    text = "# State\nUpdated 2026-01-01: one berth. Updated 2026-02-01: two berths.\n"
+    (draft,) = drafts(read_text(tmp_path, text))
+    assert draft.kind == "event"
+    assert isinstance(admit(draft), Admitted)
+
+
+def test_a_line_drawn_across_the_page_is_no_memory(tmp_path: Path) -> None:
+    bullets = "\n".join(f"- statement number {n} of the list" for n in range(3))
+    contents = read_text(
+        tmp_path, f"# Rules\n{bullets}\n\n---\n\n# Next\n\nIt goes on from here.\n"
+    )
+    assert [isinstance(content, Draft) for content in contents] == [True] * 4
+
+
+def test_one_line_larger_than_a_memory_is_cut(tmp_path: Path) -> None:
+    contents = drafts(read_text(tmp_path, "x" * 50_000))
+    assert "".join(draft.body.replace("\n", "") for draft in contents) == "x" * 50_000
+    assert all(isinstance(admit(draft), Admitted) for draft in contents)
+
+
+def test_names_and_references_stay_within_bounds(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d" * 100] * 6)
+    deep.mkdir(parents=True)
+    (deep / ("n" * 200 + ".md")).write_text("Something that is long enough.")
+    (draft,) = drafts(read(tmp_path))
+    assert len(draft.source_ref or "") == SOURCE_REF_CHARS_MAX
+    assert len(draft.tags[0]) == NAME_CHARS_MAX
+
+
+def test_undecodable_and_empty_files_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "bad.md").write_bytes(b"fine so far \xff")
+    (tmp_path / "empty.md").write_text(" \n")
+    assert read(tmp_path) == [
+        Unreadable(where="bad.md", reason="It is not UTF-8 text, from byte 12 on."),
+        Unreadable(where="empty.md", reason="The file is empty."),
+    ]
+
+
+def test_hidden_folders_node_modules_and_other_files_are_passed_over(tmp_path: Path) -> None:
+    for name in (".git/a.md", "node_modules/b.md", "sub/c.md", "sub/d.txt", "sub/E.MD"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("Something that is long enough.")
+    references = [draft.source_ref for draft in drafts(read(tmp_path))]
+    assert references == ["sub/E.MD", "sub/c.md"]
+
+
+def test_links_are_followed_once_and_never_out_of_the_folder(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (outside / "far.md").write_text("Something that is long enough.")
+    (root / "CLAUDE.md").write_text("Something that is long enough.")
+    (root / "AGENTS.md").symlink_to("CLAUDE.md")
+    (root / "circle").symlink_to(root)
+    (root / "gone.md").symlink_to("nothing.md")
+    (root / "out").symlink_to(outside)
+    contents = read(root)
+    assert [draft.source_ref for draft in drafts(contents)] == ["AGENTS.md"]
+    assert [c for c in contents if isinstance(c, Unreadable)] == [
+        Unreadable(where="gone.md", reason="It is not a file."),
+        Unreadable(where="out", reason="It is a link that leaves the folder."),
+    ]
+
+
+def test_nothing_to_read_is_invalid(tmp_path: Path) -> None:
+    for source in (tmp_path, tmp_path / "none"):
+        with pytest.raises(Invalid, match="neither a file nor a folder"):
+            read(source)
+
+
+def test_progress_rises_to_one() -> None:
+    progress = [piece.progress for piece in IMPORTERS["markdown"].read(NOTES, None)]
+    assert progress == sorted(progress)
+    assert progress[-1] == 1.0
+
+
+def test_a_file_in_a_repository_is_about_the_repository(tmp_path: Path) -> None:
+    docs = tmp_path / "harbour" / "docs"
+    docs.mkdir(parents=True)
+    (tmp_path / "harbour" / ".git").mkdir()
+    (docs / "a.md").write_text("Something that is long enough.")
+    assert [draft.project for draft in drafts(read(docs))] == ["harbour"]
+
+
+def claude_memory(home: Path, flat: str) -> Path:
+    folder = home / ".claude" / "projects" / flat / "memory"
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("Something that is long enough.")
+    return folder
+
+
+def test_a_memory_of_claude_code_is_about_the_folder_it_was_kept_for(tmp_path: Path) -> None:
+    (tmp_path / "code" / "my_app-2").mkdir(parents=True)
+    flat = re.sub("[^A-Za-z0-9]", "-", str(tmp_path / "code" / "my_app-2"))
+    (draft,) = drafts(read(claude_memory(tmp_path, flat)))
+    assert draft.project == "my_app-2"
+
+
+def test_the_memory_of_a_folder_that_is_gone_keeps_its_path_below_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    flat = re.sub("[^A-Za-z0-9]", "-", str(tmp_path / "gone" / "my-app"))
+    (draft,) = drafts(read(claude_memory(tmp_path, flat)))
+    assert draft.project == "gone-my-app"
+
+
+def test_front_matter_is_left_out_and_a_rule_between_dashes_is_not(tmp_path: Path) -> None:
+    (kept,) = drafts(read_text(tmp_path, "---\nNever leave the lock gate open.\n---\n"))
+    assert "Never leave the lock gate open" in kept.body
+    (rest,) = drafts(read_text(tmp_path, "---\nname: x\ntags:\n  - y\n---\nThe rest is kept here."))
+    assert rest.body == "The rest is kept here."
