@@ -12,14 +12,13 @@ from commonbrain.domain import limits
 from commonbrain.domain.kinds import ALIASES, KINDS
 from commonbrain.interfaces.errors import ERRORS
 from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.interfaces.reference import (
-    PAGES,
+from commonbrain.interfaces.reference.calls import commands_page, operations_page
+from commonbrain.interfaces.reference.pages import PAGES, write
+from commonbrain.interfaces.reference.tables import (
     errors_page,
     kinds_page,
     limits_page,
-    operations_page,
     settings_page,
-    write,
 )
 from commonbrain.settings import Settings
 
@@ -32,6 +31,20 @@ def test_every_operation_is_told_with_its_request_and_reply() -> None:
         replied = operation.replies.json_schema(mode="serialization")["properties"]
         for field in (*operation.request.model_fields, *replied):
             assert f"| `{field}` |" in section
+
+
+def test_every_command_is_told_with_its_arguments_and_options() -> None:
+    page = commands_page()
+    for name in ("import", "mcp"):
+        assert f"\n## brain {name}\n" in page
+    for operation in OPERATIONS:
+        _, told = page.split(f"\n## brain {operation.name}\n")
+        section = told.partition("\n## ")[0]
+        assert section.count("\n| `") == len(operation.request.model_fields) + 1
+        assert "| `--json` |" in section
+    assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page
+    assert "| `--tag`, any number of times | no | Free keywords |" in page
+    assert "completion" not in page
 
 
 def test_every_kind_and_alias_is_told_with_its_columns() -> None:
