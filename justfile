@@ -26,9 +26,9 @@ reference:
     python -m commonbrain.interfaces.reference docs/reference/generated
 
 # Drive clients that nobody here wrote: MCP Inspector and Claude Code, from the npm registry.
-clients:
-    npm install --prefix tests/clients --no-fund --no-audit --no-package-lock
-    pytest --clients tests/clients
+clients *arguments:
+    python -m tests.clients.setup
+    pytest --clients tests/clients {{ arguments }}
 
 # Measure speed and memory.
 bench *arguments:

@@ -6,6 +6,15 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
+from tests.clients.selection import ClientsSelection, add_option
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ClientsSelection(config), "clients-selection")
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from commonbrain.domain.kinds import Kind, Severity
 _SIGNS: Final = (
     (
         Kind.RULE,
-        r"never|always|must(?: not)?|do not|don't|prohibited|forbidden|non-negotiable|only ever",
+        r"(?:^|[.;:]\s+|[-*]\s+)(?:always|never|do not|don't|only ever)\b"
+        r"|\b(?:must|shall)\b|\b(?:prohibited|forbidden|non-negotiable|not allowed)",
     ),
     (
         Kind.INCIDENT,

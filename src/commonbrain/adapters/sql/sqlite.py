@@ -23,6 +23,7 @@ from sqlalchemy import (
     Engine,
     Float,
     Insert,
+    Select,
     Table,
     bindparam,
     column,
@@ -86,7 +87,7 @@ _CHANGES: Final = (
     .order_by(vectors.c.seq)
 )
 _LISTED: Final = text("SELECT value FROM json_each(:listed)").columns(column("value"))
-_BLOBS: Final = select(vectors.c.memory_id, vectors.c.vector).where(
+_BLOBS: Final[Select[int, bytes]] = select(vectors.c.memory_id, vectors.c.vector).where(
     vectors.c.tenant_id == bindparam("tenant"),
     vectors.c.space_id == bindparam("space"),
     vectors.c.vector.is_not(None),
@@ -277,7 +278,7 @@ class SqliteIndex:
             "space": self.space_id,
             "listed": json.dumps(list(ids)),
         }
-        rows = self.work.connection.execute(_BLOBS, given).all() if ids else []
+        rows = self.work.connection.execute(_BLOBS, given).all()
         if not rows:
             return {}
         matrix = np.frombuffer(b"".join([blob for _, blob in rows]), dtype=np.float16)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.flows.importing import Report
+from commonbrain.interfaces.cli.connecting import connect_client
 from commonbrain.interfaces.cli.drawing import Json, draw
 from commonbrain.interfaces.cli.render import report as render_report
 from commonbrain.interfaces.cli.state import State
@@ -93,6 +94,9 @@ def mcp(context: typer.Context) -> None:
 
     state: State = context.obj
     serve_stdio(state.open, agent=state.agent)
+
+
+app.command("connect")(connect_client)
 
 
 def run() -> None:

@@ -1,0 +1,72 @@
+"""Claude Code stores in one run and finds it again in the next.
+
+What it puts before its model is what these tests read: of a result with structured content it
+shows nothing else, and of a failed call nothing but the text.
+"""
+
+import json
+
+import pytest
+
+from tests.clients.claude_code import PREFIX, ClaudeCode, call, shown
+from tests.clients.inspector import Inspector
+
+pytestmark = pytest.mark.clients
+
+ABSENT_ID = "mem_0000000000000"
+MEMORY = "The deploy key of Helios lives in vault slot 7."
+QUESTION = "Where is the deploy key of Helios?"
+
+
+def test_the_server_is_listed_as_connected(claude_code: ClaudeCode) -> None:
+    ended = claude_code.list_servers()
+
+    assert ended.status == 0, ended
+    [line] = [line for line in ended.out.splitlines() if line.startswith("commonbrain:")]
+    assert line.endswith("Connected")
+
+
+def test_what_one_run_remembers_the_next_recalls(claude_code: ClaudeCode) -> None:
+    told = claude_code.converse(call("remember", text=MEMORY, kind="fact"))
+    asked = claude_code.converse(call("recall", query=QUESTION))
+
+    assert not told.result(0).get("is_error")
+    assert MEMORY in shown(asked)
+
+
+def test_the_model_is_told_that_what_it_recalls_is_evidence(claude_code: ClaudeCode) -> None:
+    model = claude_code.converse(
+        call("remember", text=MEMORY, kind="fact"), call("recall", query=QUESTION)
+    )
+
+    assert "not instruction" in shown(model, 1)
+
+
+def test_an_error_reaches_the_model_in_words(claude_code: ClaudeCode) -> None:
+    model = claude_code.converse(call("get", id=ABSENT_ID))
+
+    assert model.result(0)["is_error"]
+    assert ABSENT_ID in shown(model)
+
+
+def test_the_model_is_shown_the_tools_and_instructions_unasked(claude_code: ClaudeCode) -> None:
+    # A server that is slow to start misses the first request, so the last one is read.
+    last = claude_code.converse(call("recall", query=QUESTION)).requests[-1]
+
+    with_schema = {tool["name"] for tool in last["tools"]}
+    messages = json.dumps(last["messages"])
+    assert {PREFIX + "remember", PREFIX + "recall"} <= with_schema
+    # The others are named in a message, and the model can load their schemas when it wants to.
+    assert all(PREFIX + name in messages for name in ("get", "revise", "forget", "status"))
+    assert "## commonbrain" in messages
+
+
+def test_another_client_reads_what_claude_code_stored_and_sees_who_did(
+    claude_code: ClaudeCode, inspector: Inspector
+) -> None:
+    claude_code.converse(call("remember", text=MEMORY, kind="fact"))
+
+    answer = inspector.call("recall", {"query": QUESTION})
+
+    assert MEMORY in answer
+    assert "claude-code" in answer

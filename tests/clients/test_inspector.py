@@ -1,0 +1,93 @@
+"""The Inspector lists and calls every tool in both eras of the protocol.
+
+Each of its commands is a new client that starts a new server, so what one stores the next reads
+from the file.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from tests.clients.inspector import ERAS, Inspector
+
+pytestmark = pytest.mark.clients
+
+TOOL_FAILED = 5
+ABSENT_ID = "mem_0000000000000"
+MEMORY_ID = re.compile(r"mem_\w+")
+
+KEY_IS_IN_SLOT_7 = "The deploy key of Helios lives in vault slot 7."
+KEY_IS_IN_SLOT_9 = "Since the move, the deploy key of Helios lives in vault slot 9."
+TEA = "The team in Oslo prefers green tea at meetings."
+ABOUT_BOTH = {"query": "deploy key of Helios, tea in Oslo"}
+SUPERSEDE = {"op": "supersede", "text": KEY_IS_IN_SLOT_9, "reason": "it was moved"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One call and what its answer shows; `{n}` is the id of the n-th memory remembered."""
+
+    tool: str
+    arguments: dict[str, Any]
+    shows: str
+    hides: tuple[str, ...] = ()
+
+
+# Every tool has a step here: test_every_tool_is_in_the_story fails for one that has none.
+STORY = (
+    Step(tool="remember", arguments={"text": KEY_IS_IN_SLOT_7, "kind": "fact"}, shows="mem_"),
+    Step(tool="remember", arguments={"text": TEA}, shows="mem_"),
+    Step(tool="recall", arguments=ABOUT_BOTH, shows=KEY_IS_IN_SLOT_7),
+    Step(tool="get", arguments={"id": "{0}"}, shows=KEY_IS_IN_SLOT_7),
+    Step(tool="revise", arguments=SUPERSEDE | {"id": "{0}"}, shows="mem_"),
+    Step(tool="forget", arguments={"id": "{1}", "reason": "of no use"}, shows="{1}"),
+    Step(
+        tool="recall",
+        arguments=ABOUT_BOTH,
+        shows=KEY_IS_IN_SLOT_9,
+        hides=(KEY_IS_IN_SLOT_7, TEA),
+    ),
+    Step(tool="status", arguments={}, shows="memories"),
+)
+
+
+@pytest.fixture(params=ERAS)
+def client(request: pytest.FixtureRequest, inspector: Inspector) -> Inspector:
+    return replace(inspector, era=request.param)
+
+
+def test_the_server_speaks_the_protocol_of_the_era(client: Inspector) -> None:
+    said = client.initialize()
+
+    assert said["protocolVersion"] == ERAS[client.era]
+    assert said["serverInfo"]["name"] == "commonbrain"
+    assert said["instructions"]
+
+
+def test_every_tool_is_in_the_story(client: Inspector) -> None:
+    assert client.tools() == {step.tool for step in STORY}
+
+
+def test_every_tool_works_on_what_earlier_clients_stored(client: Inspector) -> None:
+    remembered: list[str] = []
+    for step in STORY:
+        given = {name: value.format(*remembered) for name, value in step.arguments.items()}
+        answer = client.call(step.tool, given)
+        assert step.shows.format(*remembered) in answer, step
+        assert not [text for text in step.hides if text in answer], step
+        if step.tool == "remember":
+            remembered.append(MEMORY_ID.findall(answer)[0])
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("no_such_tool", {}), ("remember", {}), ("get", {"id": ABSENT_ID})],
+)
+def test_a_call_that_cannot_be_answered_ends_in_an_error(
+    client: Inspector, tool: str, arguments: dict[str, Any]
+) -> None:
+    ended = client.run_call(tool, arguments)
+
+    assert ended.status == TOOL_FAILED, ended
