@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from commonbrain.domain.errors import Refused
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.trust import Trust
 
 LOCAL_TENANT: Final = "default"
@@ -38,6 +39,21 @@ class Caller:
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
+
+    def __post_init__(self) -> None:
+        """Refuse names that no store or terminal should be given.
+
+        Raises:
+            Invalid: a name is empty, too long, or holds something that cannot be printed.
+
+        """
+        for what in ("agent", "session", "project"):
+            name: str | None = getattr(self, what)
+            if name is not None and not (name.isprintable() and 0 < len(name) <= NAME_CHARS_MAX):
+                raise Invalid(
+                    f"The {what} {name[:40]!r} has {len(name)} characters.",
+                    hint=f"Give 1 to {NAME_CHARS_MAX} printable ones.",
+                )
 
 
 class Owned(Protocol):

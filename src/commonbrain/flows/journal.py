@@ -16,6 +16,8 @@ from commonbrain.ports.store import Store
 
 _PAUSE_S = 0.5
 """How long entries gather before they are written together."""
+_LEAVE_S = 1.0
+"""How long the last entries may hold up who leaves: a read has its answer and waits for nobody."""
 
 
 class Journal:
@@ -54,15 +56,15 @@ class Journal:
             self._write(traces)
 
     def close(self) -> None:
-        """Stop the carrier and write what is left."""
+        """Let the carrier write what is left; it is not waited for while the store is locked."""
         self._closing.set()
         if self._carrier is not None:
-            self._carrier.join()
-        self.flush()
+            self._carrier.join(_LEAVE_S)
 
     def _carry(self) -> None:
         while not self._closing.wait(_PAUSE_S):
             self.flush()
+        self.flush()
 
     def _write(self, traces: Sequence[Trace]) -> None:
         tenants = {trace.caller.tenant for trace in traces}

@@ -28,7 +28,7 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.errors import CommonbrainError, Invalid
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.trust import Trust
 from commonbrain.interfaces.errors import describe
@@ -114,9 +114,9 @@ class _Handlers:
             brain = self.brain().acting_as(trust_ceiling=Trust.USER_CLAIM)
             reply = operation.handle(brain.acting_as(agent=agent) if agent else brain, request)
         except ValidationError as error:
-            return _failure("invalid", _complaints(error))
+            return _failure(_complaint(operation, error))
         except CommonbrainError as error:
-            return _failure(error.code, str(error), details=describe(error))
+            return _failure(error)
         return CallToolResult(
             content=[TextContent(text=operation.tell(reply))],
             structured_content=operation.to_json(reply),
@@ -187,21 +187,27 @@ def _tool(operation: Operation[Any, Any]) -> Tool:
 
 
 def _client_name(context: ServerRequestContext[Any]) -> str | None:
+    """Give the name a client goes by, cut to what a name may be."""
     client = context.session.client_params
-    return client.client_info.name[:NAME_CHARS_MAX] or None if client else None
+    if client is None:
+        return None
+    words = " ".join(client.client_info.name.split())
+    return "".join(filter(str.isprintable, words))[:NAME_CHARS_MAX].strip() or None
 
 
-def _complaints(error: ValidationError) -> str:
-    """Say which arguments are wrong, in words that an agent can act on."""
-    return " ".join(
+def _complaint(operation: Operation[Any, Any], error: ValidationError) -> Invalid:
+    """Say which arguments are wrong and which there are, in words that an agent can act on."""
+    wrong = (
         f"{'.'.join(str(part) for part in one['loc']) or 'arguments'}: {one['msg']}."
         for one in error.errors(include_url=False)
     )
+    known = ", ".join(operation.request.model_fields) or "no arguments"
+    return Invalid(" ".join(wrong), hint=f"The tool {operation.name} takes {known}.")
 
 
-def _failure(code: str, text: str, *, details: dict[str, str] | None = None) -> CallToolResult:
+def _failure(error: CommonbrainError) -> CallToolResult:
     return CallToolResult(
-        content=[TextContent(text=f"{code}: {text}")],
-        structured_content={"error": details or {"code": code, "message": text, "hint": ""}},
+        content=[TextContent(text=f"{error.code}: {error}")],
+        structured_content={"error": describe(error)},
         is_error=True,
     )

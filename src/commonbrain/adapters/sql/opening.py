@@ -17,6 +17,8 @@ from commonbrain.ports.clock import Clock
 SCHEMA_VERSION: Final = "0001"
 """The newest migration; a test holds it to Alembic's head."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
+_OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
+"""Tables that every version of a store has."""
 
 
 def open_sqlite(
@@ -37,8 +39,12 @@ def open_sqlite(
             f"The store {path} cannot be made: {error.strerror}.",
             hint="Choose another place with --store or COMMONBRAIN_STORE.",
         ) from error
-    with translated(str(path)):
-        dialect.space_id = _settle(dialect, space=space, clock=clock, prepare=dialect.prepare)
+    try:
+        with translated(str(path)):
+            dialect.space_id = _settle(dialect, space=space, clock=clock, prepare=dialect.prepare)
+    except BaseException:
+        dialect.engine.dispose()
+        raise
     return SqlStore(dialect, space)
 
 
@@ -66,15 +72,16 @@ def _version(connection: Connection, location: str) -> str | None:
         Corrupt: it belongs to another program, or to a later version of this one.
 
     """
-    names = inspect(connection)
-    if not names.has_table("alembic_version"):
-        if names.get_table_names():
-            raise Corrupt(
-                f"{location} is a database of another program.",
-                code="store_foreign",
-                hint="Choose another file with --store or COMMONBRAIN_STORE.",
-            )
+    names = set(inspect(connection).get_table_names())
+    if not names:
         return None
+    # Other programs keep their migrations by Alembic as well.
+    if not names.issuperset(_OURS):
+        raise Corrupt(
+            f"{location} is a database of another program.",
+            code="store_foreign",
+            hint="Choose another file with --store or COMMONBRAIN_STORE.",
+        )
     version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
     if version > SCHEMA_VERSION:
         raise Corrupt(

@@ -9,6 +9,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import (
+    URL,
     Connection,
     Engine,
     Float,
@@ -29,6 +31,7 @@ from sqlalchemy import (
     column,
     create_engine,
     event,
+    exc,
     func,
     insert,
     literal_column,
@@ -59,6 +62,9 @@ _COMMON_AT_LEAST: Final = 500
 """Below so many matches a word is cheap to score, however common it is."""
 _MENDED: Final = (3, 51, 3)
 """The first SQLite without the WAL corruption bug."""
+_TO_WAL: Final = "PRAGMA journal_mode = WAL"
+_RETRY_S: Final = 0.01
+"""Between two tries; who is in the way is done in a few milliseconds."""
 
 _text = table("memory_text", column("rowid"), column("text"), column("keywords"))
 _MATCHES: Final = literal_column("memory_text").op("MATCH")(bindparam("match"))
@@ -135,7 +141,8 @@ class Sqlite:
         if not self.path.exists():
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         self.engine = create_engine(
-            f"sqlite:///{self.path}",
+            # A plain string would end at a question mark, and stay relative to wherever we go.
+            URL.create("sqlite", database=str(self.path.absolute())),
             module=driver(),
             connect_args={"timeout": self.lock_wait_s, "check_same_thread": False},
             pool_size=8,
@@ -152,9 +159,21 @@ class Sqlite:
 
     def prepare(self) -> None:
         """Put a new file into WAL mode, which it keeps; only outside a transaction can it be."""
+        # SQLite refuses this at once while another process looks at the file, however long the
+        # timeout: when several make a store together, the waiting has to be done here.
+        deadline = time.monotonic() + self.lock_wait_s
+        while True:
+            try:
+                return self._turn_to_wal()
+            except driver().OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise exc.OperationalError(_TO_WAL, None, error) from error
+            time.sleep(_RETRY_S)
+
+    def _turn_to_wal(self) -> None:
         connection = self.engine.raw_connection()
         try:
-            connection.cursor().execute("PRAGMA journal_mode = WAL")
+            connection.cursor().execute(_TO_WAL)
         finally:
             connection.close()
 

@@ -21,7 +21,20 @@ def normalise(text: str) -> str:
     return _TRAILING.sub("", _CONTROLS.sub("", plain)).strip()
 
 
+def normalise_line(text: str | None) -> str | None:
+    """Normalise what stands on one line, such as a name; what is blank becomes None."""
+    return " ".join(normalise(text or "").split()) or None
+
+
 def normalise_draft(draft: Draft) -> Draft:
     """Normalise what will be stored of a draft; an empty text stays empty, for the gate to see."""
-    headline = normalise(draft.headline).replace("\n", " ") if draft.headline else None
-    return replace(draft, body=normalise(draft.body), headline=headline or None)
+    tags = (normalise_line(tag) for tag in draft.tags)
+    return replace(
+        draft,
+        body=normalise(draft.body),
+        headline=normalise_line(draft.headline),
+        label=normalise_line(draft.label),
+        project=normalise_line(draft.project),
+        source_ref=normalise_line(draft.source_ref),
+        tags=tuple(tag for tag in tags if tag),
+    )

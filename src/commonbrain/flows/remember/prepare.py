@@ -54,7 +54,7 @@ def prepare(draft: Draft, caller: Caller) -> Prepared | Rejected:
                 admitted=admitted,
                 scope=scope,
                 trust=trust,
-                project=draft.project or caller.project,
+                project=named.project or caller.project,
             )
 
 

@@ -15,6 +15,7 @@ from commonbrain.domain.errors import CommonbrainError
 from commonbrain.flows.importing import Report
 from commonbrain.interfaces.cli.connecting import connect_client
 from commonbrain.interfaces.cli.drawing import Json, draw
+from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.render import report as render_report
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.errors import describe, fault_of
@@ -83,7 +84,7 @@ def import_(
 
         typer.echo(TypeAdapter(Report).dump_json(report).decode())
     else:
-        Console().print(render_report(report))
+        Console().print(Inert(render_report(report)))
 
 
 @app.command()
@@ -113,9 +114,9 @@ def _complain(error: CommonbrainError) -> None:
         typer.echo(json.dumps({"error": describe(error)}, ensure_ascii=False))
         return
     console = Console(stderr=True)
-    console.print(Text(f"{error.code}: {error.message}", style="bold red"))
+    console.print(Inert(Text(f"{error.code}: {error.message}", style="bold red")))
     if error.hint:
-        console.print(Text(error.hint))
+        console.print(Inert(Text(error.hint)))
 
 
 def _progress(*, is_shown: bool) -> Progress:

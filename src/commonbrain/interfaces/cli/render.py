@@ -1,9 +1,11 @@
 """How replies look to people; texts are shown as they are, never as markup or escape codes."""
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -16,6 +18,8 @@ from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.interfaces.operations import Operation
 
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""All but tab and newline: with them a text could paint, erase, or type for the reader."""
 _COLOURS: Final = {
     Status.STORED: "green",
     Status.EXISTS: "cyan",
@@ -28,7 +32,20 @@ _COLOURS: Final = {
 def show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
     """Print a reply for people."""
     render = _RENDERERS.get(operation.name)
-    Console().print(render(reply) if render else Text(operation.tell(reply)))
+    Console().print(Inert(render(reply) if render else Text(operation.tell(reply))))
+
+
+@dataclass(frozen=True, slots=True)
+class Inert:
+    """Anything to be printed, without what a terminal would obey in the texts it shows."""
+
+    shown: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Give the same segments with their styles, and no control characters in their text."""
+        for segment in console.render(self.shown, options):
+            plain = segment._replace(text=_CONTROLS.sub("", segment.text))
+            yield segment if segment.is_control else plain
 
 
 def outcome(one: Outcome) -> RenderableType:
@@ -102,13 +119,15 @@ def _shown(reply: Shown) -> RenderableType:
 
 
 def _condition(reply: Condition) -> RenderableType:
-    table = Table(title=Text(f"{reply.memories} memories in {reply.store}"), title_justify="left")
+    table = Table()
     table.add_column("kind")
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
     return Group(
+        # Not the table's title, which would be cut to its few columns.
+        Text(f"{reply.memories:,} memories in {reply.store}", overflow="fold"),
         table,
         Text(f"states: {states or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),

@@ -1,0 +1,123 @@
+"""Laws of the table of operations, from which every door is drawn."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+import commonbrain
+from commonbrain.domain.scope import Role
+from commonbrain.interfaces.cli.main import run
+from commonbrain.interfaces.mcp import build_server
+from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
+
+OBVIOUS = frozenset({"headline", "kind", "source_ref"})
+"""Fields of revise that say what they say in remember, where they are described."""
+
+AnyOperation = Operation[Any, Any]
+every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+
+
+def test_names_are_unique_and_every_operation_has_a_door() -> None:
+    names = [operation.name for operation in OPERATIONS]
+    assert len(set(names)) == len(names)
+    assert all(operation.doors for operation in OPERATIONS)
+
+
+@every_operation
+def test_an_operation_says_what_it_is_for_in_a_sentence_or_three(operation: AnyOperation) -> None:
+    assert operation.name.isidentifier()
+    assert operation.title
+    assert operation.purpose.endswith(".")
+    assert len(operation.purpose) <= 200
+
+
+@every_operation
+def test_every_field_of_a_request_is_described(operation: AnyOperation) -> None:
+    fields = operation.request.model_fields
+    assert [
+        name for name, field in fields.items() if not field.description and name not in OBVIOUS
+    ] == []
+
+
+@every_operation
+def test_positional_fields_exist_and_the_required_come_first(operation: AnyOperation) -> None:
+    fields = operation.request.model_fields
+    assert set(operation.positional) <= set(fields)
+    needed = [fields[name].is_required() for name in operation.positional]
+    assert needed == sorted(needed, reverse=True)
+
+
+@every_operation
+def test_what_only_reads_is_for_readers_and_what_writes_is_not(operation: AnyOperation) -> None:
+    assert operation.is_read_only == (operation.role is Role.READER)
+    assert not (operation.is_read_only and operation.is_destructive)
+
+
+@pytest.mark.requirement("CL-04")
+async def test_library_command_and_mcp_give_the_same_json(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with commonbrain.open(path) as brain:
+        kept = brain.remember("We chose Postgres for row-level security.", kind="fact").items[0]
+        gone = brain.remember("The kettle is in the blue cupboard.", kind="fact").items[0]
+        assert kept.id
+        assert gone.id
+        brain.forget(gone.id, reason="Nobody asks.")
+        again = {"text": "We chose Postgres for row-level security.", "kind": "fact"}
+        # Each of these answers the same however often it is asked.
+        calls: dict[str, dict[str, str]] = {
+            "remember": again,
+            "recall": {"query": "why postgres?", "project": "api"},
+            "get": {"id": gone.id},
+            "revise": {
+                "op": "supersede",
+                "id": kept.id,
+                "reason": "It changed.",
+                "kind": "?",
+                "text": "x",
+            },
+            "forget": {"id": gone.id, "reason": "Nobody asks."},
+            "status": {},
+        }
+        async with Client(build_server(lambda: brain)) as client:
+            for operation in OPERATIONS:
+                if Door.MCP not in operation.doors:
+                    continue
+                given = calls[operation.name]
+                reply = operation.handle(brain, operation.request.model_validate(given))
+                by_library = operation.to_json(reply)
+                by_mcp = (await client.call_tool(operation.name, given)).structured_content
+                by_command = printed(path, operation, given, monkeypatch, capsys)
+                assert steady(by_mcp or {}) == steady(by_library)
+                assert steady(by_command) == steady(by_library)
+
+
+def printed(
+    path: Path,
+    operation: AnyOperation,
+    given: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> dict[str, Any]:
+    """What the command prints for the same request."""
+    options = [
+        part
+        for name, value in given.items()
+        if name not in operation.positional
+        for part in (f"--{name}", value)
+    ]
+    named = [given[name] for name in operation.positional]
+    line = ["brain", "--store", str(path), operation.name, *named, *options, "--json"]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit):
+        run()
+    return json.loads(capsys.readouterr().out)
+
+
+def steady(reply: dict[str, Any]) -> dict[str, Any]:
+    """A reply without what differs each time."""
+    return {name: value for name, value in reply.items() if name != "trace_id"}

@@ -1,0 +1,189 @@
+"""The MCP door as clients start it: a real process that speaks over stdin and stdout."""
+
+import json
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.types import CallToolResult
+
+from commonbrain.adapters.sql.sqlite import driver
+from tests.processes import PATIENCE_S, clean_environment, command
+
+posix_only = pytest.mark.skipif(
+    sys.platform == "win32", reason="signals and pipes that can be waited for"
+)
+KETTLE = "The kettle is in the blue cupboard."
+ANN = "Ann is off on Fridays."
+
+
+@dataclass(slots=True)
+class Server:
+    """A server process at the other end of two pipes, with every line it has said."""
+
+    process: subprocess.Popen[bytes]
+    said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+    def tell(self, method: str, params: dict[str, Any], *, number: int | None = None) -> None:
+        """Send one message; without a number it is a notification."""
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        message |= {} if number is None else {"id": number}
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def answer_to(self, number: int) -> dict[str, Any]:
+        """Wait for the answer with a number."""
+        assert self.process.stdout is not None
+        while True:
+            readable, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
+            assert readable, "The server says nothing."
+            line = self.process.stdout.readline()
+            assert line, "The server has hung up."
+            self.said.append(json.loads(line))
+            if self.said[-1].get("id") == number:
+                return self.said[-1]["result"]
+
+    def shake_hands(self) -> dict[str, Any]:
+        """Open a session in the handshake era."""
+        client = {"name": "raw", "version": "1"}
+        start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+        self.tell("initialize", start, number=1)
+        answer = self.answer_to(1)
+        self.tell("notifications/initialized", {})
+        return answer
+
+    def call(self, tool: str, arguments: dict[str, Any], *, number: int) -> dict[str, Any]:
+        """Call a tool and wait for what it gives."""
+        self.tell("tools/call", {"name": tool, "arguments": arguments}, number=number)
+        return self.answer_to(number)["structuredContent"]
+
+    def leave(self) -> tuple[int, bytes, bytes]:
+        """Hang up; give its exit code and the rest of what it said."""
+        rest, complaints = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, rest, complaints
+
+
+@contextmanager
+def served(store: Path, *options: str, **settings: str) -> Generator[Server]:
+    """Start a server and see to it that it ends."""
+    line = command(store, "mcp")
+    with subprocess.Popen(
+        [line[0], *options, *line[1:]],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(**settings),
+    ) as process:
+        try:
+            yield Server(process)
+        finally:
+            process.kill()
+
+
+def client_of(store: Path, mode: Literal["auto", "legacy"] = "auto") -> Client:
+    program, *arguments = command(store, "mcp")
+    parameters = StdioServerParameters(command=program, args=arguments)
+    return Client(parameters, mode=mode, read_timeout_seconds=PATIENCE_S)
+
+
+def ids_in(result: CallToolResult) -> list[str]:
+    assert result.structured_content is not None
+    return [item["id"] for item in result.structured_content["items"]]
+
+
+@pytest.mark.requirement("SE-11")
+async def test_two_servers_on_one_file_see_each_other_s_memories_in_the_next_recall(
+    path: Path,
+) -> None:
+    async with client_of(path) as one, client_of(path, "legacy") as two:
+        kettle = ids_in(await one.call_tool("remember", {"text": KETTLE}))
+        assert ids_in(await two.call_tool("recall", {"query": "where is the kettle?"})) == kettle
+        ann = ids_in(await two.call_tool("remember", {"text": ANN}))
+        assert ids_in(await one.call_tool("recall", {"query": "when is Ann off?"})) == ann
+    async with client_of(path) as later:
+        assert ids_in(await later.call_tool("recall", {"query": "where is the kettle?"})) == kettle
+
+
+@posix_only
+@pytest.mark.parametrize(
+    "signals",
+    [(), (signal.SIGTERM,), (signal.SIGINT,), (signal.SIGINT, signal.SIGTERM)],
+    ids=["hang up", "SIGTERM", "SIGINT", "SIGINT then SIGTERM as Claude Code does"],
+)
+def test_a_server_leaves_cleanly_however_it_is_told_to(
+    path: Path, signals: Sequence[signal.Signals]
+) -> None:
+    with served(path) as server:
+        assert server.shake_hands()["serverInfo"]["name"] == "commonbrain"
+        stored = server.call("remember", {"text": KETTLE}, number=2)
+        for one in signals:
+            server.process.send_signal(one)
+        if signals:
+            # Its stdin is still open: it must not wait for the client to hang up.
+            server.process.wait(PATIENCE_S)
+        code, rest, complaints = server.leave()
+
+    assert (code, rest, complaints) == (0, b"", b"")
+    assert stored["items"][0]["status"] == "stored"
+
+
+@posix_only
+def test_a_server_told_to_stop_does_not_wait_for_the_lock_that_its_call_waits_for(
+    path: Path,
+) -> None:
+    with served(path, COMMONBRAIN_LOCK_WAIT_S="600") as server:
+        server.shake_hands()
+        server.call("remember", {"text": KETTLE}, number=2)
+        other = driver().connect(str(path), isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        server.call("recall", {"query": "where is the kettle?"}, number=3)
+        server.tell("tools/call", {"name": "remember", "arguments": {"text": ANN}}, number=4)
+        server.call("status", {}, number=5)
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(PATIENCE_S)
+        code, rest, _ = server.leave()
+        other.execute("ROLLBACK")
+        (count,) = other.execute("SELECT count(*) FROM memories").fetchone()
+        other.close()
+
+    assert (code, rest) == (0, b"")
+    assert count == 1
+
+
+@posix_only
+def test_what_was_acknowledged_before_a_kill_is_there_afterwards(path: Path) -> None:
+    with served(path) as server:
+        server.shake_hands()
+        stored = server.call("remember", {"text": KETTLE}, number=2)
+        server.process.kill()
+        server.process.wait(PATIENCE_S)
+    with served(path) as server:
+        server.shake_hands()
+        found = server.call("recall", {"query": "where is the kettle?"}, number=2)
+
+    assert [item["id"] for item in found["items"]] == [stored["items"][0]["id"]]
+
+
+@posix_only
+def test_stdout_carries_the_protocol_alone_even_when_warnings_are_raised(path: Path) -> None:
+    with served(path, "-X", "dev", "-W", "always") as server:
+        server.shake_hands()
+        server.call("remember", {"text": KETTLE}, number=2)
+        server.tell("tools/call", {"name": "dream", "arguments": {}}, number=3)
+        server.tell("tools/list", {}, number=4)
+        assert server.answer_to(4)["tools"]
+        code, rest, _ = server.leave()
+
+    assert (code, rest) == (0, b"")
+    assert {message["jsonrpc"] for message in server.said} == {"2.0"}

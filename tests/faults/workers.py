@@ -1,0 +1,104 @@
+"""What the processes of `test_processes` do; each speaks over a pipe and waits for its go."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TypeAlias
+
+from commonbrain import CommonbrainError
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import SeededChance
+from tests.processes import PATIENCE_S
+
+READY = "ready"
+DONE = "done"
+
+Line: TypeAlias = "Connection[str, str]"
+Work = Callable[[Path, int, int, Line], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A process at work and the line to it."""
+
+    process: BaseProcess
+    line: Line
+
+    def hear(self) -> str | None:
+        """Give what it says next, None when it has hung up.
+
+        Raises:
+            TimeoutError: it says nothing.
+
+        """
+        if not self.line.poll(PATIENCE_S):
+            raise TimeoutError(f"{self.process.name} says nothing.")
+        try:
+            return self.line.recv()
+        except (EOFError, ConnectionResetError):
+            return None
+
+    def hear_out(self) -> list[str]:
+        """Give all it says until it is done or gone."""
+        return list(iter(self.hear, None))
+
+
+@contextmanager
+def worker(work: Work, path: Path, *, number: int, times: int) -> Generator[Worker]:
+    """Start a process that opens the file when told to go; end it whatever happens."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(path, number, times, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        yield Worker(process, ours)
+    finally:
+        process.kill()
+        process.join(PATIENCE_S)
+        process.close()
+        ours.close()
+
+
+def write(path: Path, number: int, times: int, line: Line) -> None:
+    """Remember `times` events, saying each id when it is acknowledged."""
+    line.send(READY)
+    line.recv()
+    try:
+        with a_brain(path, agent=f"writer-{number}", chance=SeededChance(number)) as brain:
+            for turn in range(times):
+                said = f"Writer{number} saw thing{number}x{turn} happen."
+                (done,) = brain.remember(said, kind="event").items
+                line.send(f"{done.status} {done.id}")
+    except CommonbrainError as error:
+        line.send(f"{error.code}: {error}")
+    line.send(DONE)
+
+
+def read(path: Path, number: int, times: int, line: Line) -> None:
+    """Recall `times` times, saying how each went."""
+    line.send(READY)
+    line.recv()
+    try:
+        with a_brain(path, agent=f"reader-{number}", chance=SeededChance(number)) as brain:
+            for turn in range(times):
+                found = brain.recall(f"what did writer1 see, thing1x{turn}?")
+                line.send(" ".join([found.verdict, *found.degraded]))
+    except CommonbrainError as error:
+        line.send(f"{error.code}: {error}")
+    line.send(DONE)
+
+
+def hold(path: Path, number: int, _times: int, line: Line) -> None:
+    """Write one memory, then keep a write transaction open until told to go."""
+    with a_brain(path, agent=f"holder-{number}") as brain:
+        brain.remember("The kettle is in the blue cupboard.", kind="fact")
+        with brain.house.store.begin(LOCAL_TENANT):
+            line.send(READY)
+            line.recv()
+    line.send(DONE)
