@@ -1,0 +1,1 @@
+"""The reference, drawn from the tables that the program runs on; never edited, never kept."""

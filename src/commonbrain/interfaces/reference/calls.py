@@ -1,0 +1,101 @@
+"""Pages of what can be called: operations at every door, and the commands."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import typer.main
+from typer.core import TyperArgument, TyperGroup, TyperOption
+
+from commonbrain.interfaces.cli.main import app
+from commonbrain.interfaces.operations import OPERATIONS, Operation
+from commonbrain.interfaces.reference.writing import code, table, yes_or_no
+from commonbrain.interfaces.schemas import lean_schema
+
+_Schema = Mapping[str, Any]
+
+
+def operations_page() -> str:
+    """Tell of every operation: its purpose, its doors, its request and its reply."""
+    sections = "\n".join(_operation(operation) for operation in OPERATIONS)
+    return f"# Operations\n\nThe same at every door.\n\n{sections}"
+
+
+def commands_page() -> str:
+    """Tell of every command: its arguments, its options, and those that stand before it."""
+    brain = typer.main.get_command(app)
+    if not isinstance(brain, TyperGroup):
+        raise TypeError("The command line has become a single command.")
+    sections = (
+        f"\n## brain {name}\n\n{command.help}\n\n{_parameters(command.params)}\n"
+        for name, command in brain.commands.items()
+    )
+    return (
+        f"# Commands\n\nOptions that stand before the command:\n\n"
+        f"{_parameters(brain.params)}\n{''.join(sections)}"
+    )
+
+
+def _operation(operation: Operation[Any, Any]) -> str:
+    doors = ", ".join(sorted(operation.doors))
+    usage = " ".join(["brain", operation.name, *map(str.upper, operation.positional)])
+    reply = operation.replies.json_schema(mode="serialization")
+    shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
+    return (
+        f"## {operation.name}\n\n{operation.purpose}\n\n"
+        f"Doors: {doors}, library. Command: `{usage}`. Role: {operation.role}.\n\n"
+        f"### {operation.name}: request\n\n{_request(lean_schema(operation.request))}\n\n"
+        f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
+    )
+
+
+def _request(schema: _Schema) -> str:
+    """Write what a caller gives as a table."""
+    required = schema.get("required", ())
+    rows = [
+        (f"`{name}`", _type(field), yes_or_no(name in required), field.get("description", ""))
+        for name, field in schema["properties"].items()
+    ]
+    return table("field|type|required|meaning", rows) if rows else "Nothing needs to be said."
+
+
+def _reply(schema: _Schema) -> str:
+    """Write what comes back as a table; every field is always there."""
+    rows = ((f"`{name}`", _type(field)) for name, field in schema["properties"].items())
+    return table("field|type", rows)
+
+
+def _shape(name: str, schema: _Schema) -> str:
+    """Write what a name in a reply stands for: an object, or one word of several."""
+    if "enum" in schema:
+        return f"\n`{name}` is one of {code(schema['enum'])}.\n"
+    return f"\nEach `{name}`:\n\n{_reply(schema)}\n"
+
+
+def _type(field: _Schema) -> str:
+    """Name a JSON type in words; what is defined elsewhere goes by its name."""
+    if "$ref" in field:
+        return f"`{field['$ref'].rpartition('/')[2]}`"
+    if "anyOf" in field:
+        return " or ".join(_type(choice) for choice in field["anyOf"])
+    if "const" in field:
+        return f"`{field['const']}`"
+    items = field.get("items")
+    name = str(field.get("format") or field.get("type", "any"))
+    return f"list of {_type(items)}" if items else name
+
+
+def _parameters(given: Iterable[object]) -> str:
+    """Write arguments and options as a table; those that set up the user's shell are left out."""
+    rows = [
+        (_name(one), yes_or_no(one.required), one.help or "")
+        for one in given
+        if isinstance(one, TyperArgument | TyperOption) and not one.opts[0].endswith("-completion")
+    ]
+    return table("argument or option|required|meaning", rows) if rows else "It takes nothing."
+
+
+def _name(one: TyperArgument | TyperOption) -> str:
+    if isinstance(one, TyperArgument):
+        return f"`{(one.name or '').upper()}`"
+    variable = f" or `{one.envvar}`" if one.envvar else ""
+    return f"`{one.opts[0]}`{variable}{', any number of times' if one.multiple else ''}"

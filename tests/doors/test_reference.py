@@ -1,0 +1,116 @@
+"""The generated reference leaves out nothing, and is the same wherever it is made."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commonbrain.domain import limits
+from commonbrain.domain.kinds import ALIASES, KINDS
+from commonbrain.interfaces.errors import ERRORS
+from commonbrain.interfaces.operations import OPERATIONS
+from commonbrain.interfaces.reference.calls import commands_page, operations_page
+from commonbrain.interfaces.reference.pages import PAGES, write
+from commonbrain.interfaces.reference.tables import (
+    errors_page,
+    kinds_page,
+    limits_page,
+    settings_page,
+)
+from commonbrain.settings import Settings
+
+
+def test_every_operation_is_told_with_its_request_and_reply() -> None:
+    page = operations_page()
+    for operation in OPERATIONS:
+        _, told = page.split(f"\n## {operation.name}\n")
+        section = told.partition("\n## ")[0]
+        replied = operation.replies.json_schema(mode="serialization")["properties"]
+        for field in (*operation.request.model_fields, *replied):
+            assert f"| `{field}` |" in section
+
+
+def test_every_command_is_told_with_its_arguments_and_options() -> None:
+    page = commands_page()
+    for name in ("import", "mcp"):
+        assert f"\n## brain {name}\n" in page
+    for operation in OPERATIONS:
+        _, told = page.split(f"\n## brain {operation.name}\n")
+        section = told.partition("\n## ")[0]
+        assert section.count("\n| `") == len(operation.request.model_fields) + 1
+        assert "| `--json` |" in section
+    assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page
+    assert "| `--tag`, any number of times | no | Free keywords |" in page
+    assert "completion" not in page
+
+
+def test_every_kind_and_alias_is_told_with_its_columns() -> None:
+    page = kinds_page()
+    for kind, policy in KINDS.items():
+        [row] = re.findall(rf"^\| `{kind}` \|.*", page, re.MULTILINE)
+        assert all(f"`{column}`" in row for column in policy.columns)
+        assert str(policy.salience) in row
+    for alias, kind in ALIASES.items():
+        assert f"| `{alias}` | `{kind}` |" in page
+
+
+def test_a_kind_that_fades_says_how_fast() -> None:
+    page = kinds_page()
+    assert re.search(r"`fact`.* 7 days \| never", page)
+    assert re.search(r"`event`.* 48 hours \| never", page)
+    assert re.search(r"`incident`.* never \| 90 days", page)
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_told_with_its_variable_and_what_it_does(name: str) -> None:
+    [row] = re.findall(rf"^\| `COMMONBRAIN_{name.upper()}` \|.*", settings_page(), re.MULTILINE)
+    assert row.endswith(f" {Settings.model_fields[name].description} |")
+
+
+def test_bounds_of_settings_are_told() -> None:
+    page = settings_page()
+    assert "| `1` | integer from 1 to 64 |" in page
+    assert "| `30.0` | number above 0 to 600 |" in page
+    assert "| `full` | `full`, `normal` |" in page
+    assert "| not set | string of at most 128 characters |" in page
+
+
+def test_every_error_is_told_with_its_codes() -> None:
+    page = errors_page()
+    for fault in ERRORS:
+        name, code = fault.error.__name__, fault.error.default_code
+        assert f"| `{name}` | `{code}` | {fault.exit_code} | {fault.http_status} |" in page
+
+
+def test_every_limit_is_told_with_its_value() -> None:
+    page = limits_page()
+    names = [name for name in vars(limits) if name.isupper()]
+    assert len(names) == page.count("| `")
+    for name in names:
+        assert f"| `{name}` | {getattr(limits, name):,} |" in page
+
+
+def test_no_cell_breaks_its_table() -> None:
+    for draw in PAGES.values():
+        for table in re.findall(r"(?:^\|.*\n?)+", draw(), re.MULTILINE):
+            columns = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+            assert len(columns) == 1, table
+
+
+def test_the_pages_are_the_same_in_every_process_and_name_no_machine(tmp_path: Path) -> None:
+    # Sets of names are ordered by their hashes, which differ from process to process.
+    elsewhere = tmp_path / "elsewhere"
+    subprocess.run(
+        [sys.executable, "-m", "commonbrain.interfaces.reference", elsewhere],
+        env=os.environ | {"PYTHONHASHSEED": "7", "HOME": str(tmp_path)},
+        check=True,
+        capture_output=True,
+    )
+    write(tmp_path / "here")
+    for name in PAGES:
+        page = (tmp_path / "here" / name).read_text()
+        assert page == (elsewhere / name).read_text()
+        assert str(Path.home()) not in page

@@ -1,0 +1,265 @@
+"""Every example in the documents runs, and every link between them leads somewhere.
+
+A page's blocks run in order, in a folder and a store of the page's own:
+
+- `python`: executed, all of a page in one namespace
+- `text` after it: what it printed
+- `console`: each line after `$` is run, the lines below it are what it says
+
+What differs from run to run is matched by its form: an id stands for one id throughout a page, a
+date for any date, a number with two decimals or more for any such number, a count of tokens for any
+count, and `...` for anything. A block that cannot run says why in the line above it:
+`<!-- not run: needs Claude Code -->`.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from sybil import Document, Example, Region
+from sybil.evaluators.python import PythonEvaluator
+from sybil.example import SybilFailure
+from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
+
+from commonbrain.interfaces.cli.main import run
+
+ROOT = Path(__file__).parents[1]
+GENERATED = ROOT / "docs" / "reference" / "generated"
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted(ROOT.glob("docs/**/*.md")) if GENERATED not in page.parents),
+]
+SHOWN_ONLY = {"json", "toml", "markdown"}
+
+NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
+MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
+VARIABLE = re.compile(
+    r"""(?P<id>\b(?:mem|trc|thr)_[0-9A-Z]{13}\b)
+    | (?P<date>\b\d{4}-\d{2}-\d{2}\b)
+    | (?P<number>\b\d+\.\d{2,}\b)
+    | (?P<count>\b\d+\b(?=[ ]tokens)|(?<="tokens":[ ])\d+)
+    | (?P<any>\.\.\.)""",
+    re.VERBOSE,
+)
+FORMS = {
+    "date": r"\d{4}-\d{2}-\d{2}",
+    "number": r"\d+\.\d{2,}",
+    # Ids are part of the evidence, and one costs a token more than another.
+    "count": r"\d+",
+    "any": ".*?",
+}
+ID = r"(?:mem|trc|thr)_[0-9A-Z]{13}"
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder and a store for one page, and a terminal of the width that pages are written in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(tmp_path / "brain.db"))
+    monkeypatch.setenv("COMMONBRAIN_AGENT", "ada")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("room")
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_example_runs_and_shows_what_the_page_says(page: Path) -> None:
+    play(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    for target in targets(page):
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / unquote(path)).resolve() if path else page
+        assert linked.exists(), f"{name_of(page)} links to {target}"
+        if anchor:
+            assert anchor in anchors(linked), f"{name_of(page)} links to {target}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, ahead = set[Path](), [ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page not in reached:
+            reached.add(page)
+            linked = (
+                (page.parent / target.partition("#")[0]).resolve() for target in targets(page)
+            )
+            ahead += [one for one in linked if one.suffix == ".md" and one.exists()]
+    assert set(PAGES) <= reached
+
+
+@pytest.mark.parametrize(
+    ("page", "complaint"),
+    [
+        ("```console\n$ brain recall x\nSomething.\n```\n", "Nothing is stored"),
+        ("```console\n$ ls\n```\n", "only brain"),
+        ("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n", "it says"),
+        ("```sh\nls\n```\n", "console"),
+        ("<!-- not run -->\n```console\n$ brain serve\n```\n", "reason"),
+        ("<!-- not run: lost -->\n\nNo block.\n", "no block"),
+    ],
+)
+@pytest.mark.usefixtures("room")
+def test_a_page_that_is_wrong_is_found_out(page: str, complaint: str, tmp_path: Path) -> None:
+    wrong = tmp_path / "page.md"
+    wrong.write_text(page)
+    with pytest.raises((AssertionError, SybilFailure), match=complaint):
+        play(wrong)
+
+
+def play(page: Path) -> None:
+    for example in Document.parse(str(page), examples):
+        example.evaluate()
+
+
+def examples(document: Document) -> Iterator[Region]:
+    """Give the blocks of a page that run, in the way sybil wants them."""
+    excused = 0
+    for block in FencedCodeBlockLexer(r"\S+")(document):
+        language = str(block.lexemes["language"])
+        marked = NOT_RUN.search(document.text, 0, block.start)
+        excused += marked is not None
+        assert marked is None or marked["reason"], f"{document.path}: give a reason after 'not run'"
+        assert language in EVALUATORS.keys() | SHOWN_ONLY, f"write {language} as console or python"
+        if marked is None and language in EVALUATORS:
+            yield Region(block.start, block.end, block.lexemes["source"], EVALUATORS[language])
+    assert excused == len(MARKER.findall(document.text)), f"{document.path}: a marker has no block"
+
+
+def run_python(example: Example) -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        PythonEvaluator()(example)
+    example.namespace["said"] = said.getvalue()
+
+
+def compare_text(example: Example) -> str | None:
+    return difference(example, shown=example.parsed, said=example.namespace.get("said", ""))
+
+
+def run_console(example: Example) -> str | None:
+    known: dict[str, str] = example.namespace.setdefault("ids", {})
+    for command, shown in commands(example.parsed):
+        typed = re.sub(ID, lambda found: known.get(found[0], found[0]), command)
+        complaint = difference(example, shown=shown, said=typed_in(typed))
+        if complaint:
+            return f"$ {command}\n{complaint}"
+    return None
+
+
+EVALUATORS = {"python": run_python, "text": compare_text, "console": run_console}
+
+
+def commands(block: str) -> Iterable[tuple[str, str]]:
+    """Cut a block into commands, continued by a backslash, and what each is said to show."""
+    parts = re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)
+    assert not parts[0].strip(), f"A console block begins with '$ ': {parts[0]!r}"
+    for part in parts[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, shown
+
+
+def typed_in(line: str) -> str:
+    """Run one line: plain calls of brain here, which is fast, and the rest in a shell."""
+    line = re.sub(r"\buv run brain\b", "brain", line)
+    assert re.search(r"(?:^|\| |\$\()brain\b", line), f"only brain is run here, not {line!r}"
+    calls = line.split(" && ")
+    if all(call.startswith("brain ") for call in calls) and not re.search(r" \||;|\$|<|>", line):
+        return "".join(called(shlex.split(call)) for call in calls)
+    shell = ["sh", "-c", line]
+    done = subprocess.run(
+        shell, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60
+    )
+    return done.stdout
+
+
+def called(words: list[str]) -> str:
+    """Run the real entry point of the command in this process."""
+    said = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+        contextlib.suppress(SystemExit),
+    ):
+        patch.setattr(sys, "argv", words)
+        run()
+    return said.getvalue()
+
+
+def difference(example: Example, *, shown: str, said: str) -> str | None:
+    """Compare what a page shows with what was said; note the ids that it shows for the first time.
+
+    White space and the length of lines drawn in a frame say nothing.
+    """
+    known: dict[str, str] = example.namespace.setdefault("ids", {})
+    names = dict[str, str]()
+    matched = re.fullmatch(pattern(folded(shown), known, names), folded(said), re.DOTALL)
+    if matched is None:
+        return f"the page shows:\n{shown}\nit says:\n{said}"
+    known |= {id_: matched[name] for id_, name in names.items()}
+    return None
+
+
+def pattern(shown: str, known: dict[str, str], names: dict[str, str]) -> str:
+    """Make a pattern of a shown text; `names` receives the group of each id not known yet."""
+    parts = list[str]()
+    end = 0
+    for found in VARIABLE.finditer(shown):
+        parts.append(re.escape(shown[end : found.start()]))
+        parts.append(_form(found, known, names))
+        end = found.end()
+    return "".join([*parts, re.escape(shown[end:])])
+
+
+def _form(found: re.Match[str], known: dict[str, str], names: dict[str, str]) -> str:
+    sort, text = str(found.lastgroup), found[0]
+    if sort != "id":
+        return FORMS[sort]
+    if text in known:
+        return re.escape(known[text])
+    if text in names:
+        return f"(?P={names[text]})"
+    names[text] = f"id{len(names)}"
+    return f"(?P<{names[text]}>{ID})"
+
+
+def folded(text: str) -> str:
+    return " ".join(re.sub("[─━]+", "─", text).split())
+
+
+def targets(page: Path) -> list[str]:
+    """List the links and pictures of a page that lead to files."""
+    found = (
+        str(token.attrs.get("href") or token.attrs.get("src"))
+        for token in tokens(page)
+        if token.type in {"link_open", "image"}
+    )
+    return [target for target in found if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """List the anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#{1,6} (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def tokens(page: Path) -> Iterator[Token]:
+    for block in MarkdownIt().enable("table").parse(page.read_text()):
+        yield block
+        yield from block.children or ()
