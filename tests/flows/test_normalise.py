@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.domain.memory import Draft
-from commonbrain.flows.remember.normalise import normalise, normalise_draft
+from commonbrain.domain.normalise import normalise, normalise_draft
 
 ANYTHING = st.text(st.characters(exclude_categories=()))
 

@@ -99,7 +99,7 @@ def _shown(memory: Memory, head: Memory) -> Shown:
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         state=memory.state,
-        headline=memory.headline,
+        headline="(forgotten)" if is_forgotten else memory.headline,
         body=None if is_forgotten else memory.body,
         banner=_banner(memory, head),
         current_id=ids.show(ids.MEMORY, head.id),

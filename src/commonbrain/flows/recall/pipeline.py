@@ -12,6 +12,7 @@ from commonbrain.domain import ids, limits
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.kinds import Kind
+from commonbrain.domain.normalise import normalise, normalise_line
 from commonbrain.domain.pack import pack
 from commonbrain.domain.query import (
     TRUST_MIN_DEFAULT,
@@ -29,7 +30,6 @@ from commonbrain.flows.recall.fuse import answering, fuse, shortlist
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, possible_names, search_terms, without_names
 from commonbrain.flows.recall.weigh import weigh
-from commonbrain.flows.remember.normalise import normalise, normalise_name
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
 
@@ -152,7 +152,7 @@ def _filter(options: RecallOptions) -> Filter:
         kinds=kinds,
         labels=_names(options.get("labels", ())),
         tags=_names(options.get("tags", ())),
-        project=normalise_name(options.get("project")),
+        project=normalise_line(options.get("project")),
         agent=options.get("agent"),
         since=_instant(options.get("since")),
         until=_instant(options.get("until")),
@@ -164,7 +164,7 @@ def _filter(options: RecallOptions) -> Filter:
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
     """Spell names as they are stored; one of which nothing is left stays, and matches nothing."""
-    return tuple(normalise_name(name) or "" for name in given)
+    return tuple(normalise_line(name) or "" for name in given)
 
 
 def _instant(moment: datetime | None) -> datetime | None:

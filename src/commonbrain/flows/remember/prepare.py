@@ -11,9 +11,9 @@ from commonbrain.domain.gate import Admitted, Rejected, admit
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX, TAGS_MAX
 from commonbrain.domain.memory import Draft, full_text
+from commonbrain.domain.normalise import normalise_draft
 from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.domain.trust import Trust, granted
-from commonbrain.flows.remember.normalise import normalise_draft
 from commonbrain.ports.models import Embedder, Matrix
 
 

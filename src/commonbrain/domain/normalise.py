@@ -1,4 +1,4 @@
-"""The first stage: one spelling for texts that look the same."""
+"""One spelling for texts that look the same: what is stored, and what is asked with."""
 
 import re
 import unicodedata
