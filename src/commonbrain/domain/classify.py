@@ -9,20 +9,22 @@ from commonbrain.domain.kinds import Kind, Severity
 _SIGNS: Final = (
     (
         Kind.RULE,
-        r"(?:^|[.;:]\s+|[-*]\s+)(?:always|never|do not|don't|only ever)\b"
-        r"|\b(?:must|shall)\b|\b(?:prohibited|forbidden|non-negotiable|not allowed)",
+        # "Never push" is a rule, "he never called" is not: what commands opens its sentence.
+        r"(?:^|[.;:!?]\s)\W*(?:always|never|do not|don't|only ever)\b"
+        r"|\b(?:must|shall|prohibited|forbidden|non-negotiable|not allowed)\b",
     ),
     (
         Kind.INCIDENT,
-        r"outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke|failed because",
+        r"\b(?:outage|crash(?:ed|es)?|incident|root cause|regression|post-?mortem|broke"
+        r"|failed because)\b",
     ),
     (
         Kind.TASK,
-        r"to-?do|need(?:s)? to|follow[- ]up|action item|remember to|still open",
+        r"\b(?:to-?do|needs? to|follow[- ]up|action item|remember to|still open)\b",
     ),
 )
 _PATTERNS: Final = tuple(
-    (kind, re.compile(rf"\b(?:{words})\b", re.IGNORECASE)) for kind, words in _SIGNS
+    (kind, re.compile(words, re.IGNORECASE | re.MULTILINE)) for kind, words in _SIGNS
 )
 _BLOCKING: Final = re.compile(
     r"\b(?:never|must not|prohibited|forbidden|non-negotiable)\b", re.IGNORECASE

@@ -46,7 +46,7 @@ def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
     spent = max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS)
     chosen = _choose(ranked, budget.max_items)
     binding = next(filter(_is_binding, chosen), None)
-    kept_free = _seat(binding, len(chosen), budget.max_tokens - spent) if binding else 0
+    kept_free = _seat(binding, len(chosen), room=budget.max_tokens - spent) if binding else 0
     for candidate in chosen:
         if candidate is binding:
             kept_free = 0
@@ -103,7 +103,7 @@ def _forms(candidate: Candidate) -> tuple[Item, Item, Item]:
     return whole, headline, replace(headline, headline=None)
 
 
-def _seat(candidate: Candidate, last_number: int, room: int) -> int:
+def _seat(candidate: Candidate, last_number: int, *, room: int) -> int:
     """Say how many tokens to keep free for a memory further down: its headline, else its id."""
     _, *short = _forms(candidate)
     costs = (estimate(render_item(form, last_number)) + 1 for form in short)

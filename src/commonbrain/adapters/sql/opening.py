@@ -1,6 +1,7 @@
 """Opening a store: is it ours, is it of our version, and bringing its schema up if it is behind."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -39,12 +40,10 @@ def open_sqlite(
             f"The store {path} cannot be made: {error.strerror}.",
             hint="Choose another place with --store or COMMONBRAIN_STORE.",
         ) from error
-    try:
-        with translated(str(path)):
-            dialect.space_id = _settle(dialect, space=space, clock=clock, prepare=dialect.prepare)
-    except BaseException:
-        dialect.engine.dispose()
-        raise
+    with ExitStack() as unless_opened, translated(str(path)):
+        unless_opened.callback(dialect.engine.dispose)
+        dialect.space_id = _settle(dialect, space=space, clock=clock, prepare=dialect.prepare)
+        unless_opened.pop_all()
     return SqlStore(dialect, space)
 
 

@@ -59,7 +59,7 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
 def commit(tx: Transaction, memory: Memory, *, prepared: Prepared, chance: Chance) -> Memory:
     """Store row, thread, index, audit and event together; give the memory with its id."""
     if prepared.draft.thread is not None and isinstance(memory.detail, MessageDetail):
-        thread_id = _open_thread(tx, prepared.draft.thread, memory, chance=chance)
+        thread_id = _open_thread(tx, prepared.draft.thread, memory=memory, chance=chance)
         memory = replace(memory, detail=replace(memory.detail, thread_id=thread_id))
     memory = _add(tx, memory, chance=chance)
     if memory.state is not State.QUARANTINED:
@@ -93,7 +93,7 @@ def _add(tx: Transaction, memory: Memory, *, chance: Chance) -> Memory:
     raise _broken_chance()
 
 
-def _open_thread(tx: Transaction, thread: ThreadRef, memory: Memory, *, chance: Chance) -> int:
+def _open_thread(tx: Transaction, thread: ThreadRef, *, memory: Memory, chance: Chance) -> int:
     now = memory.recorded_at
     for drawn in _draws(now, chance):
         with suppress(IdTaken):

@@ -54,9 +54,9 @@ class Answer:
     notice: str | None
     items: tuple[Evidence, ...]
     verdict: Verdict
-    tokens: int
     omitted: int | None
     degraded: tuple[str, ...] | None
+    """The names of the arms that did not take part."""
     trace_id: str
 
 
@@ -65,9 +65,8 @@ def _answer(reply: Recollection) -> Answer:
         notice=HEADING if reply.items else None,
         items=tuple(evidence_of(item) for item in reply.items),
         verdict=reply.verdict,
-        tokens=reply.tokens,
         omitted=reply.omitted.count or None,
-        degraded=reply.degraded or None,
+        degraded=tuple(what.partition(":")[0] for what in reply.degraded) or None,
         trace_id=reply.trace_id,
     )
 
