@@ -1,27 +1,36 @@
 """Made-up notes to measure with, over a vocabulary whose words are as unequal as real ones."""
 
+import json
 import random
 from collections.abc import Iterator
 from itertools import accumulate
 
+import commonbrain_minilm
+
 from commonbrain.domain.memory import Draft
 
-_SYLLABLES = "ba co di fe gu ha jo ka li mo nu pe qui ro su ta vi we xo zy".split()
-_VOCABULARY = 20_000
 _WORDS = (12, 60)
+_LETTERS_MIN = 3
 
 
 def drafts(count: int, *, seed: int = 1) -> Iterator[Draft]:
     """Give `count` facts of 12 to 60 words drawn by Zipf's law; the same for the same seed."""
     chance = random.Random(seed)
-    words = [
-        "".join(chance.choices(_SYLLABLES, k=chance.randint(2, 4))) for _ in range(_VOCABULARY)
-    ]
-    odds = list(accumulate(1 / rank for rank in range(1, _VOCABULARY + 1)))
+    words = _vocabulary()
+    chance.shuffle(words)
+    odds = list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
     for number in range(count):
         drawn = chance.choices(words, cum_weights=odds, k=chance.randint(*_WORDS))
         body = f"{' '.join(drawn).capitalize()}, said note {number}."
         yield Draft(body=body, kind="fact", project=f"project-{number % 20}")
+
+
+def _vocabulary() -> list[str]:
+    """Give the English words that the embedder's tokenizer knows whole, some 18,000."""
+    tokenizer = json.loads(commonbrain_minilm.TOKENIZER_PATH.read_text("utf-8"))
+    return sorted(
+        w for w in tokenizer["model"]["vocab"] if w.isascii() and w.isalpha() and len(w) > 2
+    )
 
 
 def questions(count: int, *, of: int) -> list[str]:

@@ -77,8 +77,8 @@ _RANKED: Final = (
 _COUNT: Final = select(func.count()).select_from(
     select(_text.c.rowid).where(_MATCHES).limit(bindparam("bound")).subquery()
 )
-# Contentless FTS5 keeps a row per document here; the newest row's place would count gaps too.
-_TEXTS: Final = text("SELECT count(*) FROM memory_text_docsize")
+# The newest row's number: counting the rows would take longer the more there are.
+_ROWS: Final = text("SELECT coalesce(max(rowid), 0) FROM memories")
 _PUT_TEXT: Final = insert(_text)
 _DROP_TEXT: Final = text("DELETE FROM memory_text WHERE rowid = :id")
 _PUT_VECTOR: Final = insert(vectors)
@@ -227,6 +227,8 @@ class SqliteIndex:
     work: Work
     space_id: int
     codes: Codes
+    allowed: dict[Look, Select[int]] = field(default_factory=dict["Look", "Select[int]"])
+    """Statements for the looks of this transaction: several arms ask with the same one."""
 
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
@@ -350,8 +352,11 @@ class SqliteIndex:
     def _allowed_of(self, scores: Mapping[int, float], look: Look) -> list[Hit]:
         """Keep what a look allows of the best scores, best first, newest on a tie."""
         best = sorted(scores, key=lambda id_: (-scores[id_], -id_))[:_LOOKED_AT]
-        listed = memories.c.id.in_(_LISTED)
-        statement = select(memories.c.id).where(confine(look, self.work.tenant), listed)
+        statement = self.allowed.get(look)
+        if statement is None:
+            listed = memories.c.id.in_(_LISTED)
+            statement = select(memories.c.id).where(confine(look, self.work.tenant), listed)
+            self.allowed[look] = statement
         rows = self.work.connection.execute(statement, {"listed": json.dumps(best)})
         allowed = set(rows.scalars())
         return [Hit(id=id_, score=scores[id_]) for id_ in best if id_ in allowed]
@@ -363,7 +368,7 @@ class SqliteIndex:
         has costs half of the store; and such a word tells little. Counting stops at the bound.
         """
         run = self.work.connection.execute
-        total = run(_TEXTS).scalar_one()
+        total = run(_ROWS).scalar_one()
         bound = max(int(total * _COMMON_SHARE), _COMMON_AT_LEAST)
         if total <= bound:
             return quoted
