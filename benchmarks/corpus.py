@@ -29,7 +29,9 @@ def _vocabulary() -> list[str]:
     """Give the English words that the embedder's tokenizer knows whole, some 18,000."""
     tokenizer = json.loads(commonbrain_minilm.TOKENIZER_PATH.read_text("utf-8"))
     return sorted(
-        w for w in tokenizer["model"]["vocab"] if w.isascii() and w.isalpha() and len(w) > 2
+        word
+        for word in tokenizer["model"]["vocab"]
+        if word.isascii() and word.isalpha() and len(word) >= _LETTERS_MIN
     )
 
 

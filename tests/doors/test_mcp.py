@@ -245,9 +245,7 @@ def assert_nothing_leaks(text: str) -> None:
 
 async def test_what_an_agent_reads_as_json_is_within_the_budget(brain: Brain) -> None:
     for number in range(40):
-        brain.remember(
-            f"Note {number}: ferry {number} leaves at dawn.", kind="event"
-        )
+        brain.remember(f"Note {number}: ferry {number} leaves at dawn.", kind="event")
     async with client_of(brain) as client:
         for budget in (64, 100, 400, 1400):
             asked = {"query": "when does the ferry leave?", "max_tokens": budget, "max_items": 30}

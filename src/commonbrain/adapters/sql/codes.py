@@ -7,7 +7,7 @@ codes decide only who is looked at: of the true ten nearest, 99% were among the 
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,15 +19,8 @@ _DEAD: Final = np.uint16(np.iinfo(np.uint16).max)
 """A distance beyond every real one."""
 
 Ids = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One row of the vectors table, as of its latest change; no vector means it was dropped."""
-
-    seq: int
-    memory_id: int
-    vector: NDArray[np.float16] | None
+Change = tuple[int, int, bytes | None]
+"""A row of the vectors table: its sequence number, its memory, its vector as float16 or none."""
 
 
 def encode(vectors: NDArray[np.floating]) -> NDArray[np.uint64]:
@@ -59,18 +52,17 @@ class Codes:
     def __len__(self) -> int:
         return self._count
 
-    def apply(self, changes: Iterable[Change]) -> None:
-        """Follow the rows: add what has a vector, retire what lost it; hold `lock` meanwhile."""
-        added: list[Change] = []
-        for change in changes:
-            if change.vector is None:
-                self._append(added)
-                added = []
-                self._is_alive[: self._count][self._ids[: self._count] == change.memory_id] = False
-            else:
-                added.append(change)
-            self.seq = change.seq
-        self._append(added)
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Follow the rows: retire what lost its vector, add what has one; hold `lock` meanwhile.
+
+        Within one batch a memory has either, for each of its rows tells its latest change.
+        """
+        dropped = [id_ for _, id_, blob in changes if blob is None]
+        if dropped:
+            known = self._ids[: self._count]
+            self._is_alive[: self._count] &= ~np.isin(known, np.array(dropped, dtype=np.int64))
+        self._append([(id_, blob) for _, id_, blob in changes if blob is not None])
+        self.seq = max((self.seq, *(seq for seq, _, _ in changes)))
 
     def nearest(self, query: NDArray[np.float32], *, limit: int, among: Ids | None = None) -> Ids:
         """Give the ids of up to `limit` living vectors nearest by code, in no order.
@@ -92,14 +84,14 @@ class Codes:
             ids, distances = ids[best], distances[best]
         return ids[distances < _DEAD]
 
-    def _append(self, added: list[Change]) -> None:
-        vectors = [change.vector for change in added if change.vector is not None]
-        if not vectors:
+    def _append(self, added: Sequence[tuple[int, bytes]]) -> None:
+        if not added:
             return
         end = self._count + len(added)
         self._make_room(end)
-        self._ids[self._count : end] = [change.memory_id for change in added]
-        self._codes[self._count : end] = encode(np.stack(vectors))
+        halves = np.frombuffer(b"".join([blob for _, blob in added]), dtype=np.float16)
+        self._ids[self._count : end] = [id_ for id_, _ in added]
+        self._codes[self._count : end] = encode(halves.reshape(len(added), -1))
         self._is_alive[self._count : end] = True
         self._count = end
 

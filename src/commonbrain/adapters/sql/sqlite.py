@@ -44,7 +44,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from commonbrain.adapters.sql.codes import Change, Codes, Ids
+from commonbrain.adapters.sql.codes import Codes, Ids
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.sqlite_checks import examine_sqlite
 from commonbrain.adapters.sql.tables import memories, vectors
@@ -58,6 +58,8 @@ _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _LOOKED_AT: Final = 200
 """How many of the best are held against a look before a narrow one is searched for itself."""
+_FOLLOWED_AT_ONCE: Final = 5000
+"""Vectors read at a time when the codes follow the rows: 4 MB of them."""
 _COMMON_SHARE: Final = 0.04
 """A word that more than 4% of the memories have is left out of a search for several words."""
 _COMMON_AT_LEAST: Final = 500
@@ -335,14 +337,8 @@ class SqliteIndex:
             rows = self.work.connection.execute(_CHANGES, since | {"seq": self.codes.seq})
             if self.work.has_new_vectors:
                 return [memory_id for _, memory_id, vector in rows if vector is not None]
-            self.codes.apply(
-                Change(
-                    seq=seq,
-                    memory_id=memory_id,
-                    vector=None if blob is None else np.frombuffer(blob, dtype=np.float16),
-                )
-                for seq, memory_id, blob in rows
-            )
+            for batch in rows.partitions(_FOLLOWED_AT_ONCE):
+                self.codes.apply([(seq, id_, blob) for seq, id_, blob in batch])
         return []
 
     def _allowed(self, look: Look) -> Ids:
