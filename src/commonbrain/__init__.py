@@ -19,9 +19,12 @@ from commonbrain.domain.errors import (
     Refused,
     Unavailable,
 )
-from commonbrain.domain.memory import Draft, Memory
-from commonbrain.domain.recollection import Item, Recollection
-from commonbrain.flows.remember.outcome import Outcome, Remembered
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import Draft
+from commonbrain.domain.recollection import Item, Recollection, Verdict
+from commonbrain.domain.scope import Scope
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 
 __all__ = [
     "Brain",
@@ -30,13 +33,17 @@ __all__ = [
     "Draft",
     "Invalid",
     "Item",
-    "Memory",
+    "Kind",
     "NotFound",
     "Outcome",
     "Recollection",
     "Refused",
     "Remembered",
+    "Scope",
+    "Status",
+    "Trust",
     "Unavailable",
+    "Verdict",
     "open",
 ]
 

@@ -7,6 +7,16 @@ from commonbrain.domain.errors import Invalid
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def instant(given: datetime | str, *, ends_day: bool = False) -> datetime:
+    """Take a time as code or people give it, as aware UTC in whole milliseconds.
+
+    Raises:
+        Invalid: it is a text that is no ISO 8601 date or time.
+
+    """
+    return parse_instant(given, ends_day=ends_day) if isinstance(given, str) else to_utc(given)
+
+
 def to_utc(moment: datetime) -> datetime:
     """Read a naive time as UTC, move an aware one there; both cut to whole milliseconds."""
     aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -16,6 +16,7 @@ from commonbrain.domain.errors import (
 )
 
 EXIT_REFUSED: Final = 3
+EXIT_CORRUPT: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ ERRORS: Final = (
     Fault(error=Refused, exit_code=EXIT_REFUSED, http_status=403),
     Fault(error=NotFound, exit_code=4, http_status=404),
     Fault(error=Unavailable, exit_code=5, http_status=503),
-    Fault(error=Corrupt, exit_code=6, http_status=500),
+    Fault(error=Corrupt, exit_code=EXIT_CORRUPT, http_status=500),
     Fault(error=CommonbrainError, exit_code=1, http_status=500),
 )
 

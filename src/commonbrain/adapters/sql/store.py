@@ -3,8 +3,9 @@
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from threading import Event
 
 from sqlalchemy import Connection, exc, insert, select
 
@@ -49,6 +50,7 @@ class SqlStore:
 
     dialect: Dialect
     space: Space
+    closed: Event = field(default_factory=Event)
 
     @property
     def location(self) -> str:
@@ -58,6 +60,7 @@ class SqlStore:
     @contextmanager
     def begin(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction that may write: commits at the end, rolls back on any exception."""
+        self._check_open()
         with (
             translated(self.location),
             self.dialect.writer() as connection,
@@ -81,13 +84,19 @@ class SqlStore:
             return [*self.dialect.examine(connection), *_examine_rows(connection)]
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Let go of every connection; whoever asks afterwards is told."""
+        self.closed.set()
         self.dialect.engine.dispose()
 
     @contextmanager
     def _reader(self) -> Generator[Connection]:
+        self._check_open()
         with self.dialect.engine.connect() as connection, connection.begin():
             yield connection
+
+    def _check_open(self) -> None:
+        if self.closed.is_set():
+            raise Unavailable(f"The store {self.location} was closed.", hint="Open it again.")
 
 
 @contextmanager

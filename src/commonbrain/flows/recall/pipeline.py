@@ -23,7 +23,7 @@ from commonbrain.domain.query import (
 )
 from commonbrain.domain.recollection import Recollection, Verdict
 from commonbrain.domain.scope import Caller
-from commonbrain.domain.times import to_utc
+from commonbrain.domain.times import instant
 from commonbrain.flows.house import House
 from commonbrain.flows.recall.arms import ask_arms
 from commonbrain.flows.recall.fuse import answering, fuse, shortlist
@@ -46,9 +46,9 @@ class RecallOptions(TypedDict, total=False):
     tags: Sequence[str]
     project: str | None
     agent: str | None
-    since: datetime | None
-    until: datetime | None
-    as_of: datetime | None
+    since: datetime | str | None
+    until: datetime | str | None
+    as_of: datetime | str | None
     trust_min: float
     min_confidence: float
 
@@ -73,7 +73,7 @@ class Recall:
             one that holds nothing relevant.
 
         Raises:
-            Invalid: a kind is unknown.
+            Invalid: a kind is unknown, or a time is none.
             Refused: `limit_exceeded`, the query or the budget is out of bounds.
             Unavailable: the store cannot be read.
 
@@ -154,9 +154,9 @@ def _filter(options: RecallOptions) -> Filter:
         tags=_names(options.get("tags", ())),
         project=normalise_line(options.get("project")),
         agent=options.get("agent"),
-        since=_instant(options.get("since")),
-        until=_instant(options.get("until")),
-        as_of=_instant(options.get("as_of")),
+        since=_instant(options.get("since"), ends_day=False),
+        until=_instant(options.get("until"), ends_day=True),
+        as_of=_instant(options.get("as_of"), ends_day=True),
         trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
         min_confidence=options.get("min_confidence", 0.0),
     )
@@ -167,8 +167,8 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(normalise_line(name) or "" for name in given)
 
 
-def _instant(moment: datetime | None) -> datetime | None:
-    return None if moment is None else to_utc(moment)
+def _instant(given: datetime | str | None, *, ends_day: bool) -> datetime | None:
+    return None if given is None else instant(given, ends_day=ends_day)
 
 
 def _verdict(allowed: Sequence[Candidate], *, is_empty: bool) -> Verdict:

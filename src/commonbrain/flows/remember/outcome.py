@@ -113,7 +113,10 @@ def stored(
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         headline=memory.headline,
-        reason="A rule from an untrusted source waits for approval." if quarantined else None,
+        reason="A rule from an untrusted source binds nobody: it is kept, not recalled."
+        if quarantined
+        else None,
+        hint="Check it, then remember it in your own words." if quarantined else None,
         similar=_similar(near),
         warnings=warnings,
         embedding_pending=embedding_pending,

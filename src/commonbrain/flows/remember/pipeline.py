@@ -1,19 +1,21 @@
 """Remember: a text in, through the gate, durable and searchable when the caller has the reply."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from functools import partial
+from typing import Any, Final, TypedDict, Unpack
 
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
-from commonbrain.domain.errors import Refused
+from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Detail
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
 from commonbrain.domain.memory import Draft, ThreadRef
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller, Scope
+from commonbrain.domain.times import instant
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.commit import commit, to_memory
@@ -43,8 +45,8 @@ class DraftFields(TypedDict, total=False):
     confidence: float
     tags: Sequence[str]
     source_ref: str
-    occurred_at: datetime
-    expires_at: datetime
+    occurred_at: datetime | str
+    expires_at: datetime | str
     auto_captured: bool
     distinct_because: str
     severity: str
@@ -161,18 +163,27 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
     """Put a text and what is known of it into a draft.
 
     Raises:
-        Invalid: the scope or trust is not one of the known ones.
+        Invalid: a name, scope, trust or time is none.
 
     """
-    draft = Draft(body=text)
-    given: dict[str, Any] = dict(known)
-    if "scope" in known:
-        given["scope"] = one_of(Scope, known["scope"])
-    if "trust" in known:
-        given["trust"] = one_of(Trust, known["trust"])
-    if "tags" in known:
-        given["tags"] = tuple(known["tags"])
-    return replace(draft, **given)
+    read = {name: _READERS.get(name, _as_it_is)(value) for name, value in known.items()}
+    unknown = sorted(set(read) - {field.name for field in fields(Draft)})
+    if unknown:
+        raise Invalid(f"There is no {', '.join(unknown)} to remember.", hint="See Draft.")
+    return replace(Draft(body=text), **read)
+
+
+def _as_it_is(value: Any) -> Any:  # noqa: ANN401 whatever it is
+    return value
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "scope": partial(one_of, Scope),
+    "trust": partial(one_of, Trust),
+    "tags": lambda tags: (tags,) if isinstance(tags, str) else tuple(tags),
+    "occurred_at": instant,
+    "expires_at": instant,
+}
 
 
 def _listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from commonbrain.domain.choice import one_of
 from commonbrain.domain.classify import classify, severity_of
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.gate import Admitted, Rejected, admit
@@ -41,9 +42,11 @@ def prepare(draft: Draft, caller: Caller) -> Prepared | Rejected:
         Refused: the caller may not write that scope or claim that trust.
 
     """
-    scope = draft.scope or Scope.TEAM
+    # Whoever makes a Draft by hand may have put plain words where members belong.
+    scope = one_of(Scope, draft.scope or Scope.TEAM)
     check_may_write(caller, scope)
-    trust = granted(draft.trust, default=caller.trust_default, ceiling=caller.trust_ceiling)
+    claimed = one_of(Trust, draft.trust) if draft.trust else None
+    trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
     named = _classified(normalise_draft(draft))
     match _check_names(draft) or admit(named):
         case Rejected() as refusal:

@@ -13,7 +13,6 @@ from pydantic.fields import FieldInfo
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.state import State
-from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations import Operation
 
 # A list is given by repeating its option, which reads better in the singular.
@@ -38,8 +37,7 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
             from commonbrain.interfaces.cli.render import show  # noqa: PLC0415
 
             show(operation, reply)
-        if operation.is_refused(reply):
-            raise typer.Exit(EXIT_REFUSED)
+        raise typer.Exit(operation.exit_code(reply))
 
     parameters = [
         inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -80,7 +81,10 @@ def _recollection(reply: Recollection) -> RenderableType:
     if not reply.items:
         return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
-    footer = Text(f"{len(reply.items)} items, {reply.tokens} tokens{left_out}", style="dim")
+    footer = Text(
+        f"{_counted(len(reply.items), 'item', many='items')}, {reply.tokens} tokens{left_out}",
+        style="dim",
+    )
     return Group(*(_item(item) for item in reply.items), *skipped, footer)
 
 
@@ -89,6 +93,10 @@ _EMPTY: Final = {
     Verdict.BELOW_THRESHOLD: "Nothing stored answers this. Ask in other words or drop a filter.",
     Verdict.FOUND: "Something was found, but nothing fits the budget. Raise --max-tokens.",
 }
+
+
+def _counted(count: int, one: str, *, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def _item(item: Item) -> RenderableType:
@@ -116,15 +124,20 @@ def _shown(reply: Shown) -> RenderableType:
     table.add_column()
     hidden = {"body", "banner", "headline", "detail"}
     for name in (name for name in Shown.__slots__ if name not in hidden):
-        value = getattr(reply, name)
-        if value not in {None, ()}:
-            table.add_row(name, Text(str(value)))
+        _add_row(table, name, value=getattr(reply, name))
     for name, value in reply.detail.items():
-        if value is not None:
-            table.add_row(name, Text(str(value)))
+        _add_row(table, name, value=value)
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
     return Group(*banner, body, table)
+
+
+def _add_row(table: Table, name: str, *, value: object) -> None:
+    """Show a value that is there."""
+    if value is None or value == ():
+        return
+    shown = show_instant(value) if isinstance(value, datetime) else str(value)
+    table.add_row(name, Text(shown))
 
 
 def _condition(reply: Condition) -> RenderableType:
@@ -133,10 +146,14 @@ def _condition(reply: Condition) -> RenderableType:
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
+    held = _counted(reply.memories, "memory", many="memories")
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
     return Group(
         # Not the table's title, which would be cut to its few columns.
-        Text(f"{reply.memories:,} memories in {reply.store}", overflow="fold"),
+        Text(
+            f"{_counted(reply.memories, 'memory', many='memories')} in {reply.store}",
+            overflow="fold",
+        ),
         table,
         Text(f"states: {states or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),

@@ -2,6 +2,7 @@
 
 from commonbrain.brain import Brain
 from commonbrain.flows.status import Diagnosis
+from commonbrain.interfaces.errors import EXIT_CORRUPT
 from commonbrain.interfaces.operations.operation import Door, Operation, Request
 
 
@@ -27,6 +28,7 @@ DOCTOR = Operation(
     handle=_handle,
     tell=_tell,
     doors=frozenset({Door.CLI}),
+    exit_code=lambda reply: 0 if reply.is_sound else EXIT_CORRUPT,
     is_read_only=True,
     is_idempotent=True,
 )

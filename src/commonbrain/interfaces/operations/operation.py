@@ -45,8 +45,8 @@ class Operation(Generic[RequestT, ReplyT]):
     handle: Callable[[Brain, RequestT], ReplyT]
     tell: Callable[[ReplyT], str]
     """How an agent reads the reply."""
-    is_refused: Callable[[ReplyT], bool] = lambda _: False
-    """Whether the gate or a policy kept anything out."""
+    exit_code: Callable[[ReplyT], int] = lambda _: 0
+    """How the command ends: other than 0 when anything was refused or found broken."""
     role: Role = Role.READER
     doors: frozenset[Door] = frozenset(Door)
     positional: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.scope import Role
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.remember.pipeline import DraftFields
+from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since
 
 
@@ -63,7 +64,7 @@ REMEMBER = Operation(
     reply=Remembered,
     handle=_handle,
     tell=lambda reply: "\n".join(tell_outcome(outcome) for outcome in reply.items),
-    is_refused=lambda reply: any(outcome.status.is_refused for outcome in reply.items),
+    exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
     positional=("text",),
     is_idempotent=True,

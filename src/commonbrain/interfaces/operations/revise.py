@@ -8,6 +8,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.scope import Role
 from commonbrain.flows.remember.outcome import Outcome
 from commonbrain.flows.remember.pipeline import DraftFields
+from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import Id, Name, Operation, Reason, Request
 from commonbrain.interfaces.operations.remember import tell_outcome
 
@@ -39,7 +40,7 @@ REVISE = Operation(
     reply=Outcome,
     handle=_handle,
     tell=tell_outcome,
-    is_refused=lambda reply: reply.status.is_refused,
+    exit_code=lambda reply: EXIT_REFUSED * reply.status.is_refused,
     role=Role.WRITER,
     positional=("op", "id", "text"),
 )
