@@ -81,10 +81,8 @@ def _recollection(reply: Recollection) -> RenderableType:
     if not reply.items:
         return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
-    footer = Text(
-        f"{_counted(len(reply.items), 'item', many='items')}, {reply.tokens} tokens{left_out}",
-        style="dim",
-    )
+    found = _counted(len(reply.items), "item", many="items")
+    footer = Text(f"{found}, {reply.tokens} tokens{left_out}", style="dim")
     return Group(*(_item(item) for item in reply.items), *skipped, footer)
 
 
@@ -150,10 +148,7 @@ def _condition(reply: Condition) -> RenderableType:
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
     return Group(
         # Not the table's title, which would be cut to its few columns.
-        Text(
-            f"{_counted(reply.memories, 'memory', many='memories')} in {reply.store}",
-            overflow="fold",
-        ),
+        Text(f"{held} in {reply.store}", overflow="fold"),
         table,
         Text(f"states: {states or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
