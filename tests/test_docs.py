@@ -176,7 +176,7 @@ def commands(block: str) -> Iterable[tuple[str, str]]:
 
 def typed_in(line: str) -> str:
     """Run one line: plain calls of brain here, which is fast, and the rest in a shell."""
-    line = re.sub(r"\buv run brain\b", "brain", line)
+    line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
     assert re.search(r"(?:^|\| |\$\()brain\b", line), f"only brain is run here, not {line!r}"
     calls = line.split(" && ")
     if all(call.startswith("brain ") for call in calls) and not re.search(r" \||;|\$|<|>", line):
