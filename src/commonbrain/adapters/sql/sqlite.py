@@ -58,8 +58,8 @@ _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _LOOKED_AT: Final = 200
 """How many of the best are held against a look before a narrow one is searched for itself."""
-_FOLLOWED_AT_ONCE: Final = 5000
-"""Vectors read at a time when the codes follow the rows: 4 MB of them."""
+_FOLLOWED_AT_ONCE: Final = 1000
+"""Vectors read at a time when the codes follow the rows: less than a megabyte."""
 _COMMON_SHARE: Final = 0.04
 """A word that more than 4% of the memories have is left out of a search for several words."""
 _COMMON_AT_LEAST: Final = 500

@@ -167,13 +167,13 @@ def _diagnosis(reply: Diagnosis) -> RenderableType:
 
 def report(reply: Report) -> RenderableType:
     """Show what became of everything an import read."""
-    table = Table(title=Text(f"{reply.format} from {reply.source}"), title_justify="left")
+    table = Table()
     table.add_column("outcome")
     table.add_column("pieces", justify="right")
     for name in ("read", "stored", "exists", "quarantined", "rejected", "unreadable"):
         table.add_row(name, f"{getattr(reply, name):,}")
     refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
-    return Group(table, *refusals)
+    return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)
 
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
