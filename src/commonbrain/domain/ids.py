@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.times import from_millis, to_millis
+from commonbrain.domain.times import to_millis
 
 RANDOM_BITS: Final = 21
 _MILLIS_BITS: Final = 42
@@ -19,18 +19,12 @@ _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {
 _LENGTH: Final = 13
 
 MEMORY: Final = "mem"
-THREAD: Final = "thr"
 TRACE: Final = "trc"
 
 
 def make_id(now: datetime, random_bits: int) -> int:
     """Put 42 bits of milliseconds over 21 random bits, so that ids sort by birth."""
     return (to_millis(now) << RANDOM_BITS) | (random_bits & ((1 << RANDOM_BITS) - 1))
-
-
-def born_at(id_: int) -> datetime:
-    """When the id was made, to the millisecond."""
-    return from_millis(id_ >> RANDOM_BITS)
 
 
 def show(prefix: str, id_: int) -> str:

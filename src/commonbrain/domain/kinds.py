@@ -159,16 +159,16 @@ class Policy:
 
     kind: Kind
     detail: type[Detail]
-    is_atomic: bool
-    """Whether its body must say one thing: words are counted and merges refused."""
-    on_duplicate: OnDuplicate
-    half_life: timedelta | None
-    """Strength halves in this time since the last access; None never fades."""
-    archived_after: timedelta | None
-    """Archived when nobody read it for so long; None never."""
     salience: float
     """Where its salience starts, 0..1."""
-    is_pruned: bool
+    is_atomic: bool = False
+    """Whether its body must say one thing: words are counted and merges refused."""
+    on_duplicate: OnDuplicate = OnDuplicate.KEEP
+    half_life: timedelta | None = None
+    """Strength halves in this time since the last access; None never fades."""
+    archived_after: timedelta | None = None
+    """Archived when nobody read it for so long; None never."""
+    is_pruned: bool = True
     """Whether pruning may ever take it."""
 
     @property
@@ -177,7 +177,8 @@ class Policy:
         return tuple(field.name for field in fields(self.detail))
 
 
-# The half-lives and starting saliences are SPEC's: 48 h, 7 d, 30 d; .9, .7, .6, .45.
+# What happened fades within days, what is true within weeks unless it is recalled; what binds, what
+# is owed and what was said never do. Half-lives: Ebbinghaus's curve of forgetting, as 2^(-age/h).
 KINDS: Final[Mapping[Kind, Policy]] = {
     policy.kind: policy
     for policy in (
@@ -186,8 +187,6 @@ KINDS: Final[Mapping[Kind, Policy]] = {
             detail=RuleDetail,
             is_atomic=True,
             on_duplicate=OnDuplicate.REFUSE,
-            half_life=None,
-            archived_after=None,
             salience=0.9,
             is_pruned=False,
         ),
@@ -197,70 +196,33 @@ KINDS: Final[Mapping[Kind, Policy]] = {
             is_atomic=True,
             on_duplicate=OnDuplicate.REFUSE,
             half_life=timedelta(days=7),
-            archived_after=None,
             salience=0.7,
-            is_pruned=True,
         ),
         Policy(
             kind=Kind.INCIDENT,
             detail=IncidentDetail,
-            is_atomic=False,
-            on_duplicate=OnDuplicate.KEEP,
-            half_life=None,
             archived_after=timedelta(days=90),
             salience=0.7,
-            is_pruned=True,
         ),
         Policy(
             kind=Kind.TASK,
             detail=TaskDetail,
             is_atomic=True,
             on_duplicate=OnDuplicate.WARN,
-            half_life=None,
-            archived_after=None,
             salience=0.7,
-            is_pruned=True,
         ),
         Policy(
             kind=Kind.EVENT,
             detail=EventDetail,
-            is_atomic=False,
             on_duplicate=OnDuplicate.RECUR,
             half_life=timedelta(hours=48),
-            archived_after=None,
             salience=0.45,
-            is_pruned=True,
         ),
         Policy(
-            kind=Kind.EPISODE,
-            detail=EpisodeDetail,
-            is_atomic=False,
-            on_duplicate=OnDuplicate.KEEP,
-            half_life=None,
-            archived_after=timedelta(days=90),
-            salience=0.6,
-            is_pruned=True,
+            kind=Kind.EPISODE, detail=EpisodeDetail, archived_after=timedelta(days=90), salience=0.6
         ),
-        Policy(
-            kind=Kind.ATOM,
-            detail=AtomDetail,
-            is_atomic=False,
-            on_duplicate=OnDuplicate.KEEP,
-            half_life=timedelta(days=30),
-            archived_after=None,
-            salience=0.6,
-            is_pruned=True,
-        ),
-        Policy(
-            kind=Kind.MESSAGE,
-            detail=MessageDetail,
-            is_atomic=False,
-            on_duplicate=OnDuplicate.KEEP,
-            half_life=None,
-            archived_after=None,
-            salience=0.45,
-            is_pruned=False,
-        ),
+        Policy(kind=Kind.ATOM, detail=AtomDetail, half_life=timedelta(days=30), salience=0.6),
+        Policy(kind=Kind.MESSAGE, detail=MessageDetail, salience=0.45, is_pruned=False),
     )
 }
 
