@@ -28,6 +28,7 @@ class TestWordHashEmbedder(EmbedderContract):
 
 
 class TestMiniLm:
+    @pytest.mark.requirement("DM-45", "DO-04")
     def test_its_space_is_known_without_its_model(self, tmp_path: Path) -> None:
         embedder = MiniLm(model_path=tmp_path / "missing.onnx")
 

@@ -21,11 +21,20 @@ from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
-from commonbrain.testing.builders import a_memory
+from commonbrain.domain.trust import Trust
+from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.index_contract import IndexContract
 from commonbrain.testing.store_contract import StoreContract
-from commonbrain.testing.store_steps import SPACE, OpenStore, put, stored
+from commonbrain.testing.store_steps import (
+    SPACE,
+    OpenStore,
+    lexical,
+    look,
+    nearest,
+    put,
+    stored,
+)
 
 
 def opened(path: Path, *, space: Space = SPACE) -> SqlStore:
@@ -49,14 +58,14 @@ class TestSqliteIndex(IndexContract):
 
 
 @pytest.mark.parametrize("kind", Kind)
-@pytest.mark.requirement("DM-01", "DM-02")
+@pytest.mark.requirement("DM-02")
 def test_a_detail_table_has_the_columns_of_its_kind_and_a_body(kind: Kind) -> None:
     key = {"tenant_id", "memory_id", "kind", "body"}
 
     assert set(tables.DETAILS[kind].c.keys()) == key | set(KINDS[kind].columns)
 
 
-@pytest.mark.requirement("DM-01")
+@pytest.mark.requirement("DM-02", "DM-14")
 def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: Path) -> None:
     put(open_store(), a_memory(1, "a fact", kind=Kind.FACT))
     rule = {"tenant": LOCAL_TENANT, "body": "now a rule"}
@@ -184,3 +193,49 @@ def test_the_driver_is_one_without_the_wal_bug() -> None:
 def _is_ours(name: str | None, type_: str, _parents: object) -> bool:
     """Leave out the tables that full text keeps for itself, and Alembic's own."""
     return type_ != "table" or not (name or "").startswith(("memory_text", "alembic"))
+
+
+@pytest.mark.requirement("DM-08")
+def test_every_arm_finds_a_memory_without_its_body(open_store: OpenStore, path: Path) -> None:
+    store = open_store()
+    put(store, a_memory(1, "tea is ready"))
+    with opened(path).dialect.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM facts")
+
+    assert {"headline", "kind", "state"} <= set(tables.memories.c.keys())
+    assert "body" not in tables.memories.c
+    assert lexical(store, "tea") == nearest(store, "tea is ready") == [1]
+    with store.snapshot(LOCAL_TENANT) as tx:
+        assert [hit.id for hit in tx.memories.newest(look(), limit=5)] == [1]
+
+
+@pytest.mark.requirement("DM-50")
+def test_what_is_known_of_a_memory_lies_in_columns_that_keep_their_bounds(
+    open_store: OpenStore, path: Path
+) -> None:
+    put(open_store(), a_memory(1, "tea", source_ref="a.md:1", trust=Trust.UNTRUSTED_WEB))
+    names = "trust, confidence, salience, source_ref, recorded_at, occurred_at, expires_at, state"
+    at = round(NOON.timestamp() * 1000)
+    engine = opened(path).dialect.engine
+    with engine.connect() as connection:
+        row = connection.exec_driver_sql(f"SELECT {names} FROM memories").one()  # noqa: S608 constants
+        hashed = connection.exec_driver_sql("SELECT semantic_hash FROM memories").scalar_one()
+
+    assert row == ("untrusted_web", 0.6, 0.7, "a.md:1", at, at, None, "active")
+    assert len(hashed) == 32
+    for wrong in ("trust = 'gossip'", "confidence = 1.1", "salience = -0.1", "state = 'gone'"):
+        with pytest.raises(IntegrityError), engine.begin() as connection:
+            connection.exec_driver_sql(f"UPDATE memories SET {wrong}")  # noqa: S608 constants
+
+
+@pytest.mark.requirement("WP-22")
+def test_a_writing_transaction_has_the_lock_before_it_writes_anything(
+    open_store: OpenStore, path: Path
+) -> None:
+    sqlite = driver()
+    with (
+        open_store().begin(LOCAL_TENANT),
+        closing(sqlite.connect(str(path), timeout=0, isolation_level=None)) as other,
+        pytest.raises(sqlite.OperationalError, match="locked"),
+    ):
+        other.execute("BEGIN IMMEDIATE")

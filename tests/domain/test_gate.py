@@ -183,6 +183,7 @@ def test_what_was_said_or_happened_may_have_any_content(kind: Kind) -> None:
     assert admitted(Draft(body=body, kind=kind)).warnings == ()
 
 
+@pytest.mark.requirement("DM-71")
 @pytest.mark.parametrize("kind", OTHERS)
 def test_no_body_is_longer_than_16_kib_of_utf_8(kind: Kind) -> None:
     assert admitted(Draft(body="é" * 8192, kind=kind))

@@ -46,6 +46,7 @@ def test_a_project_is_asked_together_with_what_belongs_to_every_project() -> Non
     assert not allows(Filter(project="web"))
 
 
+@pytest.mark.requirement("EV-12")
 @pytest.mark.parametrize(
     ("wanted", "allowed"),
     [
@@ -99,6 +100,7 @@ def test_the_past_is_answered_with_what_was_believed_then() -> None:
     assert believed == [[], [1], [1], [2], [2]]
 
 
+@pytest.mark.requirement("PV-04", "PV-08")
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=6, unique=True), st.integers(-1, 25))
 def test_of_a_chain_at_most_one_revision_was_believed_at_any_time(
     hours: list[int], asked: int

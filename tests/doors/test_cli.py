@@ -62,7 +62,6 @@ def brain(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return brain
 
 
-@pytest.mark.requirement("WP-10")
 def test_remember_and_recall_take_the_options_and_give_the_json_of_the_contract(
     brain: Brain,
 ) -> None:
@@ -279,6 +278,7 @@ def test_a_new_store_is_its_owner_s_alone(brain: Brain, tmp_path: Path) -> None:
     assert store.parent.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.requirement("DO-05")
 def test_the_program_remembers_and_recalls_as_processes(path: Path) -> None:
     done = ran(path, "remember", FACT, "--json")
     found = ran(path, "recall", "why postgres?", "--json")

@@ -99,6 +99,7 @@ def test_claude_code_without_a_file_gets_a_private_one(home: Path) -> None:
     assert not change.backup.exists()
 
 
+@pytest.mark.requirement("DO-02")
 def test_claude_code_keeps_every_other_byte(home: Path) -> None:
     path = claude(home)
     apply(connect("claude-code", ENTRY))
@@ -132,6 +133,7 @@ def test_the_clients_own_variables_move_their_files(
     assert connect("claude-code", ENTRY).path == tmp_path / "d" / ".claude.json"
 
 
+@pytest.mark.requirement("DO-02")
 def test_codex_keeps_every_comment_and_its_order(home: Path) -> None:
     path = codex(home)
     apply(connect("codex", WITH_ENV))

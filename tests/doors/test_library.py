@@ -3,11 +3,14 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 import commonbrain
+from commonbrain.adapters.models.minilm import MiniLm
 from tests.processes import PATIENCE_S, clean_environment
 
 HEAVY = ("onnxruntime", "tokenizers", "mcp", "alembic", "typer", "rich", "sqlalchemy")
@@ -120,3 +123,30 @@ def test_closing_twice_and_closing_a_view_are_harmless(path: Path) -> None:
     brain.acting_as(agent="ann").close()
     brain.close()
     brain.close()
+
+
+@pytest.mark.requirement("DM-39", "MS-03", "RT-14")
+@pytest.mark.parametrize("kind", ["message", "event", "atom", "fact"])
+def test_whatever_was_said_or_learnt_is_found_by_word_and_by_meaning(path: Path, kind: str) -> None:
+    with commonbrain.open(path) as brain:
+        kept = brain.remember("Her car is parked in the garage.", kind=kind).items[0].id
+        [by_word] = brain.recall("garage").items
+        [by_meaning] = brain.recall("Where does she keep her automobile?").items
+
+    assert by_word.id == by_meaning.id == kept
+    assert "words" in by_word.why
+    assert by_meaning.why == ("meaning",)
+
+
+@pytest.mark.requirement("DO-16")
+def test_the_packaged_model_is_the_default_and_global_means_the_whole_tenant(path: Path) -> None:
+    with commonbrain.open(path, agent="ann") as brain:
+        kept = brain.remember("The api answers on port 8080.", scope="global").items[0].id
+        assert kept is not None
+        assert brain.house.embedder.space.name == MiniLm().space.name
+        assert files("commonbrain_minilm").is_dir()
+        bob = brain.acting_as(agent="bob", project="web")
+        assert [item.id for item in bob.recall("Where does the api answer?").items] == [kept]
+        stranger = commonbrain.Brain.of(brain.house, replace(brain.caller, tenant="other"))
+        with pytest.raises(commonbrain.NotFound):
+            stranger.get(kept)

@@ -81,6 +81,7 @@ async def test_instructions_are_given_in_both_eras_and_are_short(brain: Brain, e
     assert estimate(INSTRUCTIONS) <= INSTRUCTION_TOKENS_MAX
 
 
+@pytest.mark.requirement("EV-12")
 async def test_schemas_are_sound_and_name_every_argument(brain: Brain) -> None:
     async with client_of(brain) as client:
         tools = (await client.list_tools()).tools
@@ -92,7 +93,7 @@ async def test_schemas_are_sound_and_name_every_argument(brain: Brain) -> None:
         assert set(tool.input_schema["properties"]) == set(TOOLS[tool.name].request.model_fields)
 
 
-@pytest.mark.requirement("DM-57")
+@pytest.mark.requirement("DM-57", "EV-12")
 async def test_structured_content_fits_the_output_schema_of_every_tool(
     brain: Brain, era: Era
 ) -> None:
@@ -255,3 +256,28 @@ async def test_what_an_agent_reads_as_json_is_within_the_budget(brain: Brain) ->
             assert structured(found)["items"]
             assert estimate(written) <= budget
             assert estimate(text_of(found)) <= budget
+
+
+@pytest.mark.requirement("DM-19")
+async def test_a_body_of_markdown_comes_back_as_it_was_and_is_filtered_by_its_tags(
+    brain: Brain,
+) -> None:
+    body = "## Deploy\n\n1. `make tables`\n   - *twice*\n\n```bash\nmake all  # now\n```"
+    async with client_of(brain) as client:
+        given = {"text": body, "kind": "fact", "tags": ["ops", "night shift"]}
+        await client.call_tool("remember", given)
+        await client.call_tool("remember", {"text": "Deploy day is Monday.", "tags": ["ops"]})
+        both = await client.call_tool("recall", {"query": "deploy", "tags": ["ops", "night shift"]})
+        one = await client.call_tool("recall", {"tags": ["ops"]})
+        none = await client.call_tool("recall", {"query": "deploy", "tags": ["night"]})
+
+    assert [item["body"] for item in structured(both)["items"]] == [body]
+    assert len(structured(one)["items"]) == 2
+    assert structured(none)["items"] == []
+
+
+@pytest.mark.requirement("DO-02")
+async def test_the_server_goes_by_a_name_of_its_own(brain: Brain, era: Era) -> None:
+    async with client_of(brain, era) as client:
+        assert client.server_info is not None
+        assert client.server_info.name == "commonbrain"

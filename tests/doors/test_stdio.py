@@ -102,7 +102,7 @@ def ids_in(result: CallToolResult) -> list[str]:
     return [item["id"] for item in result.structured_content["items"]]
 
 
-@pytest.mark.requirement("SE-11")
+@pytest.mark.requirement("DO-05")
 async def test_two_servers_on_one_file_see_each_other_s_memories_in_the_next_recall(
     path: Path,
 ) -> None:

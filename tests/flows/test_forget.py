@@ -13,6 +13,7 @@ from tests.flows.asking import bodies, stored
 FACT = "The nightly build runs on two cores"
 
 
+@pytest.mark.requirement("LC-05", "LC-13")
 def test_a_forgotten_memory_is_out_of_every_arm_and_leaves_a_tombstone(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     done = brain.forget(id_, reason=" It was wrong ")
@@ -38,6 +39,7 @@ def test_forgetting_again_is_harmless_and_says_so(brain: Brain) -> None:
     assert brain.forget(id_, reason="still wrong").was_forgotten_before
 
 
+@pytest.mark.requirement("LC-05")
 @pytest.mark.parametrize("reason", ["", " \n", "x" * 1001])
 def test_forgetting_needs_a_reason(brain: Brain, reason: str) -> None:
     id_ = stored(brain, FACT, kind="fact")

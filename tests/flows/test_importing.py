@@ -74,7 +74,7 @@ def outcomes(report: Report) -> int:
     )
 
 
-@pytest.mark.requirement("MG-07")
+@pytest.mark.requirement("MG-07", "WP-01")
 def test_every_piece_read_is_accounted_for(brain: Brain, source: Path) -> None:
     report = importing(brain).import_("lines", source)
     assert (report.read, report.stored, report.exists) == (8, 4, 1)
@@ -97,6 +97,7 @@ def test_an_import_refuses_exact_duplicates_only(brain: Brain, source: Path) -> 
     assert "The nightly build always runs on two cores" in bodies(brain, "nightly build")
 
 
+@pytest.mark.requirement("MG-06")
 def test_a_dry_run_stores_nothing_and_tells_of_refusals(brain: Brain, source: Path) -> None:
     stored(brain, "Deploy went out", kind="event", project="suggested", source_ref="line 7")
     dry = importing(brain).import_("lines", source, dry_run=True)
@@ -169,3 +170,23 @@ def test_an_unknown_format_and_a_missing_source_are_refused(brain: Brain, source
         importing(brain).import_("tablets", source)
     with pytest.raises(Invalid, match="no file"):
         importing(brain).import_("lines", source.with_name("gone.txt"))
+
+
+@pytest.mark.requirement("MG-02")
+def test_memory_files_of_every_project_become_memories_that_recall_finds(
+    brain: Brain, tmp_path: Path
+) -> None:
+    projects = tmp_path / ".claude" / "projects"
+    berths = (
+        "- Never book a berth twice\n- The tide table is in Redis\n- Ann is the pilot on Mondays"
+    )
+    for flat, text in (("-harbour", berths), ("-bakery", "The oven needs an hour to heat up.")):
+        file = projects / flat / "memory" / "MEMORY.md"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"# Notes\n\n{text}\n", "utf-8")
+    report = brain.import_("markdown", projects)
+    assert (report.read, report.stored) == (4, 4)
+    assert [item.project for item in brain.recall("heat up the oven").items] == ["bakery"]
+    [rule] = brain.recall("book a berth", project="harbour", max_items=1).items
+    assert (rule.kind, rule.body) == ("rule", "Notes:\nNever book a berth twice")
+    assert rule.source_ref == "-harbour/memory/MEMORY.md#notes:1"

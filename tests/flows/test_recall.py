@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import MessageDetail
+from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.recollection import HEADING, Verdict
 from commonbrain.domain.tokens import estimate
 from commonbrain.flows.recall.fuse import fuse
@@ -26,7 +26,6 @@ SCORES = st.dictionaries(st.integers(1, 9), st.floats(-1e6, 1e6), max_size=9)
 READ_ONLY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-@pytest.mark.requirement("RT-04")
 def test_the_best_answer_comes_first_with_all_that_is_known_of_it(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -59,6 +58,7 @@ def test_an_empty_store_and_an_irrelevant_question_have_different_verdicts(brain
     assert (answer.evidence, answer.tokens) == ("", 0)
 
 
+@pytest.mark.requirement("ST-05")
 def test_a_store_of_others_private_memories_looks_empty(brain: Brain) -> None:
     stored(brain.acting_as(agent="bob"), FACT, kind="fact", scope="private")
     assert brain.recall(FACT).verdict is Verdict.NOTHING_STORED
@@ -76,7 +76,7 @@ def test_messages_and_knowledge_answer_together(brain: Brain) -> None:
     assert {item.agent for item in answer.items} == {"ann", "bob"}
 
 
-@pytest.mark.requirement("RT-05", "PV-05", "WP-12")
+@pytest.mark.requirement("RT-05", "PV-05", "WP-12", "LC-07")
 def test_a_superseded_memory_is_not_recalled(brain: Brain) -> None:
     old = stored(brain, FACT, kind="fact")
     new = brain.revise.supersede(old, "The nightly build runs on four cores", reason="upgrade")
@@ -127,6 +127,7 @@ def test_browsing_is_always_newest_first(
     assert len(told) == len(ages)
 
 
+@pytest.mark.requirement("PV-04", "PV-08")
 def test_as_of_answers_with_what_was_believed_then(brain: Brain, clock: FakeClock) -> None:
     first, four = clock.now(), "The nightly build runs on four cores"
     old = stored(brain, FACT, kind="fact")
@@ -156,6 +157,7 @@ def test_equal_texts_of_several_projects_are_told_once(brain: Brain) -> None:
     assert item.project in {"api", None}
 
 
+@pytest.mark.requirement("RT-06")
 def test_filters_narrow_by_kind_label_tag_agent_and_confidence(brain: Brain) -> None:
     stored(brain, FACT, kind="decision", tags=["ci"], source_ref="ci.yml", confidence=0.9)
     stored(brain.acting_as(agent="bob"), "The build cores are cold", kind="event")
@@ -285,3 +287,14 @@ def test_search_terms_are_few_distinct_words(query: str) -> None:
 def test_function_words_are_looked_up_only_when_there_is_nothing_else() -> None:
     assert search_terms("What is the cache?") == ("cache",)
     assert search_terms("To be or not to be") == ("to", "be", "or", "not")
+
+
+@pytest.mark.requirement("DM-14")
+def test_what_is_the_case_fades_and_how_to_behave_does_not(brain: Brain, clock: FakeClock) -> None:
+    stored(brain, "The build has two cores", kind="fact")
+    stored(brain, "Leave one core of the build idle", kind="rule")
+    before = {item.kind: item.score for item in brain.recall("build").items}
+    clock.move(70 * 24 * HOUR)
+    after = {item.kind: item.score for item in brain.recall("build").items}
+    assert after[Kind.RULE] == before[Kind.RULE]
+    assert after[Kind.FACT] < before[Kind.FACT]

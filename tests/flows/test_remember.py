@@ -29,7 +29,7 @@ def acting(brain: Brain, **changes: Any) -> Brain:  # noqa: ANN401
     return Brain.of(brain.house, replace(brain.caller, **changes))
 
 
-@pytest.mark.requirement("WP-10", "DM-17")
+@pytest.mark.requirement("DM-17")
 def test_a_memory_keeps_what_its_author_knows_of_it(brain: Brain, clock: FakeClock) -> None:
     happened = datetime(2026, 1, 2, tzinfo=UTC)
     id_ = stored(
@@ -203,7 +203,6 @@ def test_an_agents_own_private_memory_does_not_keep_a_team_memory_out(brain: Bra
     assert (shared.status, shared.similar) == (Status.STORED, ())
 
 
-@pytest.mark.requirement("WP-28")
 def test_of_a_batch_with_one_bad_text_the_others_are_stored_in_order(brain: Brain) -> None:
     drafts = [
         Draft(body="The api is written in Go", kind="fact"),
@@ -234,6 +233,7 @@ def test_an_empty_batch_is_no_error(brain: Brain) -> None:
     assert brain.remember([]).items == ()
 
 
+@pytest.mark.requirement("DM-71")
 def test_more_than_a_hundred_items_are_refused_and_none_is_stored(brain: Brain) -> None:
     drafts = [Draft(body=f"Fact number {n}", kind="event") for n in range(101)]
     with pytest.raises(Refused, match="101 items") as refusal:
@@ -305,6 +305,7 @@ class Die:
         return self.top % (1 << count)
 
 
+@pytest.mark.requirement("WP-11")
 def test_a_failed_transaction_leaves_no_row_no_word_and_no_vector(path: Path) -> None:
     die = Die()
     with a_brain(path, chance=die) as brain:
@@ -364,6 +365,7 @@ def test_a_memory_may_expire(brain: Brain, clock: FakeClock) -> None:
     assert bodies(brain) == []
 
 
+@pytest.mark.requirement("DM-71")
 def test_names_out_of_bounds_are_refused_by_name(brain: Brain) -> None:
     for known in ({"label": "x" * 129}, {"source_ref": "x" * 513}, {"tags": ["x"] * 51}):
         outcome = told(brain, FACT, **known)  # pyright: ignore[reportArgumentType]

@@ -23,7 +23,7 @@ def superseded(brain: Brain, id_: str, text: str = FOUR) -> str:
     return outcome.id
 
 
-@pytest.mark.requirement("RT-10")
+@pytest.mark.requirement("RT-10", "LC-07")
 def test_a_superseded_memory_stays_readable_under_a_banner_to_the_current_one(
     brain: Brain,
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_revision_needs_a_reason(brain: Brain, reason: str) -> None:
     assert bodies(brain, "build") == [TWO]
 
 
-@pytest.mark.requirement("WP-18")
+@pytest.mark.requirement("WP-18", "WP-01")
 def test_a_new_text_that_the_gate_refuses_leaves_the_old_one_standing(brain: Brain) -> None:
     old = stored(brain, TWO, kind="fact")
     other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from commonbrain.brain import Brain
 from commonbrain.domain.kinds import Kind
 from commonbrain.testing.builders import a_brain
@@ -14,6 +16,7 @@ def test_a_new_store_is_empty_and_sound(brain: Brain, path: Path) -> None:
     assert brain.doctor().is_sound
 
 
+@pytest.mark.requirement("LC-13")
 def test_current_memories_are_counted_by_kind_and_all_by_state(brain: Brain) -> None:
     stored(brain, "The disk ran full", kind="incident")
     old = stored(brain, "The build runs on two cores", kind="fact")

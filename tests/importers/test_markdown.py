@@ -42,6 +42,7 @@ def words_read(contents: list[Draft | Unreadable]) -> set[str]:
     return {word for text in texts for word in words(text.replace("\\n", "\n"))}
 
 
+@pytest.mark.requirement("MG-06")
 def test_a_memory_file_gives_these_memories() -> None:
     told = [
         (draft.source_ref, draft.kind, draft.severity, draft.headline, draft.body)
@@ -120,6 +121,7 @@ def test_a_memory_file_gives_these_memories() -> None:
     ]
 
 
+@pytest.mark.requirement("MG-06")
 def test_a_section_too_short_to_say_anything_is_reported_with_its_words() -> None:
     (short,) = [c for c in read(NOTES / "MEMORY.md") if isinstance(c, Unreadable)]
     assert short.where == "MEMORY.md#tiny"
@@ -136,6 +138,7 @@ def test_a_folder_is_read_in_the_order_of_its_paths() -> None:
     assert references[0] == "MEMORY.md"
 
 
+@pytest.mark.requirement("MG-06")
 def test_only_the_parser_says_what_a_heading_is() -> None:
     _, pilots, meeting = drafts(read(NOTES / "guides" / "pilots.md"))
     assert "> # not a heading" in pilots.body
@@ -143,6 +146,7 @@ def test_only_the_parser_says_what_a_heading_is() -> None:
     assert "[tower]: https://harbour.example/tower" in meeting.body
 
 
+@pytest.mark.requirement("MG-06")
 def test_drafts_say_where_they_come_from() -> None:
     first = drafts(read(NOTES / "MEMORY.md", "harbour"))[0]
     assert (first.tags, first.confidence) == (("memory", "memory-import"), 0.7)
@@ -294,6 +298,7 @@ def test_progress_rises_to_one() -> None:
     assert progress[-1] == 1.0
 
 
+@pytest.mark.requirement("MG-06")
 def test_a_file_in_a_repository_is_about_the_repository(tmp_path: Path) -> None:
     docs = tmp_path / "harbour" / "docs"
     docs.mkdir(parents=True)
@@ -309,6 +314,7 @@ def claude_memory(home: Path, flat: str) -> Path:
     return folder
 
 
+@pytest.mark.requirement("MG-06")
 def test_a_memory_of_claude_code_is_about_the_folder_it_was_kept_for(tmp_path: Path) -> None:
     (tmp_path / "code" / "my_app-2").mkdir(parents=True)
     flat = re.sub("[^A-Za-z0-9]", "-", str(tmp_path / "code" / "my_app-2"))

@@ -34,6 +34,7 @@ class IndexContract:
         """Give the store as one process sees it."""
         return open_store()
 
+    @pytest.mark.requirement("DM-25", "EV-12")
     @pytest.mark.parametrize(
         ("memory", "wanted"),
         [
@@ -87,6 +88,7 @@ class IndexContract:
             assert [hit.id for hit in tx.memories.newest(wanted, limit=5)] == [1]
             assert tx.memories.any(wanted)
 
+    @pytest.mark.requirement("PV-04")
     def test_a_superseded_memory_is_found_only_as_of_before(self, store: Store) -> None:
         put(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
         with store.begin(LOCAL_TENANT) as tx:
@@ -131,6 +133,7 @@ class IndexContract:
         assert found[:2] == exact[:2] == [701, 4]
         assert len(set(found) & set(exact)) >= 8
 
+    @pytest.mark.requirement("DM-25")
     def test_a_narrow_look_still_brings_as_many_as_it_may(self, store: Store) -> None:
         vectors = random_vectors(1500)
         _put_vectors(store, vectors, rare=range(0, 1500, 100))

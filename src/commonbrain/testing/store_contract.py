@@ -83,6 +83,7 @@ class StoreContract:
 
         assert stored(store, 1)[1].body == "first"
 
+    @pytest.mark.requirement("WP-11")
     def test_a_transaction_is_seen_whole_or_not_at_all(self, store: Store) -> None:
         with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(1, "half a thought"))
@@ -105,6 +106,7 @@ class StoreContract:
         assert nearest(store, "the harvest was good") == [2]
         assert nearest(store, "a ghost walks") == []
 
+    @pytest.mark.requirement("WP-22")
     def test_a_transaction_finds_what_it_wrote_itself(self, store: Store) -> None:
         put(store, a_memory(1, "red apples"))
         with store.begin(LOCAL_TENANT) as tx:
@@ -125,6 +127,7 @@ class StoreContract:
 
         assert lexical(other, "tea") == nearest(other, "tea is ready") == [1]
 
+    @pytest.mark.requirement("LC-13")
     def test_what_one_process_drops_no_other_finds(self, open_store: OpenStore) -> None:
         one, other = open_store(), open_store()
         put(one, a_memory(1, "tea is ready"), a_memory(2, "tea is gone"))
@@ -147,6 +150,7 @@ class StoreContract:
 
         assert list(seen) == [1]
 
+    @pytest.mark.requirement("DM-16", "DM-25")
     def test_no_tenant_sees_anothers_rows(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"))
         asked = look(Caller(agent="ann", tenant="other"))
