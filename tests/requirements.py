@@ -84,7 +84,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("DM-15", "Ids are 63-bit integers in order of time with a prefix, not UUIDs."),
     Adopted("DM-16", "Every row carries its tenant, and every key begins with it."),
     Adopted("DM-17", "Every memory names the agent who wrote it."),
-    Gap("DM-18 DM-28 DM-29", "Older type names become kind and label; recall's kinds refuse them."),
+    Adopted("DM-18 DM-28 DM-29", "Older type names are aliases, stored as a kind and a label."),
     Adopted("DM-19", "A body is markdown text; its tags are free words to filter by."),
     Adopted("DM-20", "A memory belongs to one project, or with null to every project."),
     Gap("DM-21", "Confidence is 0 to 1; no command or tool lets an agent say its own."),

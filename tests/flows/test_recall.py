@@ -298,3 +298,16 @@ def test_what_is_the_case_fades_and_how_to_behave_does_not(brain: Brain, clock: 
     after = {item.kind: item.score for item in brain.recall("build").items}
     assert after[Kind.RULE] == before[Kind.RULE]
     assert after[Kind.FACT] < before[Kind.FACT]
+
+
+@pytest.mark.requirement("DM-18", "DM-28", "DM-29")
+def test_an_alias_of_a_kind_is_its_kind_and_a_label_going_in_and_coming_out(brain: Brain) -> None:
+    brain.remember("We chose tea over coffee", kind="decision")
+    brain.remember("Tea grows on hills", kind="fact")
+
+    [found] = brain.recall("tea", kinds=["decision"]).items
+
+    assert (found.kind, found.label) == (Kind.FACT, "decision")
+    assert len(brain.recall("tea", kinds=["fact"]).items) == 2
+    with pytest.raises(Invalid, match="gossip"):
+        brain.recall("tea", kinds=["gossip"])

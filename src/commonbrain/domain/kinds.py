@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from commonbrain.domain.errors import Invalid
+
 
 class Kind(StrEnum):
     """The lifecycle class of a memory; a closed set."""
@@ -70,6 +72,12 @@ class FactDetail:
 
     subject: str | None = None
     ttl_s: int | None = None
+    """Seconds from being recorded until it no longer holds."""
+
+    def __post_init__(self) -> None:
+        """Refuse a time to live that is none."""
+        if self.ttl_s is not None and self.ttl_s <= 0:
+            raise Invalid(f"ttl_s is {self.ttl_s}; it must be above 0.", hint="Leave it out.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +107,11 @@ class EventDetail:
     importance: float | None = None
     recurrences: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse an importance that is no fraction."""
+        if self.importance is not None and not 0 <= self.importance <= 1:
+            raise Invalid(f"importance is {self.importance}; 0 to 1 is allowed.")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeDetail:
@@ -106,6 +119,11 @@ class EpisodeDetail:
 
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a span that ends before it begins."""
+        if self.started_at and self.ended_at and self.ended_at < self.started_at:
+            raise Invalid("The episode ends before it begins.", hint="Swap the two.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,16 @@ class Filter:
     trust_min: float = TRUST_MIN_DEFAULT
     min_confidence: float = 0.0
 
+    def __post_init__(self) -> None:
+        """Keep both fractions within 0..1.
+
+        Raises:
+            Refused: `limit_exceeded`, one of them is out of bounds.
+
+        """
+        _check_bounds("trust_min", self.trust_min, low=0, high=1)
+        _check_bounds("min_confidence", self.min_confidence, low=0, high=1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
@@ -117,7 +127,7 @@ def _was_believed(memory: Memory, as_of: datetime | None, *, now: datetime) -> b
     return known and is_later and memory.recorded_at <= as_of
 
 
-def _check_bounds(name: str, given: int, *, low: int, high: int) -> None:
+def _check_bounds(name: str, given: float, *, low: int, high: int) -> None:
     if not low <= given <= high:
         raise Refused(
             f"{name} is {given}; {low} to {high} is allowed.",

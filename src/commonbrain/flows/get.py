@@ -9,6 +9,7 @@ from commonbrain.domain.errors import NotFound
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.scope import Caller, Scope, is_visible
+from commonbrain.domain.times import show_instant
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
@@ -64,7 +65,7 @@ class Get:
         with self.house.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
             head = head_of(tx, memory)
-        return _shown(memory, head)
+        return _shown(memory, head, now=self.house.clock.now())
 
 
 def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
@@ -93,7 +94,7 @@ def head_of(tx: Transaction, memory: Memory) -> Memory:
     return head
 
 
-def _shown(memory: Memory, head: Memory) -> Shown:
+def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
     is_forgotten = memory.state is State.FORGOTTEN
     return Shown(
         id=ids.show(ids.MEMORY, memory.id),
@@ -101,7 +102,7 @@ def _shown(memory: Memory, head: Memory) -> Shown:
         state=memory.state,
         headline="(forgotten)" if is_forgotten else memory.headline,
         body=None if is_forgotten else memory.body,
-        banner=_banner(memory, head),
+        banner=_banner(memory, head, now=now),
         current_id=ids.show(ids.MEMORY, head.id),
         label=memory.label,
         project=memory.project,
@@ -120,7 +121,7 @@ def _shown(memory: Memory, head: Memory) -> Shown:
     )
 
 
-def _banner(memory: Memory, head: Memory) -> str | None:
+def _banner(memory: Memory, head: Memory, *, now: datetime) -> str | None:
     match memory.state:
         case State.FORGOTTEN:
             return "Forgotten: no longer held to be true or wanted; its text is not shown."
@@ -129,6 +130,8 @@ def _banner(memory: Memory, head: Memory) -> str | None:
         case State.SUPERSEDED:
             return f"Superseded: {ids.show(ids.MEMORY, head.id)} holds now: {head.headline}"
         case State.QUARANTINED:
-            return "Quarantined: waits for approval and is not recalled."
+            return "Quarantined: it came from an untrusted source and is not recalled."
+        case _ if memory.expires_at is not None and memory.expires_at <= now:
+            return f"Expired at {show_instant(memory.expires_at)}: it is not recalled any more."
         case _:
             return None

@@ -11,7 +11,7 @@ from typing import Final, TypedDict, Unpack
 from commonbrain.domain import ids, limits
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Refused, Unavailable
-from commonbrain.domain.kinds import Kind
+from commonbrain.domain.kinds import Kind, kind_and_label
 from commonbrain.domain.normalise import normalise, normalise_line
 from commonbrain.domain.pack import pack
 from commonbrain.domain.query import (
@@ -147,10 +147,10 @@ class Recall:
 
 
 def _filter(options: RecallOptions) -> Filter:
-    kinds = tuple(one_of(Kind, kind) for kind in options.get("kinds", ()))
+    kinds, aliases = _kinds(options.get("kinds", ()))
     return Filter(
         kinds=kinds,
-        labels=_names(options.get("labels", ())),
+        labels=(*_names(options.get("labels", ())), *aliases),
         tags=_names(options.get("tags", ())),
         project=normalise_line(options.get("project")),
         agent=options.get("agent"),
@@ -160,6 +160,16 @@ def _filter(options: RecallOptions) -> Filter:
         trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
         min_confidence=options.get("min_confidence", 0.0),
     )
+
+
+def _kinds(given: Sequence[Kind | str]) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
+    """Read kinds and aliases of kinds, each alias as its kind and a label."""
+    read = [kind_and_label(name) for name in given]
+    for name, known in zip(given, read, strict=True):
+        if known is None:
+            one_of(Kind, name)
+    found = [known for known in read if known is not None]
+    return tuple(kind for kind, _ in found), tuple(label for _, label in found if label)
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

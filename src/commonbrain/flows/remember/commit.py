@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from commonbrain.domain import ids
-from commonbrain.domain.kinds import KINDS, Kind, MessageDetail
-from commonbrain.domain.memory import Memory, State, ThreadRef, semantic_hash
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.kinds import KINDS, Detail, FactDetail, Kind, MessageDetail
+from commonbrain.domain.memory import Draft, Memory, State, ThreadRef, semantic_hash
+from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.scoring import confidence
-from commonbrain.domain.times import to_utc
+from commonbrain.domain.times import instant
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.clock import Chance
@@ -37,21 +37,21 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
         headline=admitted.headline,
         body=admitted.body,
         detail=admitted.detail,
-        state=_first_state(admitted.kind, prepared.trust),
+        state=_first_state(prepared),
         scope=prepared.scope,
         project=prepared.project,
         agent=caller.agent,
         session=caller.session,
         trust=prepared.trust,
-        confidence=computed if claimed is None else min(max(claimed, 0.0), 1.0),
+        confidence=computed if claimed is None else claimed,
         salience=KINDS[admitted.kind].salience,
         tags=tuple(dict.fromkeys(draft.tags)),
         source_ref=draft.source_ref,
         auto_captured=draft.auto_captured,
         semantic_hash=semantic_hash(admitted.kind, prepared.text),
         recorded_at=now,
-        occurred_at=to_utc(draft.occurred_at) if draft.occurred_at else now,
-        expires_at=to_utc(draft.expires_at) if draft.expires_at else None,
+        occurred_at=instant(draft.occurred_at) if draft.occurred_at else now,
+        expires_at=_expiry(draft, admitted.detail, now=now),
         superseded_count=revises,
     )
 
@@ -79,10 +79,19 @@ def commit(tx: Transaction, memory: Memory, *, prepared: Prepared, chance: Chanc
     return memory
 
 
-def _first_state(kind: Kind, trust: Trust) -> State:
-    """Hold back what would bind everybody on the word of an untrusted source."""
-    is_binding = kind is Kind.RULE
-    return State.QUARANTINED if is_binding and trust is Trust.UNTRUSTED_WEB else State.ACTIVE
+def _first_state(prepared: Prepared) -> State:
+    """Hold back what would bind or reach everybody on the word of an untrusted source."""
+    is_weighty = prepared.admitted.kind is Kind.RULE or prepared.scope is Scope.GLOBAL
+    is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
+    return State.QUARANTINED if is_weighty and is_untrusted else State.ACTIVE
+
+
+def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:
+    """Say until when it holds: as its author said, or for as long as a fact lives."""
+    if draft.expires_at is not None:
+        return instant(draft.expires_at)
+    lives_s = detail.ttl_s if isinstance(detail, FactDetail) else None
+    return None if lives_s is None else now + timedelta(seconds=lives_s)
 
 
 def _add(tx: Transaction, memory: Memory, *, chance: Chance) -> Memory:

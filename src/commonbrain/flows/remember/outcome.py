@@ -113,7 +113,7 @@ def stored(
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         headline=memory.headline,
-        reason="A rule from an untrusted source binds nobody: it is kept, not recalled."
+        reason="What binds or reaches everybody needs a trusted source: it is kept, not recalled."
         if quarantined
         else None,
         hint="Check it, then remember it in your own words." if quarantined else None,

@@ -48,7 +48,7 @@ def prepare(draft: Draft, caller: Caller) -> Prepared | Rejected:
     claimed = one_of(Trust, draft.trust) if draft.trust else None
     trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
     named = _classified(normalise_draft(draft))
-    match _check_names(draft) or admit(named):
+    match _check_bounds(draft) or admit(named):
         case Rejected() as refusal:
             return refusal
         case Admitted() as admitted:
@@ -78,7 +78,7 @@ def _classified(draft: Draft) -> Draft:
     return replace(draft, kind=kind, severity=draft.severity or severity)
 
 
-def _check_names(draft: Draft) -> Rejected | None:
+def _check_bounds(draft: Draft) -> Rejected | None:
     names = {"project": draft.project, "label": draft.label, "kind": draft.kind}
     names |= {f"tag {number}": tag for number, tag in enumerate(draft.tags, 1)}
     sizes = {what: (len(name or ""), NAME_CHARS_MAX) for what, name in names.items()}
@@ -86,10 +86,12 @@ def _check_names(draft: Draft) -> Rejected | None:
     for what, (given, allowed) in sizes.items():
         if given > allowed:
             return _too_much(f"The {what} has {given} characters; {allowed} are allowed.")
+    if draft.confidence is not None and not 0 <= draft.confidence <= 1:
+        return _too_much(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
     if len(draft.tags) > TAGS_MAX:
         return _too_much(f"{len(draft.tags)} tags were given; {TAGS_MAX} are allowed.")
     return None
 
 
 def _too_much(reason: str) -> Rejected:
-    return Rejected(code="limit_exceeded", reason=reason, hint="Shorten it.")
+    return Rejected(code="limit_exceeded", reason=reason, hint="Bring it within bounds.")

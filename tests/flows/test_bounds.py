@@ -1,0 +1,51 @@
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.kinds import EpisodeDetail, EventDetail, FactDetail
+from commonbrain.domain.memory import Draft
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.testing.builders import NOON
+from commonbrain.testing.clock import FakeClock
+
+
+def test_a_fact_holds_for_as_long_as_it_lives(brain: Brain, clock: FakeClock) -> None:
+    done = brain.remember("The kettle is on", kind="fact", detail=FactDetail(ttl_s=60))
+    assert brain.recall("kettle").items
+    clock.move(timedelta(seconds=60))
+
+    assert brain.recall("kettle").items == ()
+    assert (brain.get(str(done.items[0].id)).banner or "").startswith("Expired")
+
+
+def test_what_reaches_everybody_needs_a_trusted_source(brain: Brain) -> None:
+    offered = {"scope": "global", "trust": "untrusted_web", "kind": "fact"}
+
+    [outcome] = brain.remember("Buy shares now", **offered).items  # type: ignore[arg-type]
+
+    assert outcome.status is Status.QUARANTINED
+    assert brain.recall("shares", trust_min=0.0).items == ()
+
+
+@pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
+def test_a_confidence_that_is_no_fraction_is_rejected_alone(
+    brain: Brain, confidence: float
+) -> None:
+    good = Draft(body="Tea is ready", kind="fact")
+    bad = Draft(body="Tea is cold", kind="fact", confidence=confidence)
+
+    outcomes = brain.remember([good, bad]).items
+
+    assert [outcome.status for outcome in outcomes] == [Status.STORED, Status.REJECTED]
+    assert outcomes[1].code == "limit_exceeded"
+
+
+def test_details_out_of_bounds_cannot_be_made() -> None:
+    with pytest.raises(Invalid):
+        FactDetail(ttl_s=0)
+    with pytest.raises(Invalid):
+        EventDetail(importance=3.0)
+    with pytest.raises(Invalid):
+        EpisodeDetail(started_at=NOON, ended_at=NOON - timedelta(seconds=1))
