@@ -61,6 +61,7 @@ _BY_HASH: Final = (
     )
     .order_by(memories.c.id)
 )
+_BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,15 @@ class MemoryShelf:
             for row in rows
         }
 
-    def by_hash(self, kind: Kind, semantic_hash: str) -> list[Memory]:
-        """Find the current memories of a kind that say the same to the letter, oldest first."""
+    def by_hash(
+        self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
+    ) -> list[Memory]:
+        """Find the current memories of a kind, or of a source, that say the same to the letter."""
         given = {"tenant": self.work.tenant, "kind": kind, "hash": semantic_hash}
-        ids = self.work.connection.execute(_BY_HASH, given).scalars().all()
+        statement = _BY_HASH
+        if source_ref is not None:
+            statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
+        ids = self.work.connection.execute(statement, given).scalars().all()
         found = self.get(ids)
         return [found[id_] for id_ in ids]
 

@@ -26,14 +26,12 @@ def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | N
     source counts.
     """
     kind = prepared.admitted.kind
-    same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text))
     may_repeat = KINDS[kind].on_duplicate in {OnDuplicate.KEEP, OnDuplicate.RECUR}
-    source = prepared.draft.source_ref
-    for memory in same:
-        is_same = (source is not None and memory.source_ref == source) or not may_repeat
-        if is_same and _may_compare(memory, prepared, look=look):
-            return memory
-    return None
+    source = prepared.draft.source_ref if may_repeat else None
+    if may_repeat and source is None:
+        return None
+    same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text), source_ref=source)
+    return next((one for one in same if _may_compare(one, prepared, look=look)), None)
 
 
 def judge_neighbours(
