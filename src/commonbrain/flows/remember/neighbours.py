@@ -64,5 +64,9 @@ def judge_neighbours(
 
 
 def _may_compare(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
+    """Leave out what may not be seen, and what a recall would not give in place of the draft."""
     is_open = is_visible(look.caller, memory)
-    return is_open and is_comparable(memory, prepared.scope, project=prepared.project)
+    is_over = memory.expires_at is not None and memory.expires_at <= look.now
+    is_believed = not is_over and memory.trust.weight >= prepared.trust.weight
+    comparable = is_comparable(memory, prepared.scope, project=prepared.project)
+    return is_open and is_believed and comparable
