@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -10,11 +11,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.adapters.sql import tables
 from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION, open_sqlite
-from commonbrain.adapters.sql.sqlite import driver
+from commonbrain.adapters.sql.sqlite import Sqlite, driver
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.kinds import KINDS, Kind
@@ -184,3 +186,29 @@ def test_the_driver_is_one_without_the_wal_bug() -> None:
 def _is_ours(name: str | None, type_: str, _parents: object) -> bool:
     """Leave out the tables that full text keeps for itself, and Alembic's own."""
     return type_ != "table" or not (name or "").startswith(("memory_text", "alembic"))
+
+
+@pytest.mark.parametrize("source_ref", [None, "chat#1"])
+def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
+    path: Path, source_ref: str | None
+) -> None:
+    plans: list[str] = []
+
+    def explain(
+        connection: sa.Connection,
+        _: object,
+        statement: str,
+        given: Any,  # noqa: ANN401 whatever the driver takes
+        *_more: object,
+    ) -> None:
+        if "semantic_hash = " in statement:
+            asked = connection.connection.cursor()
+            asked.execute(f"EXPLAIN QUERY PLAN {statement}", given)
+            plans.extend(row[-1] for row in asked.fetchall())
+
+    with closing(opened(path)) as store, store.snapshot(LOCAL_TENANT) as tx:
+        assert isinstance(store.dialect, Sqlite)
+        event.listen(store.dialect.engine, "before_cursor_execute", explain)
+        tx.memories.by_hash(Kind.FACT, "h", source_ref=source_ref)
+    assert len(plans) == 1
+    assert "semantic_hash=?" in plans[0]

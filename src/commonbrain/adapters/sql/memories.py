@@ -51,15 +51,12 @@ _PEOPLE: Final = (
     )
     .distinct()
 )
-_BY_HASH: Final = (
-    select(memories.c.id)
-    .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.kind == bindparam("kind"),
-        memories.c.semantic_hash == bindparam("hash"),
-        memories.c.state.in_(sorted(CURRENT_STATES)),
-    )
-    .order_by(memories.c.id)
+# Not ordered by id: SQLite would walk all ids in order rather than look the hash up.
+_BY_HASH: Final = select(memories.c.id).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.kind == bindparam("kind"),
+    memories.c.semantic_hash == bindparam("hash"),
+    memories.c.state.in_(sorted(CURRENT_STATES)),
 )
 _BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
 
@@ -118,7 +115,7 @@ class MemoryShelf:
         statement = _BY_HASH
         if source_ref is not None:
             statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
-        ids = self.work.connection.execute(statement, given).scalars().all()
+        ids = sorted(self.work.connection.execute(statement, given).scalars())
         found = self.get(ids)
         return [found[id_] for id_ in ids]
 
