@@ -285,3 +285,14 @@ def test_search_terms_are_few_distinct_words(query: str) -> None:
 def test_function_words_are_looked_up_only_when_there_is_nothing_else() -> None:
     assert search_terms("What is the cache?") == ("cache",)
     assert search_terms("To be or not to be") == ("to", "be", "or", "not")
+
+
+def test_a_misspelt_filter_is_told_and_not_passed_over(brain: Brain) -> None:
+    with pytest.raises(Invalid, match=r"kind to recall by.*kinds"):
+        brain.recall("cache", kind="rule")  # pyright: ignore[reportCallIssue]
+
+
+def test_one_word_is_a_filter_and_not_a_list_of_letters(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact", tags=["ci"], label="build")
+    stored(brain, OTHER, kind="task")
+    assert bodies(brain, kinds="fact") == bodies(brain, tags="ci", labels="build") == [FACT]
