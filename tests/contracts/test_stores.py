@@ -212,3 +212,28 @@ def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
         tx.memories.by_hash(Kind.FACT, "h", source_ref=source_ref)
     assert len(plans) == 1
     assert "semantic_hash=?" in plans[0]
+
+
+@pytest.mark.parametrize("has_successor", [False, True])
+def test_nothing_is_acknowledged_into_a_file_that_was_moved_away(
+    path: Path,
+    *,
+    has_successor: bool,
+) -> None:
+    with closing(opened(path)) as store:
+        put(store, a_memory(1, "tea is ready"))
+        path.rename(path.with_suffix(".moved"))
+        if has_successor:
+            path.touch()
+        with pytest.raises(Unavailable, match="moved, replaced or deleted"):
+            put(store, a_memory(2, "so is cake"))
+
+
+def test_a_store_opened_by_a_relative_path_is_written_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(opened(Path("brain.db"))) as store:
+        monkeypatch.chdir("/")
+        put(store, a_memory(1, "tea is ready"))
+        assert stored(store, 1)
