@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -10,11 +11,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.adapters.sql import tables
 from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION, open_sqlite
-from commonbrain.adapters.sql.sqlite import driver
+from commonbrain.adapters.sql.sqlite import Sqlite, driver
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.kinds import KINDS, Kind
@@ -239,3 +241,54 @@ def test_a_writing_transaction_has_the_lock_before_it_writes_anything(
         pytest.raises(sqlite.OperationalError, match="locked"),
     ):
         other.execute("BEGIN IMMEDIATE")
+
+
+@pytest.mark.parametrize("source_ref", [None, "chat#1"])
+def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
+    path: Path, source_ref: str | None
+) -> None:
+    plans: list[str] = []
+
+    def explain(
+        connection: sa.Connection,
+        _: object,
+        statement: str,
+        given: Any,  # noqa: ANN401 whatever the driver takes
+        *_more: object,
+    ) -> None:
+        if "semantic_hash = " in statement:
+            asked = connection.connection.cursor()
+            asked.execute(f"EXPLAIN QUERY PLAN {statement}", given)
+            plans.extend(row[-1] for row in asked.fetchall())
+
+    with closing(opened(path)) as store, store.snapshot(LOCAL_TENANT) as tx:
+        assert isinstance(store.dialect, Sqlite)
+        event.listen(store.dialect.engine, "before_cursor_execute", explain)
+        tx.memories.by_hash(Kind.FACT, "h", source_ref=source_ref)
+    assert len(plans) == 1
+    assert "semantic_hash=?" in plans[0]
+
+
+@pytest.mark.parametrize("has_successor", [False, True])
+def test_nothing_is_acknowledged_into_a_file_that_was_moved_away(
+    path: Path,
+    *,
+    has_successor: bool,
+) -> None:
+    with closing(opened(path)) as store:
+        put(store, a_memory(1, "tea is ready"))
+        path.rename(path.with_suffix(".moved"))
+        if has_successor:
+            path.touch()
+        with pytest.raises(Unavailable, match="moved, replaced or deleted"):
+            put(store, a_memory(2, "so is cake"))
+
+
+def test_a_store_opened_by_a_relative_path_is_written_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with closing(opened(Path("brain.db"))) as store:
+        monkeypatch.chdir("/")
+        put(store, a_memory(1, "tea is ready"))
+        assert stored(store, 1)

@@ -48,3 +48,8 @@ def test_a_prohibition_blocks_and_advice_is_a_pattern(text: str, severity: Sever
 @given(st.text())
 def test_any_text_has_a_kind_whatever_its_case(text: str) -> None:
     assert classify(text) in {Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT}
+
+
+def test_a_long_row_of_signs_is_read_once() -> None:
+    # Read from each sign on, half a million of them would take hours.
+    assert classify("x " + ". " * 500_000) is Kind.FACT

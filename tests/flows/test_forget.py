@@ -4,6 +4,7 @@ import pytest
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.kinds import IncidentDetail
 from commonbrain.domain.memory import State
 from commonbrain.domain.recollection import Verdict
 from commonbrain.domain.scope import Role
@@ -89,3 +90,10 @@ def test_a_chain_whose_head_was_forgotten_holds_nothing_now(brain: Brain) -> Non
     assert "holds now" not in (shown.banner or "")
     assert "four" not in (shown.banner or "")
     assert bodies(brain) == []
+
+
+def test_no_word_of_a_forgotten_memory_is_shown_again(brain: Brain) -> None:
+    detail = IncidentDetail(root_cause="Zanzibar", resolution="Zanzibar")
+    id_ = stored(brain, "Zanzibar fell", kind="incident", tags=["Zanzibar"], detail=detail)
+    brain.forget(id_, reason="wrong")
+    assert "Zanzibar" not in f"{brain.get(id_)} {brain.forget(id_, reason='again')}"

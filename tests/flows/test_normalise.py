@@ -58,3 +58,9 @@ def test_every_name_is_one_line_that_can_be_written(name: str) -> None:
     normal = normalise_draft(named)
     for text in (normal.label, normal.project, normal.source_ref, *normal.tags):
         assert text is None or (len(text.splitlines()) == 1 and text.encode())
+
+
+def test_a_long_run_of_spaces_is_read_once() -> None:
+    # Read from each space on, a million of them would take an hour.
+    text = f"a{' ' * 1_000_000}b"
+    assert normalise(text) == text

@@ -311,3 +311,14 @@ def test_an_alias_of_a_kind_is_its_kind_and_a_label_going_in_and_coming_out(brai
     assert len(brain.recall("tea", kinds=["fact"]).items) == 2
     with pytest.raises(Invalid, match="gossip"):
         brain.recall("tea", kinds=["gossip"])
+
+
+def test_a_misspelt_filter_is_told_and_not_passed_over(brain: Brain) -> None:
+    with pytest.raises(Invalid, match=r"kind to recall by.*kinds"):
+        brain.recall("cache", kind="rule")  # pyright: ignore[reportCallIssue]
+
+
+def test_one_word_is_a_filter_and_not_a_list_of_letters(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact", tags=["ci"], label="build")
+    stored(brain, OTHER, kind="task")
+    assert bodies(brain, kinds="fact") == bodies(brain, tags="ci", labels="build") == [FACT]

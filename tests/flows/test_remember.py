@@ -381,3 +381,17 @@ def test_no_name_breaks_the_store_or_the_line_it_is_shown_on(brain: Brain, hosti
 def test_events_count_their_own_columns(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="event", detail=EventDetail(actor="ci", importance=0.5))
     assert brain.get(id_).detail == {"actor": "ci", "importance": 0.5, "recurrences": 0}
+
+
+def test_what_has_expired_may_be_learnt_again(brain: Brain, clock: FakeClock) -> None:
+    stored(brain, FACT, kind="fact", expires_at=clock.now() + timedelta(hours=1))
+    clock.move(timedelta(hours=2))
+    stored(brain, FACT, kind="fact")
+    assert bodies(brain, FACT) == [FACT]
+
+
+def test_a_less_trusted_source_does_not_keep_a_more_trusted_one_out(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact", trust="untrusted_web")
+    stored(brain, FACT, kind="fact")
+    assert bodies(brain, FACT) == [FACT]
+    assert told(brain, FACT, kind="fact", trust="untrusted_web").status is Status.EXISTS

@@ -10,7 +10,8 @@ _SIGNS: Final = (
     (
         Kind.RULE,
         # "Never push" is a rule, "he never called" is not: what commands opens its sentence.
-        r"(?:^|[.;:!?]\s)\W*(?:always|never|do not|don't|only ever)\b"
+        # Eight signs are quotes, a bullet and emphasis; unbounded, rows of dots take minutes.
+        r"(?:^|[.;:!?]\s)\W{0,8}(?:always|never|do not|don't|only ever)\b"
         r"|\b(?:must|shall|prohibited|forbidden|non-negotiable|not allowed)\b",
     ),
     (

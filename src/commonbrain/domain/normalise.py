@@ -9,7 +9,8 @@ from commonbrain.domain.memory import Draft
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters that no text needs and a terminal would obey; tab and newline stay."""
-_TRAILING: Final = re.compile(r"[ \t]+$", re.MULTILINE)
+_TRAILING: Final = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
+"""Tried once a run of spaces: tried from each space, a long run would take the square of it."""
 
 
 def normalise(text: str) -> str:

@@ -7,7 +7,7 @@ from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import REASON_CHARS_MAX
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.scope import Caller, check_may_write
-from commonbrain.flows.get import fetch
+from commonbrain.flows.get import FORGOTTEN, fetch
 from commonbrain.flows.house import House
 from commonbrain.ports.store import AuditEntry
 
@@ -43,11 +43,12 @@ class Forget:
         with self.house.store.begin(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
             check_authority(self.caller, memory)
+            was_forgotten_before = memory.state is State.FORGOTTEN
             done = Forgotten(
                 id=ids.show(ids.MEMORY, memory.id),
-                headline=memory.headline,
+                headline=FORGOTTEN if was_forgotten_before else memory.headline,
                 reason=why,
-                was_forgotten_before=memory.state is State.FORGOTTEN,
+                was_forgotten_before=was_forgotten_before,
             )
             if done.was_forgotten_before:
                 return done

@@ -14,6 +14,8 @@ from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
 
+FORGOTTEN = "(forgotten)"
+"""Stands for the headline of what was forgotten: no word of it is shown again."""
 _CHAIN_MAX = 1000
 """Revisions followed towards the head; far beyond any chain a person makes."""
 
@@ -100,7 +102,7 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         state=memory.state,
-        headline="(forgotten)" if is_forgotten else memory.headline,
+        headline=FORGOTTEN if is_forgotten else memory.headline,
         body=None if is_forgotten else memory.body,
         banner=_banner(memory, head, now=now),
         current_id=ids.show(ids.MEMORY, head.id),
@@ -112,12 +114,12 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         trust=memory.trust,
         confidence=memory.confidence,
         salience=memory.salience,
-        tags=memory.tags,
+        tags=() if is_forgotten else memory.tags,
         source_ref=memory.source_ref,
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
-        detail=asdict(memory.detail),
+        detail={} if is_forgotten else asdict(memory.detail),
     )
 
 

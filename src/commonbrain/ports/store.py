@@ -77,8 +77,13 @@ class Memories(Protocol):
         """Fetch memories of any state by id; unknown ids are absent from the answer."""
         ...
 
-    def by_hash(self, kind: Kind, semantic_hash: str) -> list[Memory]:
-        """Find the current memories of a kind that say the same to the letter, oldest first."""
+    def by_hash(
+        self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
+    ) -> list[Memory]:
+        """Find the current memories of a kind that say the same to the letter, oldest first.
+
+        With a `source_ref` only those from there: many utterances say the same.
+        """
         ...
 
     def newest(self, look: Look, *, limit: int) -> list[Hit]:

@@ -173,6 +173,15 @@ class StoreContract:
 
         assert [memory.id for memory in found] == [2]
 
+    def test_equal_texts_of_one_source_are_found_without_the_others(self, store: Store) -> None:
+        own = a_memory(2, "tea is ready", source_ref="chat#2")
+        put(store, a_memory(1, "tea is ready", source_ref="chat#1"), own)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            found = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#2")
+            none = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#3")
+
+        assert ([memory.id for memory in found], none) == ([2], [])
+
     def test_a_thread_is_opened_once(self, store: Store) -> None:
         thread = ThreadRef(key="chat#1", subject="Monday")
         with store.begin(LOCAL_TENANT) as tx:

@@ -51,16 +51,14 @@ _PEOPLE: Final = (
     )
     .distinct()
 )
-_BY_HASH: Final = (
-    select(memories.c.id)
-    .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.kind == bindparam("kind"),
-        memories.c.semantic_hash == bindparam("hash"),
-        memories.c.state.in_(sorted(CURRENT_STATES)),
-    )
-    .order_by(memories.c.id)
+# Not ordered by id: SQLite would walk all ids in order rather than look the hash up.
+_BY_HASH: Final = select(memories.c.id).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.kind == bindparam("kind"),
+    memories.c.semantic_hash == bindparam("hash"),
+    memories.c.state.in_(sorted(CURRENT_STATES)),
 )
+_BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +107,15 @@ class MemoryShelf:
             for row in rows
         }
 
-    def by_hash(self, kind: Kind, semantic_hash: str) -> list[Memory]:
-        """Find the current memories of a kind that say the same to the letter, oldest first."""
+    def by_hash(
+        self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
+    ) -> list[Memory]:
+        """Find the current memories of a kind, or of a source, that say the same to the letter."""
         given = {"tenant": self.work.tenant, "kind": kind, "hash": semantic_hash}
-        ids = self.work.connection.execute(_BY_HASH, given).scalars().all()
+        statement = _BY_HASH
+        if source_ref is not None:
+            statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
+        ids = sorted(self.work.connection.execute(statement, given).scalars())
         found = self.get(ids)
         return [found[id_] for id_ in ids]
 

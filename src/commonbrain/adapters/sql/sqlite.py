@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -47,6 +46,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from commonbrain.adapters.sql.codes import Codes, Ids
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.sqlite_checks import examine_sqlite
+from commonbrain.adapters.sql.sqlite_file import StoreFile, make_file
 from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.memory import CURRENT_STATES, Memory
@@ -136,17 +136,16 @@ class Sqlite:
     is_durable: bool
     lock_wait_s: float
     engine: Engine = field(init=False)
+    _file: StoreFile = field(init=False)
     _codes: dict[str, Codes] = field(default_factory=dict[str, Codes])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Make the file, readable by its owner alone, and the pool; connect to nothing yet."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self.path.exists():
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._file = make_file(self.path)
         self.engine = create_engine(
             # A plain string would end at a question mark, and stay relative to wherever we go.
-            URL.create("sqlite", database=str(self.path.absolute())),
+            URL.create("sqlite", database=str(self._file.path)),
             module=driver(),
             connect_args={"timeout": self.lock_wait_s, "check_same_thread": False},
             pool_size=8,
@@ -190,6 +189,7 @@ class Sqlite:
 
         A deferred one would have to be thrown away whenever somebody else wrote in between.
         """
+        self._file.check_in_place()
         return self.engine.connect().execution_options(begins="BEGIN IMMEDIATE")
 
     def index(self, work: Work) -> SqliteIndex:

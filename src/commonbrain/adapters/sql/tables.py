@@ -186,7 +186,7 @@ memories = Table(
     _fraction("confidence"),
     _fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
-    Index(None, "tenant_id", "kind", "semantic_hash"),
+    Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
     Index(None, "tenant_id", "occurred_at"),
     Index(None, "tenant_id", "project", "kind", "state"),
     # One head per chain: no two memories are replaced by the same one.

@@ -10,7 +10,7 @@ from typing import Final, TypedDict, Unpack
 
 from commonbrain.domain import ids, limits
 from commonbrain.domain.choice import one_of
-from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.kinds import Kind, kind_and_label
 from commonbrain.domain.normalise import normalise, normalise_line
 from commonbrain.domain.pack import pack
@@ -73,7 +73,7 @@ class Recall:
             one that holds nothing relevant.
 
         Raises:
-            Invalid: a kind is unknown, or a time is none.
+            Invalid: an option or a kind is unknown, or a time is none.
             Refused: `limit_exceeded`, the query or the budget is out of bounds.
             Unavailable: the store cannot be read.
 
@@ -147,7 +147,14 @@ class Recall:
 
 
 def _filter(options: RecallOptions) -> Filter:
-    kinds, aliases = _kinds(options.get("kinds", ()))
+    """Read the filter; a misspelt one that was passed over would give more than was asked for."""
+    unknown = sorted(set(options) - set(RecallOptions.__annotations__))
+    if unknown:
+        raise Invalid(
+            f"There is no {', '.join(unknown)} to recall by.",
+            hint=f"Choose of {', '.join(RecallOptions.__annotations__)}.",
+        )
+    kinds, aliases = _kinds(_listed(options.get("kinds", ())))
     return Filter(
         kinds=kinds,
         labels=(*_names(options.get("labels", ())), *aliases),
@@ -174,7 +181,12 @@ def _kinds(given: Sequence[Kind | str]) -> tuple[tuple[Kind, ...], tuple[str, ..
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
     """Spell names as they are stored; one of which nothing is left stays, and matches nothing."""
-    return tuple(normalise_line(name) or "" for name in given)
+    return tuple(normalise_line(name) or "" for name in _listed(given))
+
+
+def _listed(given: Sequence[str]) -> Sequence[str]:
+    """Take one word for a list of it, not of its letters."""
+    return (given,) if isinstance(given, str) else given
 
 
 def _instant(given: datetime | str | None, *, ends_day: bool) -> datetime | None:

@@ -26,14 +26,12 @@ def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | N
     source counts.
     """
     kind = prepared.admitted.kind
-    same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text))
     may_repeat = KINDS[kind].on_duplicate in {OnDuplicate.KEEP, OnDuplicate.RECUR}
-    source = prepared.draft.source_ref
-    for memory in same:
-        is_same = (source is not None and memory.source_ref == source) or not may_repeat
-        if is_same and _may_compare(memory, prepared, look=look):
-            return memory
-    return None
+    source = prepared.draft.source_ref if may_repeat else None
+    if may_repeat and source is None:
+        return None
+    same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text), source_ref=source)
+    return next((one for one in same if _may_compare(one, prepared, look=look)), None)
 
 
 def judge_neighbours(
@@ -66,5 +64,9 @@ def judge_neighbours(
 
 
 def _may_compare(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
+    """Leave out what may not be seen, and what a recall would not give in place of the draft."""
     is_open = is_visible(look.caller, memory)
-    return is_open and is_comparable(memory, prepared.scope, project=prepared.project)
+    is_over = memory.expires_at is not None and memory.expires_at <= look.now
+    is_believed = not is_over and memory.trust.weight >= prepared.trust.weight
+    comparable = is_comparable(memory, prepared.scope, project=prepared.project)
+    return is_open and is_believed and comparable

@@ -127,9 +127,9 @@ def upgrade() -> None:
         sa.UniqueConstraint("tenant_id", "id", "kind", name=op.f("uq_memories_tenant_id_id_kind")),
     )
     op.create_index(
-        op.f("ix_memories_tenant_id_kind_semantic_hash"),
+        op.f("ix_memories_tenant_id_kind_semantic_hash_source_ref"),
         "memories",
-        ["tenant_id", "kind", "semantic_hash"],
+        ["tenant_id", "kind", "semantic_hash", "source_ref"],
         unique=False,
     )
     op.create_index(
