@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self, TypedDict, Unpack
 
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.forget import Forget
@@ -61,7 +62,15 @@ class Brain:
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
-        """Give a view of the same store for another agent, project or session."""
+        """Give a view of the same store for another agent, project or session.
+
+        Raises:
+            Invalid: a name is empty, too long or unprintable, or is not one that a view may choose.
+
+        """
+        foreign = sorted(set(identity) - set(Identity.__annotations__))
+        if foreign:
+            raise Invalid(f"A view cannot choose its {', '.join(foreign)}.")
         return self.of(self.house, replace(self.caller, **identity))
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
+from commonbrain.ports.store import IdTaken
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.index_contract import IndexContract
@@ -192,9 +193,9 @@ def test_the_driver_is_one_without_the_wal_bug() -> None:
     assert driver().sqlite_version_info >= (3, 51, 3)
 
 
-def _is_ours(name: str | None, type_: str, _parents: object) -> bool:
-    """Leave out the tables that full text keeps for itself, and Alembic's own."""
-    return type_ != "table" or not (name or "").startswith(("memory_text", "alembic"))
+def _is_ours(name: str | None, _type: str, _parents: object) -> bool:
+    """Leave out what only SQLite has: full text's tables and its key, and Alembic's own."""
+    return not (name or "").startswith(("memory_text", "alembic", "ix_memories_id"))
 
 
 @pytest.mark.requirement("DM-08")
@@ -292,3 +293,26 @@ def test_a_store_opened_by_a_relative_path_is_written_from_anywhere(
         monkeypatch.chdir("/")
         put(store, a_memory(1, "tea is ready"))
         assert stored(store, 1)
+
+
+def test_two_tenants_never_share_an_id_that_full_text_would_mix_up(path: Path) -> None:
+    with closing(opened(path)) as store:
+        with store.dialect.engine.begin() as connection:
+            other = tables.tenants.insert().values(id="other", created_at=NOON, audit_key=b"k")
+            connection.execute(other)
+        put(store, a_memory(1, "tea is ready"))
+
+        with pytest.raises(IdTaken), store.begin("other") as tx:
+            tx.memories.add(a_memory(1, "so is cake"))
+
+
+def test_a_copy_that_is_not_in_wal_mode_is_put_there(path: Path) -> None:
+    with closing(opened(path)) as store:
+        put(store, a_memory(1, "tea is ready"))
+    copy = path.with_name("copy.db")
+    with closing(driver().connect(str(path))) as connection:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+
+    with closing(opened(copy)) as store:
+        assert stored(store, 1)
+        assert [finding for finding in store.examine() if not finding.is_sound] == []

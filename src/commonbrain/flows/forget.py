@@ -6,6 +6,7 @@ from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import REASON_CHARS_MAX
 from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.scope import Caller, check_may_write
 from commonbrain.flows.get import FORGOTTEN, fetch
 from commonbrain.flows.house import House
@@ -77,7 +78,7 @@ def checked_reason(reason: str) -> str:
         Invalid: it is empty or too long.
 
     """
-    stripped = reason.strip()
+    stripped = normalise_line(reason) or ""
     if not stripped or len(stripped) > REASON_CHARS_MAX:
         raise Invalid(
             f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",

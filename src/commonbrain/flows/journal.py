@@ -5,15 +5,16 @@ own carries queues to the store. When the store is locked, full or read-only, en
 and counted, never raised into a read.
 """
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
 
-from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
 from commonbrain.ports.store import IdTaken, Store, Transaction
 
+_LOG = logging.getLogger(__name__)
 _PAUSE_S = 0.5
 """How long entries gather before they are written together."""
 _LEAVE_S = 1.0
@@ -74,7 +75,8 @@ class Journal:
                 with self._store.begin(tenant) as tx:
                     taken = sum(not _keep(tx, trace) for trace in own)
                 self._dropped += taken
-            except CommonbrainError:
+            except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
+                _LOG.warning("%d recall traces were dropped", len(own), exc_info=True)
                 self._dropped += len(own)
 
 

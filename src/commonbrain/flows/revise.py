@@ -6,7 +6,7 @@ from typing import Unpack
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import Detail, RuleDetail, kind_and_label
-from commonbrain.domain.memory import CURRENT_STATES, Draft, Memory
+from commonbrain.domain.memory import CURRENT_STATES, Draft, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.flows.forget import check_authority, checked_reason
@@ -63,6 +63,7 @@ class Revise:
         old = fetch(tx, self.caller, id_=old_id)
         check_authority(self.caller, old)
         _check_is_head(tx, old)
+        _check_trust(prepared, old)
         now = self.house.clock.now()
         look = Look(caller=self.caller, filter=Filter(), now=now)
         course = Course(besides=frozenset({old_id}), revises=old.superseded_count + 1)
@@ -116,9 +117,26 @@ def _check_stays_seen(old: Memory, scope: Scope) -> None:
         )
 
 
+def _check_trust(prepared: Prepared, old: Memory) -> None:
+    """Keep what is trusted more from being retired by what is trusted less."""
+    if prepared.trust.weight >= old.trust.weight:
+        return
+    raise Refused(
+        f"The new text is trusted as {prepared.trust}, the memory it replaces as {old.trust}.",
+        code="trust_override_denied",
+        hint="Remember it beside the old one, or vouch for it with the old one's trust.",
+    )
+
+
 def _check_is_head(tx: Transaction, old: Memory) -> None:
     if old.state in CURRENT_STATES:
         return
+    if old.state is not State.SUPERSEDED:
+        raise Refused(
+            f"{ids.show(ids.MEMORY, old.id)} is {old.state}: there is nothing to revise.",
+            code="not_current",
+            hint="Remember the new text instead.",
+        )
     head = head_of(tx, old)
     raise Refused(
         f"{ids.show(ids.MEMORY, old.id)} is {old.state} already.",

@@ -49,6 +49,8 @@ CALLS_AT_ONCE_MAX: Final = 8
 """Calls of one client worked on at once; the rest wait their turn."""
 _CHARS_MAX: Final = 200_000
 """Above the largest answer a recall may give, so that a client does not cut it."""
+_FAULT: Final = "Something broke inside."
+_AFTER_A_FAULT: Final = "Run `brain doctor`; what the server wrote to stderr tells the cause."
 _ALWAYS_SHOWN: Final = frozenset({"remember", "recall"})
 """Tools whose schema a client should show from the start rather than on demand."""
 
@@ -85,9 +87,10 @@ class _Lazy:
             self.get()
 
     def close(self) -> None:
-        """Close what was opened."""
-        if self.brain is not None:
-            self.brain.close()
+        """Close what was opened, or is being opened right now."""
+        with self.lock:
+            if self.brain is not None:
+                self.brain.close()
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,9 @@ class _Handlers:
         except Exception:  # noqa: BLE001 a server must not die of one call
             # A fault of ours: the log gets all of it, the client nothing that it could leak.
             _LOG.exception("%s failed", operation.name)
-            return _failure(CommonbrainError("Something broke inside.", code="internal"))
+            return _failure(
+                CommonbrainError("Something broke inside.", code="internal", hint=_AFTER_A_FAULT)
+            )
         return CallToolResult(
             content=[TextContent(text=operation.tell(reply))],
             structured_content=operation.to_agent_json(reply),

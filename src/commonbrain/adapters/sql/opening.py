@@ -1,6 +1,5 @@
 """Opening a store: is it ours, is it of our version, and bringing its schema up if it is behind."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -42,21 +41,22 @@ def open_sqlite(
         ) from error
     with ExitStack() as unless_opened, translated(str(path)):
         unless_opened.callback(dialect.engine.dispose)
-        dialect.space_id = _settle(dialect, space=space, clock=clock, prepare=dialect.prepare)
+        dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
     return SqlStore(dialect, space)
 
 
-def _settle(dialect: Dialect, *, space: Space, clock: Clock, prepare: Callable[[], None]) -> int:
+def _settle(dialect: Dialect, *, space: Space, clock: Clock) -> int:
     """Give the id of the space in a store of our version; take the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = _version(connection, dialect.location)
-        if version == SCHEMA_VERSION:
+        is_prepared = version is not None and dialect.is_prepared(connection)
+        if version == SCHEMA_VERSION and is_prepared:
             space_id = known_space(connection, space)
             if space_id is not None:
                 return space_id
-    if version is None:
-        prepare()
+    if not is_prepared:
+        dialect.prepare()
     with dialect.writer() as connection, connection.begin():
         # Another process may have been faster; what it made is found and left alone.
         if _version(connection, dialect.location) != SCHEMA_VERSION:

@@ -46,7 +46,7 @@ class SqlTransaction:
 
 @dataclass(frozen=True, slots=True)
 class SqlStore:
-    """A relational store of any dialect; made by `open_store`, which brings its schema up."""
+    """A relational store of any dialect; made by `open_sqlite`, which brings its schema up."""
 
     dialect: Dialect
     space: Space
@@ -121,6 +121,9 @@ def translated(location: str) -> Generator[None]:
             hint="Nothing was changed. Check that it is writable and not full, then try again.",
         ) from error
     except exc.DatabaseError as error:
+        if type(error) is not exc.DatabaseError:
+            # A statement that is wrong, or of a driver that lacks something: a fault of ours.
+            raise
         raise Corrupt(
             f"The store {location} cannot be read: {_cause(error)}.",
             hint="Nothing was changed. Keep the file, and restore a backup beside it.",

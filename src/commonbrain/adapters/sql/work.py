@@ -30,6 +30,14 @@ class Dialect(Protocol):
         """Give the shelf of full text and vectors."""
         ...
 
+    def is_prepared(self, connection: Connection) -> bool:
+        """Say whether the store is in the mode it needs."""
+        ...
+
+    def prepare(self) -> None:
+        """Put the store into the mode it needs, outside any transaction."""
+        ...
+
     def writer(self) -> Connection:
         """Open a connection whose transaction holds the right to write from its beginning."""
         ...

@@ -160,7 +160,7 @@ def _filter(options: RecallOptions) -> Filter:
         labels=(*_names(options.get("labels", ())), *aliases),
         tags=_names(options.get("tags", ())),
         project=normalise_line(options.get("project")),
-        agent=options.get("agent"),
+        agent=normalise_line(options.get("agent")),
         since=_instant(options.get("since"), ends_day=False),
         until=_instant(options.get("until"), ends_day=True),
         as_of=_instant(options.get("as_of"), ends_day=True),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from commonbrain.domain import ids
-from commonbrain.domain.kinds import KINDS, Detail, FactDetail, Kind, MessageDetail
+from commonbrain.domain.kinds import KINDS, Detail, FactDetail, Kind, MessageDetail, TaskDetail
 from commonbrain.domain.memory import Draft, Memory, State, ThreadRef, semantic_hash
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.scoring import confidence
@@ -81,7 +81,9 @@ def commit(tx: Transaction, memory: Memory, *, prepared: Prepared, chance: Chanc
 
 def _first_state(prepared: Prepared) -> State:
     """Hold back what would bind or reach everybody on the word of an untrusted source."""
-    is_weighty = prepared.admitted.kind is Kind.RULE or prepared.scope is Scope.GLOBAL
+    kind, detail = prepared.admitted.kind, prepared.admitted.detail
+    must_ack = isinstance(detail, TaskDetail) and detail.must_ack
+    is_weighty = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
     is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
     return State.QUARANTINED if is_weighty and is_untrusted else State.ACTIVE
 

@@ -15,8 +15,8 @@ from commonbrain.domain.space import Space
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.store import Look, Transaction
 
-_NEIGHBOURS = 200
-"""How many of the nearest are looked at: other projects may say the same many times over."""
+_NEIGHBOURS = 40
+"""How many of the nearest are looked at; asking for more would search the store twice over."""
 
 
 def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | None:

@@ -72,7 +72,7 @@ def _answer(reply: Recollection) -> Answer:
 
 
 def _tell(reply: Recollection) -> str:
-    skipped = [f"Skipped: {what}" for what in reply.degraded]
+    skipped = [f"Skipped: {what.partition(',')[0]}" for what in reply.degraded]
     return "\n".join([reply.evidence or _NOTHING[reply.verdict], *skipped])
 
 

@@ -67,5 +67,4 @@ REMEMBER = Operation(
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
     positional=("text",),
-    is_idempotent=True,
 )

@@ -11,6 +11,8 @@ down_revision: Final = None
 _SQLITE: Final = (
     "CREATE VIRTUAL TABLE memory_text USING fts5(text, keywords, content='', "
     "contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')",
+    # Full text knows a memory by its id alone, whatever its tenant.
+    "CREATE UNIQUE INDEX ix_memories_id ON memories (id)",
     "CREATE TRIGGER audit_is_never_updated BEFORE UPDATE ON audit "
     "BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END",
     "CREATE TRIGGER audit_is_never_deleted BEFORE DELETE ON audit "
