@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import RowMapping, select
@@ -111,3 +112,13 @@ def a_trace(id_: int, brain: Brain) -> Trace:
         degraded=(),
         stages_ms={},
     )
+
+
+def test_a_trace_that_cannot_be_written_is_counted_and_the_next_one_is_kept(brain: Brain) -> None:
+    ghost = Brain.of(brain.house, replace(brain.caller, tenant="nobody"))
+    ghost.recall("anything?")
+    brain.house.journal.flush()
+    brain.recall("something?")
+    brain.house.journal.flush()
+    assert [kept["query"] for kept in traces(brain)] == ["something?"]
+    assert brain.status().traces_dropped == 1
