@@ -10,7 +10,7 @@ from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.scope import Caller, check_may_write
 from commonbrain.flows.get import FORGOTTEN, fetch
 from commonbrain.flows.house import House
-from commonbrain.ports.store import AuditEntry
+from commonbrain.flows.recording import record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +56,7 @@ class Forget:
             now = self.house.clock.now()
             tx.memories.change_state(memory.id, State.FORGOTTEN)
             tx.index.drop(memory.id)
-            tx.records.audit(
-                AuditEntry(
-                    action="forget",
-                    memory_id=memory.id,
-                    agent=self.caller.agent,
-                    session=self.caller.session,
-                    reason=why,
-                    content=memory.text,
-                    at=now,
-                )
-            )
-            tx.records.publish("memory.forgotten", memory.id, at=now)
+            record(tx, memory, action="forget", caller=self.caller, reason=why, at=now)
         return done
 
 

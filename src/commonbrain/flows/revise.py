@@ -12,10 +12,11 @@ from commonbrain.domain.scope import Caller, Scope
 from commonbrain.flows.forget import check_authority, checked_reason
 from commonbrain.flows.get import fetch, head_of
 from commonbrain.flows.house import House
+from commonbrain.flows.recording import record
 from commonbrain.flows.remember.outcome import Outcome, Status, rejected
 from commonbrain.flows.remember.pipeline import Course, DraftFields, Remember, draft_of
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
-from commonbrain.ports.store import AuditEntry, Look, Transaction
+from commonbrain.ports.store import Look, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,7 @@ class Revise:
         if outcome.status is not Status.STORED or outcome.id is None:
             return outcome
         tx.memories.supersede(old_id, ids.parse(ids.MEMORY, outcome.id), at=now)
-        tx.records.audit(
-            AuditEntry(
-                action="supersede",
-                memory_id=old_id,
-                agent=self.caller.agent,
-                session=self.caller.session,
-                reason=reason,
-                content=old.text,
-                at=now,
-            )
-        )
-        tx.records.publish("memory.superseded", old_id, at=now)
+        record(tx, old, action="supersede", caller=self.caller, reason=reason, at=now)
         return outcome
 
 

@@ -72,8 +72,8 @@ def without_names(query: str, names: Iterable[str]) -> str:
     """Leave out of a query the names of who said things, unless nothing else is asked.
 
     A stored utterance does not hold its speaker's name, so that a name in the question only pulls
-    its vector towards texts about that name: without it, the first ten by vector hold all the
-    evidence of 60% of LoCoMo's questions, with it of 31%. The words of the query keep the name.
+    its vector towards texts about that name. The words of the query keep it. What it brings is
+    told with its measure in docs/explanation/decisions.md.
     """
     left = query
     for name in sorted(names, key=len, reverse=True):

@@ -12,9 +12,10 @@ from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.scoring import confidence
 from commonbrain.domain.times import instant
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.recording import record
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.clock import Chance
-from commonbrain.ports.store import AuditEntry, IdTaken, Transaction
+from commonbrain.ports.store import IdTaken, Transaction
 
 _DRAWS = 16
 """Ids drawn before giving up; two million fit into a millisecond, so one nearly always does."""
@@ -56,7 +57,9 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
     )
 
 
-def commit(tx: Transaction, memory: Memory, *, prepared: Prepared, chance: Chance) -> Memory:
+def commit(
+    tx: Transaction, memory: Memory, *, prepared: Prepared, caller: Caller, chance: Chance
+) -> Memory:
     """Store row, thread, index, audit and event together; give the memory with its id."""
     if prepared.draft.thread is not None and isinstance(memory.detail, MessageDetail):
         thread_id = _open_thread(tx, prepared.draft.thread, memory=memory, chance=chance)
@@ -64,18 +67,8 @@ def commit(tx: Transaction, memory: Memory, *, prepared: Prepared, chance: Chanc
     memory = _add(tx, memory, chance=chance)
     if memory.state is not State.QUARANTINED:
         tx.index.put(memory, prepared.vectors)
-    tx.records.audit(
-        AuditEntry(
-            action="create",
-            memory_id=memory.id,
-            agent=memory.agent,
-            session=memory.session,
-            reason=prepared.draft.distinct_because,
-            content=memory.text,
-            at=memory.recorded_at,
-        )
-    )
-    tx.records.publish("memory.created", memory.id, at=memory.recorded_at)
+    why = prepared.draft.distinct_because
+    record(tx, memory, action="create", caller=caller, reason=why, at=memory.recorded_at)
     return memory
 
 

@@ -143,8 +143,9 @@ class Remember:
                     f"Another {kind} may say this already: {of.headline}",
                 )
         memory = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
+        chance = self.house.chance
         return stored(
-            commit(tx, memory, prepared=prepared, chance=self.house.chance),
+            commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance),
             near,
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
@@ -166,15 +167,12 @@ def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
         Invalid: a name, scope, trust or time is none.
 
     """
-    read = {name: _READERS.get(name, _as_it_is)(value) for name, value in known.items()}
-    unknown = sorted(set(read) - {field.name for field in fields(Draft)})
+    unknown = sorted(set(known) - {field.name for field in fields(Draft)})
     if unknown:
         raise Invalid(f"There is no {', '.join(unknown)} to remember.", hint="See Draft.")
-    return replace(Draft(body=text), **read)
-
-
-def _as_it_is(value: Any) -> Any:  # noqa: ANN401 whatever it is
-    return value
+    told: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
+    read = {name: _READERS[name](value) for name, value in told.items() if name in _READERS}
+    return replace(Draft(body=text), **told | read)
 
 
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
