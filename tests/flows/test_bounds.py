@@ -49,3 +49,11 @@ def test_details_out_of_bounds_cannot_be_made() -> None:
         EventDetail(importance=3.0)
     with pytest.raises(Invalid):
         EpisodeDetail(started_at=NOON, ended_at=NOON - timedelta(seconds=1))
+
+
+def test_none_means_that_nothing_was_said(brain: Brain) -> None:
+    unsaid = dict.fromkeys(("kind", "scope", "trust", "tags", "occurred_at", "confidence"))
+
+    [outcome] = brain.remember("Tea is ready", **unsaid).items  # type: ignore[arg-type]
+
+    assert outcome.status is Status.STORED
