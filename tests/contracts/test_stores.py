@@ -27,6 +27,7 @@ from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import IdTaken
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import (
@@ -53,6 +54,10 @@ def open_store(path: Path) -> Iterator[OpenStore]:
 
 
 class TestSqlite(StoreContract):
+    pass
+
+
+class TestSqliteHistory(HistoryContract):
     pass
 
 

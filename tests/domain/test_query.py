@@ -1,14 +1,17 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Refused
+from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.query import Budget, Filter, is_allowed
+from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
@@ -19,8 +22,10 @@ MEMORY = a_memory(1, "The cache is shared", project="api", label="decision", tag
 OPEN = Filter()
 
 
-def allows(wanted: Filter, memory: Memory = MEMORY, *, now: datetime = NOON) -> bool:
-    return is_allowed(memory, ANN, wanted=wanted, now=now)
+def allows(
+    wanted: Filter, memory: Memory = MEMORY, *, now: datetime = NOON, past: Sequence[Span] = ()
+) -> bool:
+    return is_allowed(memory, ANN, wanted=wanted, now=now, past=past)
 
 
 def test_an_open_filter_lets_a_current_memory_pass() -> None:
@@ -93,8 +98,13 @@ def test_the_past_is_answered_with_what_was_believed_then() -> None:
     old = replace(MEMORY, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON + 2 * HOUR)
     new = replace(MEMORY, id=2, recorded_at=NOON + 2 * HOUR, superseded_count=1)
     now = NOON + 9 * HOUR
+    held = {1: [Span(since=NOON, until=NOON + 2 * HOUR)], 2: []}
     believed = [
-        [memory.id for memory in (old, new) if allows(Filter(as_of=at), memory, now=now)]
+        [
+            memory.id
+            for memory in (old, new)
+            if allows(Filter(as_of=at), memory, now=now, past=held[memory.id])
+        ]
         for at in (NOON - HOUR, NOON, NOON + HOUR, NOON + 2 * HOUR, now)
     ]
     assert believed == [[], [1], [1], [2], [2]]
@@ -112,12 +122,12 @@ def test_of_a_chain_at_most_one_revision_was_believed_at_any_time(
             id=n,
             recorded_at=at,
             state=State.SUPERSEDED if n + 1 < len(born) else State.ACTIVE,
-            superseded_at=born[n + 1] if n + 1 < len(born) else None,
         )
         for n, at in enumerate(born)
     ]
-    at = NOON + asked * HOUR
-    believed = [one for one in chain if allows(Filter(as_of=at), one, now=NOON + 30 * HOUR)]
+    past = [[Span(since=since, until=until)] for since, until in pairwise(born)] + [[]]
+    at, now = NOON + asked * HOUR, NOON + 30 * HOUR
+    believed = [one for one in chain if allows(Filter(as_of=at), one, now=now, past=past[one.id])]
     assert len(believed) == (1 if at >= born[0] else 0)
 
 
@@ -140,3 +150,39 @@ def test_a_budget_out_of_bounds_is_refused_with_its_bounds(items: int, tokens: i
 def test_a_budget_within_bounds_is_taken_as_given(items: int, tokens: int) -> None:
     budget = Budget(max_items=items, max_tokens=tokens)
     assert (budget.max_items, budget.max_tokens) == (items, tokens)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Filter(people=("sam", "bo")),
+        Filter(scope=Scope.TEAM),
+        Filter(states=(State.ARCHIVED, State.ACTIVE)),
+        Filter(session="s"),
+    ],
+)
+def test_a_filter_lets_pass_what_it_names(wanted: Filter) -> None:
+    memory = replace(MEMORY, people=("sam",), session="s")
+    assert allows(wanted, memory)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Filter(people=("bo",)),
+        Filter(scope=Scope.GLOBAL),
+        Filter(states=(State.ARCHIVED,)),
+        Filter(session="t"),
+        Filter(thread=7),
+    ],
+)
+def test_a_filter_stops_what_it_does_not_name(wanted: Filter) -> None:
+    memory = replace(MEMORY, people=("sam",), session="s")
+    assert not allows(wanted, memory)
+
+
+def test_forgotten_memories_cannot_be_asked_for() -> None:
+    with pytest.raises(Invalid, match="forgotten"):
+        Filter(states=(State.FORGOTTEN,))
+    with pytest.raises(Invalid, match="as_of"):
+        Filter(states=(State.SUPERSEDED,), as_of=NOON)

@@ -25,6 +25,8 @@ class State(StrEnum):
 
 CURRENT_STATES = frozenset({State.ACTIVE, State.ARCHIVED})
 """What recall returns unless it is asked about the past."""
+FINDABLE_STATES = CURRENT_STATES | {State.SUPERSEDED}
+"""What the index holds: questions about the past find what was believed then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class Draft:
     trust: Trust | None = None
     confidence: float | None = None
     tags: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
     source_ref: str | None = None
     occurred_at: datetime | None = None
     expires_at: datetime | None = None
@@ -83,6 +86,11 @@ class Memory:
     rating: int = 0
     pinned: bool = False
     tags: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+    """Whom it names, case-folded; not who said it."""
+    topics: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    """Files, tickets and the like that it names."""
     source_ref: str | None = None
     source_message_id: int | None = None
     auto_captured: bool = False
@@ -92,6 +100,8 @@ class Memory:
     expires_at: datetime | None = None
     access_count: int = 0
     last_access_at: datetime | None = None
+    believed_since: datetime | None = None
+    """When it came to be believed again; None: ever since it was recorded."""
     superseded_at: datetime | None = None
     superseded_by: int | None = None
     superseded_count: int = 0
@@ -109,14 +119,9 @@ class Memory:
         return self.detail.sender if isinstance(self.detail, MessageDetail) else None
 
     @property
-    def people(self) -> tuple[str, ...]:
-        """The case-folded names of those who said it."""
-        return (self.speaker.casefold(),) if self.speaker else ()
-
-    @property
     def keywords(self) -> str:
         """Names it can be found by that are not part of its text."""
-        named = (self.speaker, self.project, self.label, *self.tags)
+        named = (self.speaker, self.project, self.label, *self.tags, *self.people)
         return " ".join(name for name in named if name)
 
 

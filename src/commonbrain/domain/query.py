@@ -1,16 +1,17 @@
 """What is asked of the memory: filter and budget in, candidates considered, and the trace kept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from commonbrain.domain import limits
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import Kind, MessageDetail
+from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.domain.recollection import Verdict
-from commonbrain.domain.scope import Caller, is_visible
+from commonbrain.domain.revision import Span
+from commonbrain.domain.scope import Caller, Scope, is_visible
 
 TRUST_MIN_DEFAULT: Final = 0.5
 """Leaves untrusted web content (0.35) out unless it is asked for."""
@@ -23,6 +24,14 @@ class Filter:
     kinds: tuple[Kind, ...] = ()
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
+    """Whom it names or who said it, case-folded; one of them is enough."""
+    scope: Scope | None = None
+    states: tuple[State, ...] = ()
+    """Empty: active and archived."""
+    thread: int | None = None
+    """Only messages of this thread."""
+    session: str | None = None
     project: str | None = None
     """This project and what belongs to every project."""
     agent: str | None = None
@@ -36,14 +45,19 @@ class Filter:
     min_confidence: float = 0.0
 
     def __post_init__(self) -> None:
-        """Keep both fractions within 0..1.
+        """Keep both fractions within 0..1, and what was forgotten out of sight.
 
         Raises:
             Refused: `limit_exceeded`, one of them is out of bounds.
+            Invalid: forgotten memories are asked for, or states at a moment of the past.
 
         """
         _check_bounds("trust_min", self.trust_min, low=0, high=1)
         _check_bounds("min_confidence", self.min_confidence, low=0, high=1)
+        if State.FORGOTTEN in self.states:
+            raise Invalid("What was forgotten is not recalled.", hint="Get it by its id.")
+        if self.states and self.as_of is not None:
+            raise Invalid("states and as_of exclude each other.", hint="Give one of the two.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +107,21 @@ class Trace:
     stages_ms: Mapping[str, float]
 
 
-def is_allowed(memory: Memory, caller: Caller, *, wanted: Filter, now: datetime) -> bool:
-    """Apply every policy and filter to one candidate, whatever arm brought it."""
+def is_allowed(
+    memory: Memory,
+    caller: Caller,
+    *,
+    wanted: Filter,
+    now: datetime,
+    past: Sequence[Span] = (),
+) -> bool:
+    """Apply every policy and filter to one candidate, whatever arm brought it.
+
+    `past` holds the spans in which it was believed before, for a question about the past.
+    """
     return (
         is_visible(caller, memory)
-        and _was_believed(memory, wanted.as_of, now=now)
+        and _was_believed(memory, wanted, now=now, past=past)
         and memory.trust.weight >= wanted.trust_min
         and memory.confidence >= wanted.min_confidence
         and _matches(memory, wanted)
@@ -109,6 +133,10 @@ def _matches(memory: Memory, wanted: Filter) -> bool:
         (not wanted.kinds or memory.kind in wanted.kinds)
         and (not wanted.labels or memory.label in wanted.labels)
         and set(wanted.tags) <= set(memory.tags)
+        and (not wanted.people or not _named(memory).isdisjoint(wanted.people))
+        and wanted.scope in {None, memory.scope}
+        and wanted.session in {None, memory.session}
+        and wanted.thread in {None, _thread_of(memory)}
         and (wanted.project is None or memory.project in {None, wanted.project})
         and (wanted.agent is None or memory.agent == wanted.agent)
         and (wanted.since is None or memory.occurred_at >= wanted.since)
@@ -116,15 +144,27 @@ def _matches(memory: Memory, wanted: Filter) -> bool:
     )
 
 
-def _was_believed(memory: Memory, as_of: datetime | None, *, now: datetime) -> bool:
+def _named(memory: Memory) -> set[str]:
+    said = {memory.speaker.casefold()} if memory.speaker else set[str]()
+    return said | set(memory.people)
+
+
+def _thread_of(memory: Memory) -> int | None:
+    return memory.detail.thread_id if isinstance(memory.detail, MessageDetail) else None
+
+
+def _was_believed(memory: Memory, wanted: Filter, *, now: datetime, past: Sequence[Span]) -> bool:
+    as_of = wanted.as_of
     moment = as_of or now
     if memory.expires_at is not None and memory.expires_at <= moment:
         return False
     if as_of is None:
-        return memory.state in CURRENT_STATES
-    is_later = memory.superseded_at is None or memory.superseded_at > as_of
-    known = memory.state in CURRENT_STATES or (memory.state is State.SUPERSEDED and is_later)
-    return known and is_later and memory.recorded_at <= as_of
+        return memory.state in (wanted.states or CURRENT_STATES)
+    if memory.state not in FINDABLE_STATES or memory.recorded_at > as_of:
+        return False
+    since = memory.believed_since or memory.recorded_at
+    is_held = memory.state in CURRENT_STATES and since <= as_of
+    return is_held or any(span.holds(as_of) for span in past)
 
 
 def _check_bounds(name: str, given: float, *, low: int, high: int) -> None:

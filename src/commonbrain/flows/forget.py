@@ -1,16 +1,17 @@
 """Forget: a tombstone for one memory, out of every index in the same transaction."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import REASON_CHARS_MAX
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.normalise import normalise_line
+from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, check_may_write
 from commonbrain.flows.get import FORGOTTEN, fetch
 from commonbrain.flows.house import House
-from commonbrain.flows.recording import record
+from commonbrain.flows.recording import Deed, amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +55,8 @@ class Forget:
             if done.was_forgotten_before:
                 return done
             now = self.house.clock.now()
-            tx.memories.change_state(memory.id, State.FORGOTTEN)
-            tx.index.drop(memory.id)
-            record(tx, memory, action="forget", caller=self.caller, reason=why, at=now)
+            deed = Deed(action=Action.FORGET, caller=self.caller, at=now, reason=why)
+            amend(tx, memory, replace(memory, state=State.FORGOTTEN), deed=deed)
         return done
 
 

@@ -1,38 +1,110 @@
-"""What every change leaves behind in its own transaction: a line of audit and an event."""
+"""What every change leaves behind in its own transaction: audit, event and before-image."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final
 
-from commonbrain.domain.memory import Memory
+from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.revision import Action, Change, difference, ended_belief
 from commonbrain.domain.scope import Caller
+from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import AuditEntry, Transaction
 
-Action = Literal["create", "forget", "supersede"]
 _TOPICS: Final = {
-    "create": "memory.created",
-    "forget": "memory.forgotten",
-    "supersede": "memory.superseded",
+    Action.CREATE: "memory.created",
+    Action.FORGET: "memory.forgotten",
+    Action.SUPERSEDE: "memory.superseded",
+    Action.RESTORE: "memory.restored",
+    Action.ERASE: "memory.erased",
+    Action.PRUNE: "memory.forgotten",
 }
+"""What workers are told; every other change is the topic of none."""
 
 
-def record(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """Who does what, when and why: what every record of a change repeats."""
+
+    action: Action
+    caller: Caller
+    at: datetime
+    reason: str | None = None
+
+
+def record_birth(tx: Transaction, memory: Memory, deed: Deed) -> None:
+    """Record that a memory came to be."""
+    _record(tx, memory, deed=deed, change=_change(memory, deed))
+
+
+def amend(
+    tx: Transaction,
+    before: Memory,
+    after: Memory,
+    *,
+    deed: Deed,
+    vectors: Matrix | None = None,
+) -> None:
+    """Bring a memory from one state to another: its row, its place in the index, the records.
+
+    `vectors` are for one that becomes findable again; without them it is found by words alone.
+    """
+    old, new = difference(before, after)
+    tx.memories.update(before, after)
+    _follow(tx, before, after, vectors=vectors)
+    believed = ended_belief(before, after, at=deed.at)
+    change = replace(_change(before, deed), before=old, after=new, believed=believed)
+    _record(tx, after, deed=deed, change=change)
+
+
+def record_beside(
     tx: Transaction,
     memory: Memory,
+    deed: Deed,
     *,
-    action: Action,
-    caller: Caller,
-    reason: str | None,
-    at: datetime,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
 ) -> None:
-    """Say who did what to a memory, and tell the workers."""
-    entry = AuditEntry(
-        action=action,
+    """Record what was done beside a memory: the images hold a `link` or an `annotation`."""
+    change = replace(_change(memory, deed), before=before, after=after)
+    _record(tx, memory, deed=deed, change=change)
+
+
+def _follow(tx: Transaction, before: Memory, after: Memory, *, vectors: Matrix | None) -> None:
+    was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
+    if is_findable and not was_findable:
+        tx.index.put(after, vectors)
+    elif was_findable and not is_findable:
+        tx.index.drop(after.id)
+    elif is_findable and before.keywords != after.keywords:
+        tx.index.reword(after)
+
+
+def _change(memory: Memory, deed: Deed) -> Change:
+    return Change(
         memory_id=memory.id,
-        agent=caller.agent,
-        session=caller.session,
-        reason=reason,
+        action=deed.action,
+        agent=deed.caller.agent,
+        session=deed.caller.session,
+        reason=deed.reason,
+        at=deed.at,
+    )
+
+
+def _record(tx: Transaction, memory: Memory, *, deed: Deed, change: Change) -> None:
+    entry = AuditEntry(
+        action=deed.action,
+        memory_id=memory.id,
+        agent=deed.caller.agent,
+        session=deed.caller.session,
+        reason=deed.reason,
         content=memory.text,
-        at=at,
+        at=deed.at,
     )
     tx.records.audit(entry)
-    tx.records.publish(_TOPICS[action], memory.id, at=at)
+    tx.changes.add(change)
+    topic = _TOPICS.get(deed.action)
+    if topic is not None:
+        tx.records.publish(topic, memory.id, at=deed.at)

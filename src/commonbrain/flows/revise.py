@@ -8,11 +8,12 @@ from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import Detail, RuleDetail, kind_and_label
 from commonbrain.domain.memory import CURRENT_STATES, Draft, Memory, State
 from commonbrain.domain.query import Filter
+from commonbrain.domain.revision import Action, superseded
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.flows.forget import check_authority, checked_reason
 from commonbrain.flows.get import fetch, head_of
 from commonbrain.flows.house import House
-from commonbrain.flows.recording import record
+from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.remember.outcome import Outcome, Status, rejected
 from commonbrain.flows.remember.pipeline import Course, DraftFields, Remember, draft_of
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
@@ -72,8 +73,9 @@ class Revise:
         outcome = writer.settle(tx, prepared, look=look, course=course)
         if outcome.status is not Status.STORED or outcome.id is None:
             return outcome
-        tx.memories.supersede(old_id, ids.parse(ids.MEMORY, outcome.id), at=now)
-        record(tx, old, action="supersede", caller=self.caller, reason=reason, at=now)
+        new_id = ids.parse(ids.MEMORY, outcome.id)
+        deed = Deed(action=Action.SUPERSEDE, caller=self.caller, at=now, reason=reason)
+        amend(tx, old, superseded(old, by=new_id, at=now), deed=deed)
         return outcome
 
 

@@ -14,10 +14,13 @@ from datetime import datetime
 from typing import Protocol
 
 from commonbrain.domain.kinds import Kind
+from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import Memory, State, ThreadRef
 from commonbrain.domain.query import Filter, Trace
+from commonbrain.domain.revision import Change, Span
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
+from commonbrain.domain.trust import Trust
 from commonbrain.ports.models import Matrix
 
 
@@ -49,6 +52,33 @@ class AuditEntry:
     reason: str | None
     content: str
     """Never stored: the store keeps an HMAC of it under the tenant's key."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """What somebody noted beside a memory, under an authority of their own."""
+
+    id: int = 0
+    """Drawn by the shelf."""
+    memory_id: int
+    text: str
+    agent: str
+    trust: Trust
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a call with an idempotency key was answered: `digest` tells its content apart."""
+
+    agent: str
+    key: str
+    digest: str
+    body: Mapping[str, object]
+    """The answer as plain JSON values."""
+    memory_ids: tuple[int, ...]
+    """What the answer speaks of, so that erasing one of them erases the answer."""
     at: datetime
 
 
@@ -94,12 +124,12 @@ class Memories(Protocol):
         """Say whether the look allows anything at all."""
         ...
 
-    def change_state(self, memory_id: int, state: State) -> None:
-        """Move a memory to another state; its text stays as it is."""
+    def update(self, before: Memory, after: Memory) -> None:
+        """Write what differs between two states of one memory; its text never does."""
         ...
 
-    def supersede(self, old_id: int, new_id: int, *, at: datetime) -> None:
-        """Point an old memory at the one that replaces it, as of a moment."""
+    def touch(self, ids: Sequence[int], *, at: datetime) -> None:
+        """Count one more access to each memory, last at a moment; unknown ids are passed over."""
         ...
 
     def people(self, names: Sequence[str]) -> set[str]:
@@ -116,6 +146,10 @@ class Index(Protocol):
 
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
+        ...
+
+    def reword(self, memory: Memory) -> None:
+        """Index the words of a memory anew, whose tags or people changed; its vectors stay."""
         ...
 
     def drop(self, memory_id: int) -> None:
@@ -152,6 +186,70 @@ class Threads(Protocol):
         ...
 
 
+class Links(Protocol):
+    """The shelf of links between memories."""
+
+    def put(self, link: Link) -> Link:
+        """Make a link, or strengthen the one that is there; give it as it is now."""
+        ...
+
+    def replace(self, link: Link) -> None:
+        """Set a link to exactly this, whether it was there or not."""
+        ...
+
+    def drop(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
+        """Take a link away and give it back; None when there was none."""
+        ...
+
+    def touching(self, ids: Sequence[int], *, types: Sequence[LinkType] = ()) -> list[Link]:
+        """List the links from or to any of these memories, strongest first; no types means all."""
+        ...
+
+
+class Changes(Protocol):
+    """The shelf of before-images: what undo, restore and questions about the past read."""
+
+    def add(self, change: Change) -> None:
+        """Append one change; its id is drawn here."""
+        ...
+
+    def of(self, memory_id: int) -> list[Change]:
+        """List what was done to one memory, oldest first."""
+        ...
+
+    def by(
+        self,
+        *,
+        agent: str | None,
+        session: str | None,
+        since: datetime | None,
+        until: datetime | None,
+        limit: int,
+    ) -> list[Change]:
+        """List what an agent or session did in a time, newest first; None leaves a side open."""
+        ...
+
+    def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:
+        """Give the ended spans in which memories were believed, oldest first."""
+        ...
+
+
+class Annotations(Protocol):
+    """The shelf of what was noted beside memories."""
+
+    def add(self, annotation: Annotation) -> int:
+        """Append one; give its id."""
+        ...
+
+    def drop(self, annotation_id: int) -> None:
+        """Take one away."""
+        ...
+
+    def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
+        """Give the annotations of memories, oldest first; memories without any are absent."""
+        ...
+
+
 class Records(Protocol):
     """The shelf of what happened: audit, events for workers, recall traces."""
 
@@ -161,6 +259,14 @@ class Records(Protocol):
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
         """Put an event into the outbox, to be read by workers after the commit."""
+        ...
+
+    def reply(self, agent: str, key: str) -> Reply | None:
+        """Find what a call of this agent with this idempotency key was answered."""
+        ...
+
+    def keep_reply(self, reply: Reply) -> None:
+        """Keep an answer under its idempotency key."""
         ...
 
     def trace(self, trace: Trace) -> None:
@@ -192,8 +298,32 @@ class Transaction(Protocol):
         ...
 
     @property
+    def links(self) -> Links:
+        """The edges between memories."""
+        ...
+
+    @property
+    def changes(self) -> Changes:
+        """What was done to memories, with what was before."""
+        ...
+
+    @property
+    def annotations(self) -> Annotations:
+        """What was noted beside memories."""
+        ...
+
+    @property
     def records(self) -> Records:
         """What happened."""
+        ...
+
+    def scrub(self, memory_id: int) -> Mapping[str, int]:
+        """Take the text of a memory out of every table; its id stays as a forgotten memory.
+
+        Returns:
+            Every place that was looked at, with how many rows of it were emptied or deleted.
+
+        """
         ...
 
 
@@ -232,6 +362,15 @@ class Store(Protocol):
 
     def examine(self) -> list[Finding]:
         """Check that the store is whole and that what is derived agrees with the rows."""
+        ...
+
+    def compact(self) -> None:
+        """Give back the room of what was deleted, so that no byte of it stays in the store.
+
+        Raises:
+            Unavailable: `store_down`, others are at work in it; nothing was changed.
+
+        """
         ...
 
     def close(self) -> None:

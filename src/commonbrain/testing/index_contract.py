@@ -4,6 +4,7 @@ A subclass gives `open_store`, as for `StoreContract`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -11,15 +12,19 @@ import pytest
 
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.revision import Action, Span
 from commonbrain.domain.scope import LOCAL_TENANT, Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look, Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
+    EMBEDDER,
     OpenStore,
+    a_change,
     lexical,
     look,
+    move,
     nearest,
     put,
     random_vectors,
@@ -88,11 +93,29 @@ class IndexContract:
             assert [hit.id for hit in tx.memories.newest(wanted, limit=5)] == [1]
             assert tx.memories.any(wanted)
 
+    def test_what_was_dropped_can_be_put_again_under_other_words(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        put(store, memory)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.drop(1)
+        assert lexical(store, "tea") == nearest(store, "tea is ready") == []
+
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.put(memory, EMBEDDER.passages([memory.text])[0])
+            move(tx, 1, tags=("kettle",))
+            tx.index.reword(replace(memory, tags=("kettle",)))
+
+        assert lexical(store, "tea") == lexical(store, "kettle") == [1]
+        assert nearest(store, "tea is ready") == [1]
+
     @pytest.mark.requirement("PV-04")
     def test_a_superseded_memory_is_found_only_as_of_before(self, store: Store) -> None:
         put(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
         with store.begin(LOCAL_TENANT) as tx:
-            tx.memories.supersede(1, 2, at=NOON + timedelta(days=1))
+            over = NOON + timedelta(days=1)
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=over)
+            believed = Span(since=NOON, until=over)
+            tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
 
         now = look(now=timedelta(days=3))
         then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))

@@ -23,6 +23,7 @@ from commonbrain.testing.store_steps import (
     OpenStore,
     lexical,
     look,
+    move,
     nearest,
     put,
     stored,
@@ -134,7 +135,7 @@ class StoreContract:
         assert nearest(other, "tea is ready")[0] == 1
 
         with one.begin(LOCAL_TENANT) as tx:
-            tx.memories.change_state(1, State.FORGOTTEN)
+            move(tx, 1, state=State.FORGOTTEN)
             tx.index.drop(1)
 
         assert lexical(other, "ready") == []
@@ -168,7 +169,7 @@ class StoreContract:
     def test_equal_texts_are_found_by_their_hash_while_they_hold(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "Tea  is READY"))
         with store.begin(LOCAL_TENANT) as tx:
-            tx.memories.change_state(1, State.FORGOTTEN)
+            move(tx, 1, state=State.FORGOTTEN)
             found = tx.memories.by_hash(Kind.FACT, a_memory(1, "tea is ready").semantic_hash)
 
         assert [memory.id for memory in found] == [2]
@@ -193,7 +194,7 @@ class StoreContract:
     def test_counts_go_by_kind_and_state(self, store: Store) -> None:
         put(store, a_memory(1, "one"), a_memory(2, "two"), a_memory(3, "go", kind=Kind.TASK))
         with store.begin(LOCAL_TENANT) as tx:
-            tx.memories.change_state(2, State.ARCHIVED)
+            move(tx, 2, state=State.ARCHIVED)
 
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.memories.counts() == {
@@ -231,8 +232,8 @@ class StoreContract:
     def test_a_sound_store_is_found_sound(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "tea is gone"))
         with store.begin(LOCAL_TENANT) as tx:
-            tx.memories.supersede(1, 2, at=NOON)
-            tx.memories.change_state(2, State.FORGOTTEN)
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON)
+            move(tx, 2, state=State.FORGOTTEN)
             tx.index.drop(2)
 
         assert [finding for finding in store.examine() if not finding.is_sound] == []

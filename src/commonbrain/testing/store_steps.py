@@ -1,16 +1,20 @@
 """Small steps that the contracts of stores take: look, put, find, fetch."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import Filter
+from commonbrain.domain.revision import Action, Change
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
+from commonbrain.domain.trust import Trust
 from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import Look, Store
+from commonbrain.ports.store import Look, Store, Transaction
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
@@ -32,6 +36,32 @@ def put(store: Store, *memories: Memory) -> None:
         for memory in memories:
             tx.memories.add(memory)
             tx.index.put(memory, EMBEDDER.passages([memory.text])[0])
+
+
+def move(tx: Transaction, memory_id: int, **changes: Any) -> None:  # noqa: ANN401
+    """Change fields of a stored memory."""
+    memory = tx.memories.get([memory_id])[memory_id]
+    tx.memories.update(memory, replace(memory, **changes))
+
+
+def a_change(memory_id: int, **more: Any) -> Change:  # noqa: ANN401
+    """Make a change as ann would at noon, with anything else as given."""
+    plain = Change(memory_id=memory_id, action=Action.CREATE, agent="ann", at=NOON)
+    return replace(plain, **more)
+
+
+def a_link(from_id: int, to_id: int, **more: Any) -> Link:  # noqa: ANN401
+    """Make a link as ann would at noon, with anything else as given."""
+    plain = Link(
+        from_id=from_id,
+        to_id=to_id,
+        type=LinkType.RELATES_TO,
+        agent="ann",
+        trust=Trust.USER_CLAIM,
+        created_at=NOON,
+        observed_at=NOON,
+    )
+    return replace(plain, **more)
 
 
 def lexical(store: Store, *terms: str, wanted: Look | None = None) -> list[int]:

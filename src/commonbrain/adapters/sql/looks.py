@@ -1,9 +1,13 @@
 """A look as SQL: the one place where tenant, visibility and filter become conditions."""
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
-from commonbrain.adapters.sql.tables import EntityType, entities, memories
-from commonbrain.domain.memory import CURRENT_STATES, State
+from sqlalchemy import ColumnElement, and_, func, or_, select
+
+from commonbrain.adapters.sql.tables import DETAILS, EntityType, changes, entities, memories
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
@@ -30,45 +34,89 @@ def _believed(look: Look) -> list[ColumnElement[bool]]:
     moment = as_of or look.now
     unexpired = or_(row.expires_at.is_(None), row.expires_at > moment)
     if as_of is None:
-        return [unexpired, row.state.in_(sorted(CURRENT_STATES))]
+        return [unexpired, row.state.in_(sorted(look.filter.states or CURRENT_STATES))]
+    is_held = and_(
+        row.state.in_(sorted(CURRENT_STATES)),
+        func.coalesce(row.believed_since, row.recorded_at) <= as_of,
+    )
     return [
         unexpired,
-        row.state.in_([*sorted(CURRENT_STATES), State.SUPERSEDED]),
+        row.state.in_(sorted(FINDABLE_STATES)),
         row.recorded_at <= as_of,
-        or_(row.superseded_at.is_(None), row.superseded_at > as_of),
+        or_(is_held, _was_held(as_of)),
     ]
 
 
+def _was_held(moment: datetime) -> ColumnElement[bool]:
+    return (
+        select(1)
+        .where(
+            changes.c.tenant_id == memories.c.tenant_id,
+            changes.c.memory_id == memories.c.id,
+            changes.c.believed_since <= moment,
+            changes.c.believed_until > moment,
+        )
+        .exists()
+    )
+
+
 def _given(wanted: Filter) -> list[ColumnElement[bool]]:
+    return [*_projected(wanted), *_beside(wanted)]
+
+
+def _projected(wanted: Filter) -> Iterator[ColumnElement[bool]]:
+    """Say what a filter asks of the row itself."""
     row = memories.c
-    conditions: list[ColumnElement[bool]] = []
     if wanted.kinds:
-        conditions.append(row.kind.in_(wanted.kinds))
+        yield row.kind.in_(wanted.kinds)
     if wanted.labels:
-        conditions.append(row.label.in_(wanted.labels))
+        yield row.label.in_(wanted.labels)
     if wanted.project is not None:
-        conditions.append(or_(row.project == wanted.project, row.project.is_(None)))
-    if wanted.agent is not None:
-        conditions.append(row.agent == wanted.agent)
+        yield or_(row.project == wanted.project, row.project.is_(None))
+    for name in ("scope", "session", "agent"):
+        given = getattr(wanted, name)
+        if given is not None:
+            yield row[name] == given
     if wanted.since is not None:
-        conditions.append(row.occurred_at >= wanted.since)
+        yield row.occurred_at >= wanted.since
     if wanted.until is not None:
-        conditions.append(row.occurred_at <= wanted.until)
+        yield row.occurred_at <= wanted.until
     if wanted.min_confidence > 0:
-        conditions.append(row.confidence >= wanted.min_confidence)
-    conditions.extend(_is_tagged(tag) for tag in wanted.tags)
-    return conditions
+        yield row.confidence >= wanted.min_confidence
 
 
-def _is_tagged(tag: str) -> ColumnElement[bool]:
+def _beside(wanted: Filter) -> Iterator[ColumnElement[bool]]:
+    """Say what a filter asks of what stands beside the row."""
+    if wanted.thread is not None:
+        yield _is_of_thread(wanted.thread)
+    if wanted.people:
+        yield _is_named(EntityType.PERSON, wanted.people)
+    for tag in wanted.tags:
+        yield _is_named(EntityType.TAG, (tag,))
+
+
+def _is_named(type_: EntityType, names: Sequence[str]) -> ColumnElement[bool]:
     named = entities.c
     return (
         select(1)
         .where(
             named.tenant_id == memories.c.tenant_id,
             named.memory_id == memories.c.id,
-            named.type == EntityType.TAG,
-            named.name == tag,
+            named.type == type_,
+            named.name.in_(names),
+        )
+        .exists()
+    )
+
+
+def _is_of_thread(thread_id: int) -> ColumnElement[bool]:
+    message = DETAILS[Kind.MESSAGE].c
+    return (
+        select(1)
+        .where(
+            message.tenant_id == memories.c.tenant_id,
+            message.memory_id == memories.c.id,
+            message.thread_id == thread_id,
         )
         .exists()
     )

@@ -9,25 +9,39 @@ from typing import Any, Final
 from sqlalchemy import (
     RowMapping,
     String,
+    Table,
     bindparam,
+    case,
     column,
+    delete,
     func,
     insert,
+    or_,
     select,
     update,
     values,
 )
 
+from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.kinds import KINDS, Detail, Kind
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.ports.store import Hit, IdTaken, Look
 
+_SPEAKER: Final = 0
+"""The position of who said it among the people of a memory; whom it names comes after."""
+_NAMED: Final = {
+    "tags": EntityType.TAG,
+    "people": EntityType.PERSON,
+    "topics": EntityType.TOPIC,
+    "references": EntityType.REFERENCE,
+}
+"""Fields of a memory that stand in rows of their own."""
 # What the projection row holds of a memory, in the names both use.
 _PROJECTED: Final = tuple(
-    field.name for field in fields(Memory) if field.name not in {"body", "detail", "tags"}
+    field.name for field in fields(Memory) if field.name not in {"body", "detail", *_NAMED}
 )
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
@@ -43,17 +57,19 @@ _GET_DETAIL: Final = {
     )
     for kind, table in DETAILS.items()
 }
-_GET_TAGS: Final = (
-    select(entities.c.memory_id, entities.c.name)
+_GET_NAMES: Final = (
+    select(entities.c.memory_id, entities.c.type, entities.c.name)
     .where(
         entities.c.tenant_id == bindparam("tenant"),
         entities.c.memory_id.in_(bindparam("ids", expanding=True)),
-        entities.c.type == EntityType.TAG,
+        or_(entities.c.type != EntityType.PERSON, entities.c.position > _SPEAKER),
     )
     .order_by(entities.c.position)
 )
 _SAID: Final = select(1).where(
-    entities.c.tenant_id == bindparam("tenant"), entities.c.type == EntityType.PERSON
+    entities.c.tenant_id == bindparam("tenant"),
+    entities.c.type == EntityType.PERSON,
+    entities.c.position == _SPEAKER,
 )
 _BY_HASH: Final = select(memories.c.id).where(
     memories.c.tenant_id == bindparam("tenant"),
@@ -62,6 +78,26 @@ _BY_HASH: Final = select(memories.c.id).where(
     memories.c.state.in_(sorted(CURRENT_STATES)),
 )
 _BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
+
+
+_FIELD_OF: Final = {type_: field for field, type_ in _NAMED.items()}
+_DROP_ENTITIES: Final = delete(entities).where(
+    entities.c.tenant_id == bindparam("tenant"), entities.c.memory_id == bindparam("memory")
+)
+_TOUCH: Final = (
+    update(memories)
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.id.in_(bindparam("ids", expanding=True)),
+    )
+    .values(
+        access_count=memories.c.access_count + 1,
+        last_access_at=case(
+            (memories.c.last_access_at > bindparam("at", type_=Instant), memories.c.last_access_at),
+            else_=bindparam("at", type_=Instant),
+        ),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +115,10 @@ class MemoryShelf:
         own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
         detail = asdict(memory.detail)
         self.work.connection.execute(_ADD_DETAIL[memory.kind], tenant | own | detail)
-        named = {EntityType.TAG: memory.tags, EntityType.PERSON: memory.people}
-        entity = tenant | {"memory_id": memory.id}
-        rows = [
-            entity | {"type": type_, "name": name, "position": position}
-            for type_, names in named.items()
-            for position, name in enumerate(names)
-        ]
+        rows = _names(memory)
         if rows:
-            self.work.connection.execute(_ADD_ENTITIES, rows)
+            entity = tenant | {"memory_id": memory.id}
+            self.work.connection.execute(_ADD_ENTITIES, [entity | row for row in rows])
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of any state by id."""
@@ -102,11 +133,11 @@ class MemoryShelf:
             for kind, of_kind in by_kind.items()
             for detail in self._rows(_GET_DETAIL[kind], of_kind)
         }
-        tags: defaultdict[int, list[str]] = defaultdict(list)
-        for row in self._rows(_GET_TAGS, ids):
-            tags[row["memory_id"]].append(row["name"])
+        names: defaultdict[int, list[RowMapping]] = defaultdict(list)
+        for row in self._rows(_GET_NAMES, ids):
+            names[row["memory_id"]].append(row)
         return {
-            row["id"]: _memory(row, details[row["id"]], tags=tags.get(row["id"], ()))
+            row["id"]: _memory(row, details[row["id"]], names=names.get(row["id"], ()))
             for row in rows
         }
 
@@ -138,18 +169,25 @@ class MemoryShelf:
         statement = select(memories.c.id).where(confine(look, self.work.tenant)).limit(1)
         return self.work.connection.execute(statement).first() is not None
 
-    def change_state(self, memory_id: int, state: State) -> None:
-        """Move a memory to another state."""
-        self._update(memory_id, {"state": state})
+    def update(self, before: Memory, after: Memory) -> None:
+        """Write what differs between two states of one memory; its text never does."""
+        old, new = _projection(before), _projection(after)
+        changed = {name: value for name, value in new.items() if value != old[name]}
+        self._update(memories, before.id, changed)
+        self._update(DETAILS[before.kind], before.id, _changed(before.detail, after.detail))
+        if _names(before) == _names(after):
+            return
+        self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
+        entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
+        rows = [entity | row for row in _names(after)]
+        if rows:
+            self.work.connection.execute(_ADD_ENTITIES, rows)
 
-    def supersede(self, old_id: int, new_id: int, *, at: datetime) -> None:
-        """Point an old memory at the one that replaces it."""
-        changes = {
-            "state": State.SUPERSEDED,
-            "superseded_by": new_id,
-            "superseded_at": at,
-        }
-        self._update(old_id, changes)
+    def touch(self, ids: Sequence[int], *, at: datetime) -> None:
+        """Count one more access to each memory, last at a moment."""
+        if ids:
+            given = {"tenant": self.work.tenant, "ids": list(ids), "at": at}
+            self.work.connection.execute(_TOUCH, given)
 
     def people(self, names: Sequence[str]) -> set[str]:
         """Say which of these case-folded names are of somebody who said something here."""
@@ -172,19 +210,53 @@ class MemoryShelf:
         rows = self.work.connection.execute(statement)
         return {(kind, state): count for kind, state, count in rows}
 
-    def _update(self, memory_id: int, changes: Mapping[str, Any]) -> None:
-        row = (memories.c.tenant_id == self.work.tenant) & (memories.c.id == memory_id)
-        self.work.connection.execute(update(memories).where(row).values(**changes))
+    def _update(self, table: Table, memory_id: int, changes: Mapping[str, Any]) -> None:
+        if not changes:
+            return
+        key = table.c.id if table is memories else table.c.memory_id
+        row = (table.c.tenant_id == self.work.tenant) & (key == memory_id)
+        self.work.connection.execute(update(table).where(row).values(**changes))
+
+    def _of(self, memory_id: int) -> Mapping[str, Any]:
+        return {"tenant": self.work.tenant, "memory": memory_id}
 
     def _rows(self, statement: Any, ids: Sequence[int]) -> Sequence[RowMapping]:  # noqa: ANN401
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         return self.work.connection.execute(statement, given).mappings().all()
 
 
-def _memory(row: RowMapping, detail: RowMapping, *, tags: Iterable[str]) -> Memory:
+def _memory(row: RowMapping, detail: RowMapping, *, names: Iterable[RowMapping]) -> Memory:
     """Put the rows of one memory together."""
     kind: Kind = row["kind"]
     policy = KINDS[kind]
     own = policy.detail(**{name: detail[name] for name in policy.columns})
     projected = {name: row[name] for name in _PROJECTED}
-    return Memory(**projected, body=detail["body"], detail=own, tags=tuple(tags))
+    named: dict[str, Any] = {}
+    for one in names:
+        field = _FIELD_OF[one["type"]]
+        named[field] = (*named.get(field, ()), one["name"])
+    return Memory(**projected, body=detail["body"], detail=own, **named)
+
+
+def _projection(memory: Memory) -> dict[str, Any]:
+    return {name: getattr(memory, name) for name in _PROJECTED}
+
+
+def _changed(before: Detail, after: Detail) -> dict[str, Any]:
+    old, new = asdict(before), asdict(after)
+    return {name: value for name, value in new.items() if value != old[name]}
+
+
+def _names(memory: Memory) -> list[dict[str, Any]]:
+    """Give the rows of what a memory names, and of who said it."""
+    said = [(EntityType.PERSON, _SPEAKER, memory.speaker.casefold())] if memory.speaker else []
+    named = [
+        (type_, position, name)
+        for field, type_ in _NAMED.items()
+        for position, name in enumerate(getattr(memory, field), _SPEAKER + 1)
+        if (type_, _SPEAKER, name) not in said
+    ]
+    return [
+        {"type": type_, "position": position, "name": name}
+        for type_, position, name in (*said, *named)
+    ]

@@ -2,21 +2,23 @@
 
 import hashlib
 import hmac
-import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Table, bindparam, select
+from sqlalchemy import bindparam, select
 
-from commonbrain.adapters.sql.tables import audit, outbox, recall_traces, tenants
+from commonbrain.adapters.sql.tables import audit, idempotency, outbox, recall_traces, tenants
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain import ids
 from commonbrain.domain.query import Candidate, Trace
-from commonbrain.ports.store import AuditEntry, IdTaken
+from commonbrain.ports.store import AuditEntry, IdTaken, Reply
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
+_REPLY: Final = select(*(idempotency.c[field.name] for field in fields(Reply))).where(
+    idempotency.c.tenant_id == bindparam("tenant"),
+    idempotency.c.agent == bindparam("agent"),
+    idempotency.c.key == bindparam("key"),
+)
 _CONSIDERED_MAX: Final = 100
 """Candidates kept of one trace, best first: as many as two full arms bring."""
 
@@ -40,11 +42,25 @@ class RecordShelf:
             "reason": entry.reason,
             "content_hmac": hmac.digest(key, entry.content.encode(), hashlib.sha256),
         }
-        self._append(audit, values, at=entry.at)
+        self.work.append(audit, values, at=entry.at)
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
         """Put an event into the outbox."""
-        self._append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
+        self.work.append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
+
+    def reply(self, agent: str, key: str) -> Reply | None:
+        """Find what a call of this agent with this idempotency key was answered."""
+        given = {"tenant": self.work.tenant, "agent": agent, "key": key}
+        row = self.work.connection.execute(_REPLY, given).mappings().first()
+        if row is None:
+            return None
+        known = Reply(**row)
+        return replace(known, memory_ids=tuple(known.memory_ids))
+
+    def keep_reply(self, reply: Reply) -> None:
+        """Keep an answer under its idempotency key."""
+        row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
+        self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})
 
     def trace(self, trace: Trace) -> None:
         """Keep what one recall considered and packed, or raise `IdTaken` with nothing stored."""
@@ -63,15 +79,6 @@ class RecordShelf:
         }
         if not self.work.add(recall_traces, row):
             raise IdTaken
-
-    def _append(self, table: Table, values: Mapping[str, Any], *, at: datetime) -> None:
-        # The shelf draws these ids itself: nobody outside ever names a line of audit or outbox.
-        # Many lines share a millisecond in an import, so a drawn id may well be taken.
-        row = {"tenant_id": self.work.tenant, **values}
-        while not self.work.add(
-            table, row | {"id": ids.make_id(at, secrets.randbits(ids.RANDOM_BITS))}
-        ):
-            pass
 
 
 def _considered(candidate: Candidate) -> dict[str, Any]:

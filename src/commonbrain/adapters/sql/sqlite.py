@@ -35,6 +35,7 @@ from commonbrain.adapters.sql.sqlite_checks import examine_sqlite
 from commonbrain.adapters.sql.sqlite_file import StoreFile, make_file
 from commonbrain.adapters.sql.sqlite_index import SqliteIndex
 from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
 from commonbrain.ports.store import Finding
 
@@ -128,6 +129,26 @@ class Sqlite:
             connection.cursor().execute(_TO_WAL)
         finally:
             connection.close()
+
+    def compact(self) -> None:
+        """Merge the full text, rewrite the file, and empty the write-ahead log into it."""
+        # Deleted words stay in old segments of the full text, deleted rows in free pages, and both
+        # in the log, until each of these is written anew.
+        connection = self.engine.raw_connection()
+        try:
+            cursor = connection.cursor()
+            cursor.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
+            cursor.execute("VACUUM")
+            is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except driver().OperationalError as error:
+            raise exc.OperationalError("VACUUM", None, error) from error
+        finally:
+            connection.close()
+        if is_busy:
+            raise Unavailable(
+                f"The store {self.path} is being read: what was deleted is still in its log.",
+                hint="Nothing is lost. Close the other programs that have it open and try again.",
+            )
 
     def insert_or_skip(self, into: Table) -> Insert:
         """Build an insert that does nothing when the primary key is taken."""

@@ -54,7 +54,8 @@ _COUNT: Final = select(func.count()).select_from(
 _ROWS: Final = text("SELECT coalesce(max(rowid), 0) FROM memories")
 _PUT_TEXT: Final = insert(_text)
 _DROP_TEXT: Final = text("DELETE FROM memory_text WHERE rowid = :id")
-_PUT_VECTOR: Final = insert(vectors)
+# The row of a vector that was dropped may still be there, without its value.
+_PUT_VECTOR: Final = insert(vectors).prefix_with("OR REPLACE")
 _LAST_SEQ: Final = select(func.coalesce(func.max(vectors.c.seq), 0)).where(
     vectors.c.tenant_id == bindparam("tenant"), vectors.c.space_id == bindparam("space")
 )
@@ -89,10 +90,7 @@ class SqliteIndex:
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
         run = self.work.connection.execute
-        run(
-            _PUT_TEXT,
-            {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords},
-        )
+        self._put_text(memory)
         if given is None:
             return
         seq = self._last_seq()
@@ -110,6 +108,11 @@ class SqliteIndex:
             ],
         )
         self.work.has_new_vectors = True
+
+    def reword(self, memory: Memory) -> None:
+        """Index the words of a memory anew, whose tags or people changed; its vectors stay."""
+        self.work.connection.execute(_DROP_TEXT, {"id": memory.id})
+        self._put_text(memory)
 
     def drop(self, memory_id: int) -> None:
         """Make a memory unfindable; readers learn it from the new sequence numbers."""
@@ -180,6 +183,10 @@ class SqliteIndex:
             ~of_memory.exists(),
         )
         return self.work.connection.execute(missing).scalar_one()
+
+    def _put_text(self, memory: Memory) -> None:
+        row = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}
+        self.work.connection.execute(_PUT_TEXT, row)
 
     def _follow(self) -> list[int]:
         """Bring the codes up to the rows; give what only this transaction may see so far.

@@ -1,7 +1,7 @@
 """The store: connections, transactions of one tenant, and the only translation of driver errors."""
 
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,8 +9,12 @@ from threading import Event
 
 from sqlalchemy import Connection, exc, insert, select
 
+from commonbrain.adapters.sql.annotations import AnnotationShelf
+from commonbrain.adapters.sql.changes import ChangeShelf
+from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.records import RecordShelf
+from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.work import Dialect, Work
@@ -30,6 +34,9 @@ class SqlTransaction:
     memories: MemoryShelf
     index: Index
     threads: ThreadShelf
+    links: LinkShelf
+    changes: ChangeShelf
+    annotations: AnnotationShelf
     records: RecordShelf
 
     @classmethod
@@ -40,8 +47,18 @@ class SqlTransaction:
             memories=MemoryShelf(work),
             index=work.dialect.index(work),
             threads=ThreadShelf(work),
+            links=LinkShelf(work),
+            changes=ChangeShelf(work),
+            annotations=AnnotationShelf(work),
             records=RecordShelf(work),
         )
+
+    def scrub(self, memory_id: int) -> Mapping[str, int]:
+        """Take the text of a memory out of every table; give the rows of each place."""
+        known = self.memories.get([memory_id])
+        self.index.drop(memory_id)
+        kind = known[memory_id].kind
+        return {"full text": 1, **scrub(self.work, memory_id, kind=kind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,12 @@ class SqlStore:
         """Check that the store is whole and that what is derived agrees with the rows."""
         with translated(self.location), self._reader() as connection:
             return [*self.dialect.examine(connection), *_examine_rows(connection)]
+
+    def compact(self) -> None:
+        """Give back the room of what was deleted, so that no byte of it stays in the file."""
+        self._check_open()
+        with translated(self.location):
+            self.dialect.compact()
 
     def close(self) -> None:
         """Let go of every connection; whoever asks afterwards is told."""

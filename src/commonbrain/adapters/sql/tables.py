@@ -6,7 +6,6 @@ CHECK. Full text is not here: each engine has its own.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Dialect,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
@@ -29,10 +27,10 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
 )
 
+from commonbrain.adapters.sql.columns import Instant, Names, Word, fraction, one_of
 from commonbrain.domain.kinds import (
     Kind,
     MessagePriority,
@@ -40,9 +38,10 @@ from commonbrain.domain.kinds import (
     TaskPriority,
     TaskStatus,
 )
+from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import State
+from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Scope
-from commonbrain.domain.times import from_millis, to_millis
 from commonbrain.domain.trust import Trust
 
 METADATA: Final = MetaData(
@@ -63,64 +62,6 @@ class EntityType(StrEnum):
     PERSON = "person"
     TOPIC = "topic"
     REFERENCE = "reference"
-
-
-class Instant(TypeDecorator[datetime]):
-    """An aware UTC time as whole milliseconds."""
-
-    impl = BigInteger
-    cache_ok = True
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
-        """Write a time as a number."""
-        return None if value is None else to_millis(value)
-
-    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """Read a number as a time."""
-        return None if value is None else from_millis(value)
-
-
-class Word(TypeDecorator[StrEnum]):
-    """A member of a closed set as its text."""
-
-    impl = String
-    cache_ok = True
-
-    def __init__(self, choices: type[StrEnum]) -> None:
-        super().__init__(24)
-        self.choices = choices
-
-    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Write a member as its text."""
-        return None if value is None else str(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
-        """Read a text as its member."""
-        return None if value is None else self.choices(value)
-
-
-class Names(TypeDecorator[tuple[str, ...]]):
-    """A few names as a JSON list."""
-
-    impl = JSON
-    cache_ok = True
-
-    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> list[str]:  # noqa: ARG002
-        """Write names as a list."""
-        return list(value or ())
-
-    def process_result_value(self, value: list[str] | None, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002
-        """Read a list as names."""
-        return tuple(value or ())
-
-
-def _one_of(column: str, choices: type[StrEnum]) -> CheckConstraint:
-    words = ", ".join(f"'{choice}'" for choice in choices)
-    return CheckConstraint(f"{column} IN ({words})", name=column)
-
-
-def _fraction(column: str) -> CheckConstraint:
-    return CheckConstraint(f"{column} >= 0 AND {column} <= 1", name=f"{column}_fraction")
 
 
 def _tenant() -> Column[str]:
@@ -170,6 +111,7 @@ memories = Table(
     Column("expires_at", Instant),
     Column("access_count", Integer, nullable=False),
     Column("last_access_at", Instant),
+    Column("believed_since", Instant),
     Column("superseded_at", Instant),
     Column("superseded_by", BigInteger),
     Column("superseded_count", Integer, nullable=False),
@@ -179,21 +121,23 @@ memories = Table(
     UniqueConstraint("tenant_id", "id", "kind"),
     ForeignKeyConstraint(["tenant_id", "superseded_by"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "source_message_id"], ["memories.tenant_id", "memories.id"]),
-    _one_of("kind", Kind),
-    _one_of("state", State),
-    _one_of("scope", Scope),
-    _one_of("trust", Trust),
-    _fraction("confidence"),
-    _fraction("salience"),
+    one_of("kind", Kind),
+    one_of("state", State),
+    one_of("scope", Scope),
+    one_of("trust", Trust),
+    fraction("confidence"),
+    fraction("salience"),
     CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
     Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
     Index(None, "tenant_id", "occurred_at"),
     Index(None, "tenant_id", "project", "kind", "state"),
+    Index(None, "tenant_id", "state"),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),
 )
 
-# What a text names: its tags, and later people, topics and references found in it by rule.
+# What a text names: its tags, and people, topics and references found in it by rule. A person at
+# position 0 is who said it.
 entities = Table(
     "entities",
     METADATA,
@@ -205,7 +149,7 @@ entities = Table(
     PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "type", "name"),
-    _one_of("type", EntityType),
+    one_of("type", EntityType),
 )
 
 threads = Table(
@@ -248,7 +192,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("severity", Word(Severity), nullable=False),
         Column("skill", JSON(none_as_null=True)),
         Column("must_ack", Boolean, nullable=False),
-        _one_of("severity", Severity),
+        one_of("severity", Severity),
     ),
     Kind.FACT: _detail(
         Kind.FACT,
@@ -264,15 +208,15 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("due_at", Instant),
         Column("must_ack", Boolean, nullable=False),
         Column("assignee", String(128)),
-        _one_of("status", TaskStatus),
-        _one_of("priority", TaskPriority),
+        one_of("status", TaskStatus),
+        one_of("priority", TaskPriority),
     ),
     Kind.EVENT: _detail(
         Kind.EVENT,
         Column("actor", String(128)),
         Column("importance", Float),
         Column("recurrences", Integer, nullable=False),
-        _fraction("importance"),
+        fraction("importance"),
         CheckConstraint("recurrences >= 0", name="recurrences"),
     ),
     Kind.EPISODE: _detail(
@@ -300,7 +244,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("parent_id", BigInteger),
         ForeignKeyConstraint(["tenant_id", "thread_id"], ["threads.tenant_id", "threads.id"]),
         ForeignKeyConstraint(["tenant_id", "parent_id"], ["memories.tenant_id", "memories.id"]),
-        _one_of("priority", MessagePriority),
+        one_of("priority", MessagePriority),
     ),
 }
 
@@ -318,6 +262,85 @@ vectors = Table(
     PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "part"),
     ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
     Index(None, "tenant_id", "space_id", "seq"),
+)
+
+links = Table(
+    "links",
+    METADATA,
+    _tenant(),
+    Column("from_id", BigInteger, nullable=False, autoincrement=False),
+    Column("to_id", BigInteger, nullable=False, autoincrement=False),
+    Column("type", Word(LinkType), nullable=False),
+    Column("strength", Float, nullable=False),
+    Column("observations", Integer, nullable=False),
+    Column("basis", Text),
+    Column("agent", String(128), nullable=False),
+    Column("trust", Word(Trust), nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("observed_at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "from_id", "to_id", "type"),
+    ForeignKeyConstraint(["tenant_id", "from_id"], ["memories.tenant_id", "memories.id"]),
+    ForeignKeyConstraint(["tenant_id", "to_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "to_id", "type"),
+    one_of("type", LinkType),
+    one_of("trust", Trust),
+    fraction("strength"),
+    CheckConstraint("from_id <> to_id", name="ends"),
+    CheckConstraint("observations >= 1", name="observations"),
+)
+
+annotations = Table(
+    "annotations",
+    METADATA,
+    _tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("memory_id", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("trust", Word(Trust), nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "memory_id"),
+    one_of("trust", Trust),
+)
+
+# Before-images: what a change found and left of the fields it changed, and, when it ended a belief,
+# the span of that belief.
+changes = Table(
+    "changes",
+    METADATA,
+    _tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("memory_id", BigInteger, nullable=False),
+    Column("action", Word(Action), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("reason", Text),
+    Column("at", Instant, nullable=False),
+    Column("before", JSON, nullable=False),
+    Column("after", JSON, nullable=False),
+    Column("believed_since", Instant),
+    Column("believed_until", Instant),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "memory_id"),
+    Index(None, "tenant_id", "at"),
+    CheckConstraint("(believed_since IS NULL) = (believed_until IS NULL)", name="believed"),
+)
+
+# What a call with an idempotency key was answered, so that a repeat gets the same answer.
+idempotency = Table(
+    "idempotency",
+    METADATA,
+    _tenant(),
+    Column("agent", String(128), nullable=False),
+    Column("key", String(128), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("body", JSON, nullable=False),
+    Column("memory_ids", JSON, nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "agent", "key"),
 )
 
 audit = Table(

@@ -1,11 +1,14 @@
 """One transaction in progress: what every shelf is made of."""
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, Insert, Table
 
+from commonbrain.domain import ids
 from commonbrain.ports.store import Finding, Index
 
 
@@ -42,6 +45,10 @@ class Dialect(Protocol):
         """Open a connection whose transaction holds the right to write from its beginning."""
         ...
 
+    def compact(self) -> None:
+        """Rewrite the store without what was deleted, outside any transaction."""
+        ...
+
     def examine(self, connection: Connection) -> list[Finding]:
         """Check what only this engine has."""
         ...
@@ -55,6 +62,16 @@ class Work:
     tenant: str
     dialect: Dialect
     has_new_vectors: bool = False
+
+    def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
+        """Insert a row under an id drawn here, for what nobody outside ever names; give it.
+
+        Many rows share a millisecond in an import, so a drawn id may well be taken.
+        """
+        while True:
+            drawn = ids.make_id(at, secrets.randbits(ids.RANDOM_BITS))
+            if self.add(table, {"tenant_id": self.tenant, **row, "id": drawn}):
+                return drawn
 
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """Insert a row unless its primary key is taken; say whether it went in."""

@@ -1,15 +1,23 @@
 """The last filter: policy, trust and visibility on every candidate, whatever arm brought it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from commonbrain.domain.query import Candidate, is_allowed
+from commonbrain.domain.revision import Span
 from commonbrain.flows.recall.plan import Plan
 
 
-def permitted(plan: Plan, ranked: Iterable[Candidate]) -> list[Candidate]:
-    """Keep what the caller may see and asked for, each text once, in the order given."""
+def permitted(
+    plan: Plan, ranked: Iterable[Candidate], *, past: Mapping[int, Sequence[Span]]
+) -> list[Candidate]:
+    """Keep what the caller may see and asked for, each text once, in the order given.
+
+    `past` holds the spans in which memories were believed before, where the past is asked for.
+    """
     kept: dict[str, Candidate] = {}
     for candidate in ranked:
-        if is_allowed(candidate.memory, plan.caller, wanted=plan.filter, now=plan.now):
-            kept.setdefault(candidate.memory.semantic_hash, candidate)
+        memory = candidate.memory
+        spans = past.get(memory.id, ())
+        if is_allowed(memory, plan.caller, wanted=plan.filter, now=plan.now, past=spans):
+            kept.setdefault(memory.semantic_hash, candidate)
     return list(kept.values())

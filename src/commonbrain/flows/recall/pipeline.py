@@ -90,10 +90,11 @@ class Recall:
         with self.house.store.snapshot(self.caller.tenant) as tx:
             features = fuse(answering(ask_arms(tx, plan), self.house.store.space))
             memories = tx.memories.get(shortlist(features, count=plan.candidates))
+            past = tx.changes.believed(list(memories)) if plan.filter.as_of else {}
             is_empty = not memories and not tx.memories.any(plan.look)
         laps.append(self.house.clock.elapsed_ms())
         ranked = weigh(plan, memories.values(), features=features)
-        allowed = permitted(plan, ranked)
+        allowed = permitted(plan, ranked, past=past)
         packed = pack(allowed, plan.budget)
         laps.append(self.house.clock.elapsed_ms())
         trace = Trace(

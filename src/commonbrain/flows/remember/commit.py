@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from commonbrain.domain import ids
 from commonbrain.domain.kinds import KINDS, Detail, FactDetail, Kind, MessageDetail, TaskDetail
 from commonbrain.domain.memory import Draft, Memory, State, ThreadRef, semantic_hash
+from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.scoring import confidence
 from commonbrain.domain.times import instant
 from commonbrain.domain.trust import Trust
-from commonbrain.flows.recording import record
+from commonbrain.flows.recording import Deed, record_birth
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.clock import Chance
 from commonbrain.ports.store import IdTaken, Transaction
@@ -68,7 +69,8 @@ def commit(
     if memory.state is not State.QUARANTINED:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because
-    record(tx, memory, action="create", caller=caller, reason=why, at=memory.recorded_at)
+    deed = Deed(action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why)
+    record_birth(tx, memory, deed)
     return memory
 
 

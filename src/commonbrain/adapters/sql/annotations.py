@@ -1,0 +1,47 @@
+"""The shelf of what was noted beside memories."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Final
+
+from sqlalchemy import bindparam, delete, select
+
+from commonbrain.adapters.sql.tables import annotations
+from commonbrain.adapters.sql.work import Work
+from commonbrain.ports.store import Annotation
+
+_OF: Final = (
+    select(*(annotations.c[field.name] for field in fields(Annotation)))
+    .where(
+        annotations.c.tenant_id == bindparam("tenant"),
+        annotations.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
+    .order_by(annotations.c.id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationShelf:
+    """Annotations of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, annotation: Annotation) -> int:
+        """Append one; give its id."""
+        return self.work.append(annotations, asdict(annotation), at=annotation.at)
+
+    def drop(self, annotation_id: int) -> None:
+        """Take one away."""
+        here = annotations.c.tenant_id == self.work.tenant, annotations.c.id == annotation_id
+        self.work.connection.execute(delete(annotations).where(*here))
+
+    def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
+        """Give the annotations of memories, oldest first; memories without any are absent."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        found: defaultdict[int, list[Annotation]] = defaultdict(list)
+        for row in self.work.connection.execute(_OF, given).mappings():
+            found[row["memory_id"]].append(Annotation(**row))
+        return dict(found)

@@ -1,0 +1,176 @@
+"""The shelf of before-images; values of memories go in and out as their columns write them."""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, RowMapping, Table, bindparam, func, select
+
+from commonbrain.adapters.sql.tables import DETAILS, changes, memories
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain import ids as ids_
+from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.revision import Change, Span
+
+_ROWS: Final = (
+    select(changes, memories.c.kind)
+    .join(
+        memories,
+        (memories.c.tenant_id == changes.c.tenant_id) & (memories.c.id == changes.c.memory_id),
+    )
+    .where(changes.c.tenant_id == bindparam("tenant"))
+)
+_OF: Final = _ROWS.where(changes.c.memory_id == bindparam("memory")).order_by(changes.c.id)
+_LAST: Final = select(func.max(changes.c.id)).where(changes.c.tenant_id == bindparam("tenant"))
+_KIND: Final = select(memories.c.kind).where(
+    memories.c.tenant_id == bindparam("tenant"), memories.c.id == bindparam("memory")
+)
+_BELIEVED: Final = (
+    select(changes.c.memory_id, changes.c.believed_since, changes.c.believed_until)
+    .where(
+        changes.c.tenant_id == bindparam("tenant"),
+        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        changes.c.believed_since.is_not(None),
+    )
+    .order_by(changes.c.believed_since)
+)
+_NAMES: Final = frozenset({"tags", "people", "topics", "references"})
+"""Fields that stand in rows of their own: plain lists of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeShelf:
+    """Changes of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, change: Change) -> None:
+        """Append one change; its id is drawn here."""
+        kind = self._kind(change.memory_id) if change.before or change.after else Kind.FACT
+        row = {
+            "memory_id": change.memory_id,
+            "action": change.action,
+            "agent": change.agent,
+            "session": change.session,
+            "reason": change.reason,
+            "at": change.at,
+            "before": _written(change.before, kind),
+            "after": _written(change.after, kind),
+            "believed_since": change.believed.since if change.believed else None,
+            "believed_until": change.believed.until if change.believed else None,
+        }
+        while not self.work.add(
+            changes, row | {"tenant_id": self.work.tenant, "id": self._next(change.at)}
+        ):
+            pass
+
+    def of(self, memory_id: int) -> list[Change]:
+        """List what was done to one memory, oldest first."""
+        given = {"tenant": self.work.tenant, "memory": memory_id}
+        return [_change(row) for row in self.work.connection.execute(_OF, given).mappings()]
+
+    def by(
+        self,
+        *,
+        agent: str | None,
+        session: str | None,
+        since: datetime | None,
+        until: datetime | None,
+        limit: int,
+    ) -> list[Change]:
+        """List what an agent or session did in a time, newest first."""
+        conditions: list[ColumnElement[bool]] = []
+        if agent is not None:
+            conditions.append(changes.c.agent == agent)
+        if session is not None:
+            conditions.append(changes.c.session == session)
+        if since is not None:
+            conditions.append(changes.c.at >= since)
+        if until is not None:
+            conditions.append(changes.c.at <= until)
+        statement = _ROWS.where(*conditions).order_by(changes.c.id.desc()).limit(limit)
+        rows = self.work.connection.execute(statement, {"tenant": self.work.tenant}).mappings()
+        return [_change(row) for row in rows]
+
+    def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:
+        """Give the ended spans in which memories were believed, oldest first."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        spans: defaultdict[int, list[Span]] = defaultdict(list)
+        for memory_id, since, until in self.work.connection.execute(_BELIEVED, given):
+            spans[memory_id].append(Span(since=since, until=until))
+        return dict(spans)
+
+    def _next(self, at: datetime) -> int:
+        """Draw an id above every other: undo goes by their order, whatever the clock does."""
+        last = self.work.connection.execute(_LAST, {"tenant": self.work.tenant}).scalar()
+        return max(ids_.make_id(at, secrets.randbits(ids_.RANDOM_BITS)), (last or 0) + 1)
+
+    def _kind(self, memory_id: int) -> Kind:
+        given = {"tenant": self.work.tenant, "memory": memory_id}
+        return self.work.connection.execute(_KIND, given).scalar_one()
+
+
+def _change(row: RowMapping) -> Change:
+    since, until = row["believed_since"], row["believed_until"]
+    return Change(
+        id=row["id"],
+        memory_id=row["memory_id"],
+        action=row["action"],
+        agent=row["agent"],
+        session=row["session"],
+        reason=row["reason"],
+        at=row["at"],
+        before=_read(row["before"], row["kind"]),
+        after=_read(row["after"], row["kind"]),
+        believed=Span(since=since, until=until) if since else None,
+    )
+
+
+def _written(image: Mapping[str, object], kind: Kind) -> dict[str, Any]:
+    """Write an image as JSON values."""
+    return {name: _write(name, value, kind) for name, value in image.items()}
+
+
+def _write(name: str, value: Any, kind: Kind) -> Any:  # noqa: ANN401 columns hold anything
+    if name == "detail":
+        return _through(DETAILS[kind], asdict(value), _bound)
+    if name in _NAMES:
+        return list(value)
+    return _bound(memories, name, value) if name in memories.c else value
+
+
+def _read(image: Mapping[str, Any], kind: Kind) -> dict[str, object]:
+    """Read an image back into the values that a `Memory` holds."""
+    return {name: _value(name, value, kind) for name, value in image.items()}
+
+
+def _value(name: str, value: Any, kind: Kind) -> object:  # noqa: ANN401 columns hold anything
+    if name == "detail":
+        own = {field.name for field in fields(KINDS[kind].detail)} & set(value)
+        known = {field: value[field] for field in own}
+        return KINDS[kind].detail(**_through(DETAILS[kind], known, _result))
+    if name in _NAMES:
+        return tuple(value)
+    return _result(memories, name, value) if name in memories.c else value
+
+
+_Step = Callable[[Table, str, Any], Any]
+
+
+def _through(table: Table, values: Mapping[str, Any], step: _Step) -> dict[str, Any]:
+    return {name: step(table, name, value) for name, value in values.items()}
+
+
+def _bound(table: Table, name: str, value: Any) -> Any:  # noqa: ANN401 columns hold anything
+    bind = getattr(table.c[name].type, "process_bind_param", None)
+    return bind(value, None) if bind else value
+
+
+def _result(table: Table, name: str, value: Any) -> Any:  # noqa: ANN401 columns hold anything
+    read = getattr(table.c[name].type, "process_result_value", None)
+    return read(value, None) if read else value

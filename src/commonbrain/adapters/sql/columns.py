@@ -1,0 +1,75 @@
+"""The types of columns that every engine shares, and the checks that go with them."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Dialect,
+    String,
+    TypeDecorator,
+)
+
+from commonbrain.domain.times import from_millis, to_millis
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware UTC time as whole milliseconds."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Write a time as a number."""
+        return None if value is None else to_millis(value)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Read a number as a time."""
+        return None if value is None else from_millis(value)
+
+
+class Word(TypeDecorator[StrEnum]):
+    """A member of a closed set as its text."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, choices: type[StrEnum]) -> None:
+        super().__init__(24)
+        self.choices = choices
+
+    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Write a member as its text."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
+        """Read a text as its member."""
+        return None if value is None else self.choices(value)
+
+
+class Names(TypeDecorator[tuple[str, ...]]):
+    """A few names as a JSON list."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> list[str]:  # noqa: ARG002
+        """Write names as a list."""
+        return list(value or ())
+
+    def process_result_value(self, value: list[str] | None, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002
+        """Read a list as names."""
+        return tuple(value or ())
+
+
+def one_of(column: str, choices: type[StrEnum]) -> CheckConstraint:
+    """Hold a column to the members of a closed set."""
+    words = ", ".join(f"'{choice}'" for choice in choices)
+    return CheckConstraint(f"{column} IN ({words})", name=column)
+
+
+def fraction(column: str) -> CheckConstraint:
+    """Hold a column to 0..1."""
+    return CheckConstraint(f"{column} >= 0 AND {column} <= 1", name=f"{column}_fraction")

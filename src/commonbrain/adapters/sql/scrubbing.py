@@ -1,0 +1,105 @@
+"""Scrubbing: the text of one memory out of every table that may hold a word of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import String, Table, cast, delete, or_, update
+
+from commonbrain.adapters.sql.tables import (
+    DETAILS,
+    annotations,
+    changes,
+    entities,
+    idempotency,
+    links,
+    memories,
+    recall_traces,
+    vectors,
+)
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.memory import State
+
+ERASED = "(erased)"
+"""Stands where the headline of an erased memory stood."""
+
+
+def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
+    """Empty or delete every row that holds text of a memory; give the count of each place.
+
+    The memory stays as a forgotten one without a word in it, for others may point at its id. The
+    audit holds no text but the reasons that people gave, and is never changed.
+    """
+    return {
+        "memories": _empty_row(work, memory_id),
+        DETAILS[kind].name: _empty_detail(work, memory_id, kind=kind),
+        "entities": _delete(work, entities, memory_id),
+        "annotations": _delete(work, annotations, memory_id),
+        "links": _delete_links(work, memory_id),
+        "changes": _empty_changes(work, memory_id),
+        "vectors": _empty_vectors(work, memory_id),
+        "recall_traces": _empty_traces(work, memory_id),
+        "idempotency": _delete_replies(work, memory_id),
+    }
+
+
+def _empty_row(work: Work, memory_id: int) -> int:
+    emptied: dict[str, Any] = {
+        "state": State.FORGOTTEN,
+        "headline": ERASED,
+        "label": None,
+        "project": None,
+        "source_ref": None,
+        "semantic_hash": "",
+        "payload": {},
+    }
+    here = memories.c.tenant_id == work.tenant, memories.c.id == memory_id
+    return work.connection.execute(update(memories).where(*here).values(**emptied)).rowcount
+
+
+def _empty_detail(work: Work, memory_id: int, *, kind: Kind) -> int:
+    table, policy = DETAILS[kind], KINDS[kind]
+    blank = policy.detail()
+    emptied = {name: getattr(blank, name) for name in policy.columns}
+    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
+    statement = update(table).where(*here).values(body="", **emptied)
+    return work.connection.execute(statement).rowcount
+
+
+def _delete(work: Work, table: Table, memory_id: int) -> int:
+    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
+    return work.connection.execute(delete(table).where(*here)).rowcount
+
+
+def _delete_links(work: Work, memory_id: int) -> int:
+    touching = or_(links.c.from_id == memory_id, links.c.to_id == memory_id)
+    here = links.c.tenant_id == work.tenant, touching
+    return work.connection.execute(delete(links).where(*here)).rowcount
+
+
+def _empty_changes(work: Work, memory_id: int) -> int:
+    here = changes.c.tenant_id == work.tenant, changes.c.memory_id == memory_id
+    emptied: dict[str, Any] = {"before": {}, "after": {}, "reason": None}
+    return work.connection.execute(update(changes).where(*here).values(**emptied)).rowcount
+
+
+def _empty_vectors(work: Work, memory_id: int) -> int:
+    """Count what `index.drop` has emptied already: a vector tells what its text was about."""
+    here = vectors.c.tenant_id == work.tenant, vectors.c.memory_id == memory_id
+    return work.connection.execute(update(vectors).where(*here).values(vector=None)).rowcount
+
+
+def _empty_traces(work: Work, memory_id: int) -> int:
+    """Blank the questions that it answered, for they may be made of its words."""
+    table = recall_traces
+    # An id has 19 digits, so that no other number of a trace holds it by accident.
+    names_it = cast(table.c.packed, String).like(f"%{memory_id}%")
+    here = table.c.tenant_id == work.tenant, names_it
+    return work.connection.execute(update(table).where(*here).values(query="")).rowcount
+
+
+def _delete_replies(work: Work, memory_id: int) -> int:
+    table = idempotency
+    names_it = cast(table.c.memory_ids, String).like(f"%{memory_id}%")
+    here = table.c.tenant_id == work.tenant, names_it
+    return work.connection.execute(delete(table).where(*here)).rowcount

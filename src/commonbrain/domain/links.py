@@ -1,0 +1,74 @@
+"""Links: typed, weighted edges between two memories, and the law by which they strengthen."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.trust import Trust
+
+STRENGTH_DEFAULT: Final = 0.5
+"""How strongly two memories are linked when nobody said."""
+
+
+class LinkType(StrEnum):
+    """What one memory is to another; read from the first to the second."""
+
+    DERIVED_FROM = "derived_from"
+    DEPENDS_ON = "depends_on"
+    SUPPORTS = "supports"
+    CONFLICTS_WITH = "conflicts_with"
+    CAUSES = "causes"
+    ENABLES = "enables"
+    PRECEDES = "precedes"
+    CORRELATES = "correlates"
+    RELATES_TO = "relates_to"
+    ABOUT = "about"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One edge; between two memories there is at most one of each type.
+
+    `strength` is 0..1, `observations` counts how often it was made, `basis` says in a word or a
+    sentence what it rests on.
+    """
+
+    from_id: int
+    to_id: int
+    type: LinkType
+    strength: float = STRENGTH_DEFAULT
+    observations: int = 1
+    basis: str | None = None
+    agent: str
+    trust: Trust
+    created_at: datetime
+    observed_at: datetime
+
+    def __post_init__(self) -> None:
+        """Refuse a link of a memory to itself, and a strength that is no fraction.
+
+        Raises:
+            Invalid: one of the two.
+
+        """
+        if self.from_id == self.to_id:
+            raise Invalid("A memory cannot be linked to itself.", hint="Give two different ids.")
+        if not 0 <= self.strength <= 1:
+            raise Invalid(f"strength is {self.strength}; 0 to 1 is allowed.")
+
+
+def strengthened(known: Link, by: Link) -> Link:
+    """Give a link that was observed once more: the mean of both strengths, one more observation.
+
+    The latest basis stands, and the trust of the more trusted observer.
+    """
+    return replace(
+        known,
+        strength=(known.strength + by.strength) / 2,
+        observations=known.observations + 1,
+        basis=by.basis or known.basis,
+        trust=max(known.trust, by.trust, key=lambda trust: trust.weight),
+        observed_at=max(known.observed_at, by.observed_at),
+    )

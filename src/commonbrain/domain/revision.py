@@ -1,0 +1,94 @@
+"""What a change leaves behind: its before-image, and the span in which a revision was believed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+
+_UNCHANGING: Final = frozenset({"id", "kind", "headline", "body", "semantic_hash", "recorded_at"})
+"""What a memory keeps from its birth to its erasure."""
+
+
+class Action(StrEnum):
+    """Everything that can be done to a memory."""
+
+    CREATE = "create"
+    SUPERSEDE = "supersede"
+    RESTORE = "restore"
+    KEEP_BOTH = "keep_both"
+    FORGET = "forget"
+    ERASE = "erase"
+    PRUNE = "prune"
+    UNDO = "undo"
+    ANNOTATE = "annotate"
+    RATE = "rate"
+    PIN = "pin"
+    RETAG = "retag"
+    LINK = "link"
+    UNLINK = "unlink"
+    STATUS = "status"
+    APPROVE = "approve"
+    REJECT = "reject"
+    RESOLVE = "resolve"
+    RECUR = "recur"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From `since`, that moment included, to `until`, that moment left out."""
+
+    since: datetime
+    until: datetime
+
+    def holds(self, moment: datetime) -> bool:
+        """Say whether a moment lies in it."""
+        return self.since <= moment < self.until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing done to one memory; `before` and `after` hold only what it changed.
+
+    Their keys are fields of `Memory`, or `link` and `annotation` for what stands beside it.
+    """
+
+    id: int = 0
+    """Drawn by the shelf; changes of one memory sort by it."""
+    memory_id: int
+    action: Action
+    agent: str
+    session: str | None = None
+    reason: str | None = None
+    at: datetime
+    before: Mapping[str, object] = field(default_factory=dict[str, object])
+    after: Mapping[str, object] = field(default_factory=dict[str, object])
+    believed: Span | None = None
+    """The time in which it was believed, when this change ended it."""
+
+
+def difference(before: Memory, after: Memory) -> tuple[dict[str, object], dict[str, object]]:
+    """Give the fields in which two states of one memory differ, as they were and as they are."""
+    changed = [
+        name
+        for name in (field.name for field in fields(Memory))
+        if name not in _UNCHANGING and getattr(before, name) != getattr(after, name)
+    ]
+    return (
+        {name: getattr(before, name) for name in changed},
+        {name: getattr(after, name) for name in changed},
+    )
+
+
+def superseded(memory: Memory, *, by: int, at: datetime) -> Memory:
+    """Give a memory as it is once another holds in its place."""
+    return replace(memory, state=State.SUPERSEDED, superseded_by=by, superseded_at=at)
+
+
+def ended_belief(before: Memory, after: Memory, *, at: datetime) -> Span | None:
+    """Give the span in which a memory was believed, if this change ends it."""
+    since = before.believed_since or before.recorded_at
+    is_ended = before.state in CURRENT_STATES and after.state not in CURRENT_STATES
+    return Span(since=since, until=max(since, at)) if is_ended else None
