@@ -70,7 +70,6 @@ class HistoryContract:
             (1, LATER),
         ]
 
-    @pytest.mark.requirement("CT-10")
     def test_linking_again_strengthens_by_the_mean(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.put(a_link(1, 2, strength=0.2))

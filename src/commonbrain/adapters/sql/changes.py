@@ -2,12 +2,12 @@
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, RowMapping, Table, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, select
 
 from commonbrain.adapters.sql.tables import DETAILS, changes, memories
 from commonbrain.adapters.sql.work import Work
@@ -133,44 +133,38 @@ def _change(row: RowMapping) -> Change:
 
 def _written(image: Mapping[str, object], kind: Kind) -> dict[str, Any]:
     """Write an image as JSON values."""
-    return {name: _write(name, value, kind) for name, value in image.items()}
+    return {name: _write(name, value, kind=kind) for name, value in image.items()}
 
 
-def _write(name: str, value: Any, kind: Kind) -> Any:  # noqa: ANN401 columns hold anything
+def _write(name: str, value: Any, *, kind: Kind) -> Any:  # noqa: ANN401 columns hold anything
     if name == "detail":
-        return _through(DETAILS[kind], asdict(value), _bound)
+        columns = DETAILS[kind].c
+        return {one: _bound(columns[one], given) for one, given in asdict(value).items()}
     if name in _NAMES:
         return list(value)
-    return _bound(memories, name, value) if name in memories.c else value
+    return _bound(memories.c[name], value) if name in memories.c else value
 
 
 def _read(image: Mapping[str, Any], kind: Kind) -> dict[str, object]:
     """Read an image back into the values that a `Memory` holds."""
-    return {name: _value(name, value, kind) for name, value in image.items()}
+    return {name: _value(name, value, kind=kind) for name, value in image.items()}
 
 
-def _value(name: str, value: Any, kind: Kind) -> object:  # noqa: ANN401 columns hold anything
+def _value(name: str, value: Any, *, kind: Kind) -> object:  # noqa: ANN401 columns hold anything
     if name == "detail":
-        own = {field.name for field in fields(KINDS[kind].detail)} & set(value)
-        known = {field: value[field] for field in own}
-        return KINDS[kind].detail(**_through(DETAILS[kind], known, _result))
+        own, columns = KINDS[kind].columns, DETAILS[kind].c
+        known = {one: _result(columns[one], value[one]) for one in own if one in value}
+        return KINDS[kind].detail(**known)
     if name in _NAMES:
         return tuple(value)
-    return _result(memories, name, value) if name in memories.c else value
+    return _result(memories.c[name], value) if name in memories.c else value
 
 
-_Step = Callable[[Table, str, Any], Any]
-
-
-def _through(table: Table, values: Mapping[str, Any], step: _Step) -> dict[str, Any]:
-    return {name: step(table, name, value) for name, value in values.items()}
-
-
-def _bound(table: Table, name: str, value: Any) -> Any:  # noqa: ANN401 columns hold anything
-    bind = getattr(table.c[name].type, "process_bind_param", None)
+def _bound(column: Column[Any], value: Any) -> Any:  # noqa: ANN401 columns hold anything
+    bind = getattr(column.type, "process_bind_param", None)
     return bind(value, None) if bind else value
 
 
-def _result(table: Table, name: str, value: Any) -> Any:  # noqa: ANN401 columns hold anything
-    read = getattr(table.c[name].type, "process_result_value", None)
+def _result(column: Column[Any], value: Any) -> Any:  # noqa: ANN401 columns hold anything
+    read = getattr(column.type, "process_result_value", None)
     return read(value, None) if read else value
