@@ -56,7 +56,7 @@ class Forget:
                 return done
             now = self.house.clock.now()
             deed = Deed(action=Action.FORGET, caller=self.caller, at=now, reason=why)
-            amend(tx, memory, replace(memory, state=State.FORGOTTEN), deed=deed)
+            amend(tx, memory, after=replace(memory, state=State.FORGOTTEN), deed=deed)
         return done
 
 

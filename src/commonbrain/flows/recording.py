@@ -34,7 +34,7 @@ class Deed:
     reason: str | None = None
 
 
-def record_birth(tx: Transaction, memory: Memory, deed: Deed) -> None:
+def record_birth(tx: Transaction, memory: Memory, *, deed: Deed) -> None:
     """Record that a memory came to be."""
     _record(tx, memory, deed=deed, change=_change(memory, deed))
 
@@ -42,8 +42,8 @@ def record_birth(tx: Transaction, memory: Memory, deed: Deed) -> None:
 def amend(
     tx: Transaction,
     before: Memory,
-    after: Memory,
     *,
+    after: Memory,
     deed: Deed,
     vectors: Matrix | None = None,
 ) -> None:
@@ -53,7 +53,7 @@ def amend(
     """
     old, new = difference(before, after)
     tx.memories.update(before, after)
-    _follow(tx, before, after, vectors=vectors)
+    _follow(tx, before, after=after, vectors=vectors)
     believed = ended_belief(before, after, at=deed.at)
     change = replace(_change(before, deed), before=old, after=new, believed=believed)
     _record(tx, after, deed=deed, change=change)
@@ -62,8 +62,8 @@ def amend(
 def record_beside(
     tx: Transaction,
     memory: Memory,
-    deed: Deed,
     *,
+    deed: Deed,
     before: Mapping[str, object],
     after: Mapping[str, object],
 ) -> None:
@@ -72,7 +72,7 @@ def record_beside(
     _record(tx, memory, deed=deed, change=change)
 
 
-def _follow(tx: Transaction, before: Memory, after: Memory, *, vectors: Matrix | None) -> None:
+def _follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Matrix | None) -> None:
     was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
     if is_findable and not was_findable:
         tx.index.put(after, vectors)

@@ -75,7 +75,7 @@ class Revise:
             return outcome
         new_id = ids.parse(ids.MEMORY, outcome.id)
         deed = Deed(action=Action.SUPERSEDE, caller=self.caller, at=now, reason=reason)
-        amend(tx, old, superseded(old, by=new_id, at=now), deed=deed)
+        amend(tx, old, after=superseded(old, by=new_id, at=now), deed=deed)
         return outcome
 
 

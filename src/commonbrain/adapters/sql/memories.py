@@ -173,8 +173,9 @@ class MemoryShelf:
         """Write what differs between two states of one memory; its text never does."""
         old, new = _projection(before), _projection(after)
         changed = {name: value for name, value in new.items() if value != old[name]}
-        self._update(memories, before.id, changed)
-        self._update(DETAILS[before.kind], before.id, _changed(before.detail, after.detail))
+        self._update(before.id, changed, table=memories)
+        details = _changed(before.detail, after.detail)
+        self._update(before.id, details, table=DETAILS[before.kind])
         if _names(before) == _names(after):
             return
         self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
@@ -210,7 +211,7 @@ class MemoryShelf:
         rows = self.work.connection.execute(statement)
         return {(kind, state): count for kind, state, count in rows}
 
-    def _update(self, table: Table, memory_id: int, changes: Mapping[str, Any]) -> None:
+    def _update(self, memory_id: int, changes: Mapping[str, Any], *, table: Table) -> None:
         if not changes:
             return
         key = table.c.id if table is memories else table.c.memory_id

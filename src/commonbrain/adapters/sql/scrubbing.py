@@ -33,8 +33,8 @@ def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
     return {
         "memories": _empty_row(work, memory_id),
         DETAILS[kind].name: _empty_detail(work, memory_id, kind=kind),
-        "entities": _delete(work, entities, memory_id),
-        "annotations": _delete(work, annotations, memory_id),
+        "entities": _delete(work, memory_id, table=entities),
+        "annotations": _delete(work, memory_id, table=annotations),
         "links": _delete_links(work, memory_id),
         "changes": _empty_changes(work, memory_id),
         "vectors": _empty_vectors(work, memory_id),
@@ -66,7 +66,7 @@ def _empty_detail(work: Work, memory_id: int, *, kind: Kind) -> int:
     return work.connection.execute(statement).rowcount
 
 
-def _delete(work: Work, table: Table, memory_id: int) -> int:
+def _delete(work: Work, memory_id: int, *, table: Table) -> int:
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
     return work.connection.execute(delete(table).where(*here)).rowcount
 

@@ -70,7 +70,7 @@ def commit(
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because
     deed = Deed(action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why)
-    record_birth(tx, memory, deed)
+    record_birth(tx, memory, deed=deed)
     return memory
 
 
