@@ -7,10 +7,12 @@ from typing import Self, TypedDict, Unpack
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.exporting import Export
 from commonbrain.flows.forget import Forget
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
+from commonbrain.flows.merging import Merge
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.revise import Revise
@@ -42,6 +44,8 @@ class Brain:
     revise: Revise
     forget: Forget
     import_: Import
+    export: Export
+    merge: Merge
     status: Status
     doctor: Doctor
 
@@ -57,6 +61,8 @@ class Brain:
             revise=Revise(house, caller),
             forget=Forget(house, caller),
             import_=Import(house, caller),
+            export=Export(house, caller),
+            merge=Merge(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),
         )

@@ -6,6 +6,7 @@ from typing import Unpack
 
 from pydantic import ValidationError
 
+from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.system import SystemChance, SystemClock
@@ -79,6 +80,7 @@ def build_house(settings: Settings, path: Path) -> House:
         chance=SystemChance(),
         journal=Journal(store),
         importers=IMPORTERS,
+        archive=JsonLines(),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
 from commonbrain.domain.scope import Scope
@@ -35,6 +36,17 @@ class ThreadRef:
 
     key: str
     subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A conversation that messages belong to; its key is unique in the tenant."""
+
+    id: int
+    key: str
+    subject: str
+    project: str | None = None
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +135,15 @@ class Memory:
         """Names it can be found by that are not part of its text."""
         named = (self.speaker, self.project, self.label, *self.tags, *self.people)
         return " ".join(name for name in named if name)
+
+
+ERASED: Final = "(erased)"
+"""Stands where the headline of an erased memory stood."""
+
+
+def is_erased(memory: Memory) -> bool:
+    """Say whether a memory is one of which no word is left."""
+    return memory.state is State.FORGOTTEN and memory.headline == ERASED and not memory.body
 
 
 def full_text(headline: str, body: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from commonbrain.flows.journal import Journal
+from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder
@@ -20,3 +21,4 @@ class House:
     chance: Chance
     journal: Journal
     importers: Mapping[str, Importer]
+    archive: Archive

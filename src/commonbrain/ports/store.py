@@ -14,13 +14,11 @@ from datetime import datetime
 from typing import Protocol
 
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.links import Link, LinkType
-from commonbrain.domain.memory import Memory, State, ThreadRef
+from commonbrain.domain.memory import Memory, State, Thread, ThreadRef
 from commonbrain.domain.query import Filter, Trace
-from commonbrain.domain.revision import Change, Span
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
-from commonbrain.domain.trust import Trust
+from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.models import Matrix
 
 
@@ -52,19 +50,6 @@ class AuditEntry:
     reason: str | None
     content: str
     """Never stored: the store keeps an HMAC of it under the tenant's key."""
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
-    """What somebody noted beside a memory, under an authority of their own."""
-
-    id: int = 0
-    """Drawn by the shelf."""
-    memory_id: int
-    text: str
-    agent: str
-    trust: Trust
     at: datetime
 
 
@@ -136,6 +121,14 @@ class Memories(Protocol):
         """Say which of these case-folded names are of somebody who said something here."""
         ...
 
+    def predecessor(self, memory_id: int) -> int | None:
+        """Give the memory whose place this one took; None when it is a first."""
+        ...
+
+    def page(self, *, after: int, limit: int) -> list[int]:
+        """List ids of memories of any state above one id, ascending."""
+        ...
+
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
         ...
@@ -185,68 +178,16 @@ class Threads(Protocol):
         """
         ...
 
-
-class Links(Protocol):
-    """The shelf of links between memories."""
-
-    def put(self, link: Link) -> Link:
-        """Make a link, or strengthen the one that is there; give it as it is now."""
+    def page(self, *, after: int, limit: int) -> list[Thread]:
+        """List threads above one id, ascending."""
         ...
 
-    def replace(self, link: Link) -> None:
-        """Set a link to exactly this, whether it was there or not."""
-        ...
+    def merge(self, thread: Thread) -> int:
+        """Take in a thread of another store; give the id that it has here from now on.
 
-    def drop(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
-        """Take a link away and give it back; None when there was none."""
-        ...
-
-    def touching(self, ids: Sequence[int], *, types: Sequence[LinkType] = ()) -> list[Link]:
-        """List the links from or to any of these memories, strongest first; no types means all."""
-        ...
-
-
-class Changes(Protocol):
-    """The shelf of before-images: what undo, restore and questions about the past read."""
-
-    def add(self, change: Change) -> None:
-        """Append one change; its id is drawn here."""
-        ...
-
-    def of(self, memory_id: int) -> list[Change]:
-        """List what was done to one memory, oldest first."""
-        ...
-
-    def by(
-        self,
-        *,
-        agent: str | None,
-        session: str | None,
-        since: datetime | None,
-        until: datetime | None,
-        limit: int,
-    ) -> list[Change]:
-        """List what an agent or session did in a time, newest first; None leaves a side open."""
-        ...
-
-    def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:
-        """Give the ended spans in which memories were believed, oldest first."""
-        ...
-
-
-class Annotations(Protocol):
-    """The shelf of what was noted beside memories."""
-
-    def add(self, annotation: Annotation) -> int:
-        """Append one; give its id."""
-        ...
-
-    def drop(self, annotation_id: int) -> None:
-        """Take one away."""
-        ...
-
-    def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
-        """Give the annotations of memories, oldest first; memories without any are absent."""
+        Where a key is known under another id, the lower of both stands, so that two stores which
+        take in each other's threads end alike; messages here follow.
+        """
         ...
 
 

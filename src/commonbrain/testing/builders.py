@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.brain import Brain
 from commonbrain.domain.gate import derive_headline
@@ -45,6 +46,7 @@ def a_brain(
         chance=chance or SeededChance(),
         journal=Journal(store),
         importers=IMPORTERS,
+        archive=JsonLines(),
     )
     return Brain.of(house, Caller(agent=agent))
 

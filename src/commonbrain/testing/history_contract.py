@@ -15,7 +15,8 @@ from commonbrain.domain.memory import State
 from commonbrain.domain.revision import Action, Span
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.store import Annotation, Reply, Store
+from commonbrain.ports.history import Annotation
+from commonbrain.ports.store import Reply, Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
     OpenStore,
@@ -118,7 +119,7 @@ class HistoryContract:
             tx.changes.add(change)
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            [kept] = tx.changes.of(1)
+            [kept] = tx.changes.of([1])
             assert replace(kept, id=0) == change
             assert tx.changes.believed([1, 2]) == {1: [Span(since=NOON, until=LATER)]}
 
@@ -131,7 +132,7 @@ class HistoryContract:
                 tx.changes.add(a_change(1, at=at, reason=str(number)))
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert [change.reason for change in tx.changes.of(1)] == list("01234")
+            assert [change.reason for change in tx.changes.of([1])] == list("01234")
 
     def test_changes_are_listed_by_who_made_them_and_when(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -198,7 +199,7 @@ class HistoryContract:
             assert left.state is State.FORGOTTEN
             assert (left.body, left.tags, left.source_ref) == ("", (), None)
             assert left.detail == KINDS[kind].detail()
-            assert tx.changes.of(1)[0].before == {}
+            assert tx.changes.of([1])[0].before == {}
             assert tx.records.reply("ann", "k") is None
             assert tx.links.touching([2]) == []
 

@@ -201,6 +201,21 @@ class MemoryShelf:
         given = {"tenant": self.work.tenant}
         return set(self.work.connection.execute(select(each.c.name).where(said), given).scalars())
 
+    def predecessor(self, memory_id: int) -> int | None:
+        """Give the memory whose place this one took; None when it is a first."""
+        here = memories.c.tenant_id == self.work.tenant, memories.c.superseded_by == memory_id
+        return self.work.connection.execute(select(memories.c.id).where(*here)).scalar()
+
+    def page(self, *, after: int, limit: int) -> list[int]:
+        """List ids of memories of any state above one id, ascending."""
+        statement = (
+            select(memories.c.id)
+            .where(memories.c.tenant_id == self.work.tenant, memories.c.id > after)
+            .order_by(memories.c.id)
+            .limit(limit)
+        )
+        return list(self.work.connection.execute(statement).scalars())
+
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
         statement = (

@@ -68,7 +68,10 @@ def mcp(context: typer.Context) -> None:
 def import_(
     context: typer.Context,
     *,
-    format: Annotated[str, typer.Argument(help="conversations or markdown")],  # noqa: A002
+    format: Annotated[  # noqa: A002 the public name is format
+        str,
+        typer.Argument(help="conversations, markdown, or commonbrain: what brain export wrote."),
+    ],
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
     project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
@@ -79,6 +82,19 @@ def import_(
 
     source = Source(format=format, path=path, project=project, is_rehearsal=dry_run)
     run_import(context.obj, source, as_json=as_json)
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    *,
+    path: Annotated[Path, typer.Argument(help="A new file.")],
+    as_json: Json = False,
+) -> None:
+    """Write everything to a file that another store can take in with import commonbrain."""
+    from commonbrain.interfaces.cli.importing import run_export  # noqa: PLC0415
+
+    run_export(context.obj, path, as_json=as_json)
 
 
 @app.command("connect")

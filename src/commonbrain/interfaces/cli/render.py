@@ -15,8 +15,8 @@ from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.get import Shown
-from commonbrain.flows.importing import Report
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
+from commonbrain.flows.report import Report
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.interfaces.operations import Operation
 
@@ -170,7 +170,7 @@ def report(reply: Report) -> RenderableType:
     table = Table()
     table.add_column("outcome")
     table.add_column("pieces", justify="right")
-    for name in ("read", "stored", "exists", "quarantined", "rejected", "unreadable"):
+    for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
         table.add_row(name, f"{getattr(reply, name):,}")
     refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
     return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)
