@@ -4,7 +4,6 @@ A subclass gives `open_store`, as for `StoreContract`.
 """
 
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from commonbrain.ports.history import Annotation
 from commonbrain.ports.store import Reply, Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
+    LATER,
     OpenStore,
     a_change,
     a_link,
@@ -29,8 +29,6 @@ from commonbrain.testing.store_steps import (
     put,
     stored,
 )
-
-LATER = NOON + timedelta(hours=1)
 
 
 class HistoryContract:

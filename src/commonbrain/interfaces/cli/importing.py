@@ -44,8 +44,8 @@ def run_export(state: State, target: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(TypeAdapter(Exported).dump_json(exported).decode())
     else:
-        told = f"{exported.memories:,} memories in {exported.records:,} records: {exported.path}"
-        Console().print(Inert(told))
+        held = f"{exported.memories:,} memories, {exported.records:,} records in all"
+        Console().print(Inert(f"{exported.path}: {held}"))
 
 
 def _read(brain: Brain, source: Source, *, on_progress: Callable[[Report], None]) -> Report:
