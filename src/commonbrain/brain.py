@@ -7,6 +7,7 @@ from typing import Self, TypedDict, Unpack
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.forget import Forget
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
@@ -44,6 +45,7 @@ class Brain:
     import_: Import
     status: Status
     doctor: Doctor
+    embed_pending: EmbedPending
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -59,6 +61,7 @@ class Brain:
             import_=Import(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),
+            embed_pending=EmbedPending(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

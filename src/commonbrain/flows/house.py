@@ -1,7 +1,8 @@
 """What every flow stands on: the ports, filled by wiring."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.clock import Chance, Clock
@@ -20,3 +21,5 @@ class House:
     chance: Chance
     journal: Journal
     importers: Mapping[str, Importer]
+    is_behind: Event = field(default_factory=Event)
+    """Set while memories that this process stored without vectors may still wait for them."""
