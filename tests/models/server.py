@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
+
+from pydantic import SecretStr
 
 from commonbrain.adapters.models.endpoint import Patience
 from commonbrain.adapters.models.ollama import OLLAMA
@@ -20,6 +22,17 @@ FAMILIES = {"ollama": OLLAMA, "openai": OPENAI}
 HANG_S_MAX = 20
 MODEL = "word-hash"
 NO_PAUSE = Patience(pause_s=0)
+
+
+class Told(TypedDict, total=False):
+    """What a test may say of an embedder; see `Options`."""
+
+    model: str
+    url: str
+    key: SecretStr | None
+    dimensions: int | None
+    timeout_s: float
+    retries: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +74,12 @@ class ModelServer(ThreadingHTTPServer):
     def base(self, family: str) -> str:
         return f"http://{self.host}" + ("/v1" if family == "openai" else "")
 
-    def embedder(self, family: str, *, patience: Patience = NO_PAUSE, **options: Any) -> Remote:
-        told = {"model": MODEL, "dimensions": 384, "url": self.base(family), "timeout_s": 10.0}
-        return Remote(FAMILIES[family], Options(**(told | options)), patience=patience)
+    def embedder(
+        self, family: str, *, patience: Patience = NO_PAUSE, **options: Unpack[Told]
+    ) -> Remote:
+        told = Told(model=MODEL, dimensions=384, url=self.base(family), timeout_s=10.0)
+        told.update(options)
+        return Remote(FAMILIES[family], Options(**told), patience=patience)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -85,21 +101,25 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # Headers and body in two packets would wait for each other's acknowledgement.
     wbufsize = -1
-    server: ModelServer
+
+    @property
+    def models(self) -> ModelServer:
+        assert isinstance(self.server, ModelServer)
+        return self.server
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(Asked(path=self.path, headers=dict(self.headers), body=body))
-        if self.server.is_down:
+        self.models.asked.append(Asked(path=self.path, headers=dict(self.headers), body=body))
+        if self.models.is_down:
             self._send(Answer(status=503))
-        elif self.server.script:
-            self._send(self.server.script.popleft())
+        elif self.models.script:
+            self._send(self.models.script.popleft())
         else:
             self._send(Answer(body=json.dumps(_vectors(self.path, body["input"]))))
 
     def _send(self, answer: Answer) -> None:
         if answer.hangs:
-            self.server.closing.wait(HANG_S_MAX)
+            self.models.closing.wait(HANG_S_MAX)
             self.close_connection = True
             return
         body = answer.body.encode()
@@ -109,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 its name there
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 its name there
         """Say nothing."""
 
 

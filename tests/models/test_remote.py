@@ -4,6 +4,7 @@ import json
 import logging
 import socket
 from email.utils import format_datetime
+from typing import Unpack
 
 import numpy as np
 import pytest
@@ -14,14 +15,14 @@ from commonbrain.adapters.models.endpoint import Patience
 from commonbrain.adapters.models.remote import BATCH_TEXTS_MAX
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.testing.builders import NOON
-from tests.models.server import FAMILIES, Answer, ModelServer
+from tests.models.server import FAMILIES, Answer, ModelServer, Told
 
 KEY = "sk-do-not-tell-me"
 TEXT = "Ann moved to Lisbon."
 IN_BOTH = pytest.mark.parametrize("family", FAMILIES)
 
 
-def failure(server: ModelServer, family: str = "ollama", **options: object) -> Unavailable:
+def failure(server: ModelServer, family: str = "ollama", **options: Unpack[Told]) -> Unavailable:
     with pytest.raises(Unavailable) as caught:
         server.embedder(family, **options).query(TEXT)
     assert caught.value.code == "embedder_down"

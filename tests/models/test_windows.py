@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,9 +27,8 @@ def test_windows_in_order_hold_the_whole_text(numbers: list[int]) -> None:
     cut = [window.split() for window in windows(" ".join(words))]
 
     whole = cut[0]
-    for before, after in zip(cut, cut[1:], strict=False):
-        shared = next(n for n in range(len(before), -1, -1) if before[len(before) - n :] == after[:n])
-        whole = whole + after[shared:]
+    for before, after in pairwise(cut):
+        whole = whole + after[_shared(before, after) :]
     assert len(whole) <= len(words)
     assert set(whole) == set(words)
     assert (cut[0][0], cut[-1][-1]) == (words[0], words[-1])
@@ -46,3 +47,9 @@ def test_a_text_without_a_word_is_sent_as_something() -> None:
 
 def test_what_no_endpoint_takes_is_replaced() -> None:
     assert windows("half \ud83d a\x00pair") == ["half ? a pair"]
+
+
+def _shared(before: list[str], after: list[str]) -> int:
+    """Count the words that end one window and begin the next."""
+    counts = range(len(before), -1, -1)
+    return next(n for n in counts if before[len(before) - n :] == after[:n])
