@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.interfaces.cli import choices
 from commonbrain.interfaces.cli.drawing import Json, draw
 from commonbrain.interfaces.cli.state import Source, State
 from commonbrain.interfaces.errors import describe, fault_of
@@ -68,7 +69,12 @@ def mcp(context: typer.Context) -> None:
 def import_(
     context: typer.Context,
     *,
-    format: Annotated[str, typer.Argument(help="conversations or markdown")],  # noqa: A002
+    format: Annotated[  # noqa: A002
+        str,
+        typer.Argument(
+            help="conversations or markdown", autocompletion=choices.of(choices.formats)
+        ),
+    ],
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
     project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
@@ -85,8 +91,20 @@ def import_(
 def connect(
     context: typer.Context,
     *,
-    client: Annotated[str, typer.Argument(help="claude-code or codex")],
-    scope: Annotated[str, typer.Option(help="user: every project; project: this folder.")] = "user",
+    client: Annotated[
+        str,
+        typer.Argument(
+            help="claude-code, codex, cursor, gemini, opencode or vscode",
+            autocompletion=choices.of(choices.clients),
+        ),
+    ],
+    scope: Annotated[
+        str,
+        typer.Option(
+            help="user: every project; project: this folder.",
+            autocompletion=choices.of(choices.client_scopes),
+        ),
+    ] = "user",
     force: Annotated[
         bool, typer.Option("--force", help="Replace an entry that starts something else.")
     ] = False,
