@@ -18,7 +18,6 @@ def choose(monkeypatch: pytest.MonkeyPatch, **settings: object) -> None:
         monkeypatch.setenv(f"COMMONBRAIN_{name.upper()}", str(value))
 
 
-@pytest.mark.requirement("DO-12", "DO-16")
 def test_settings_choose_an_endpoint(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer() as server:
         choose(

@@ -23,7 +23,7 @@ def server() -> Iterator[ModelServer]:
         yield server
 
 
-@pytest.mark.requirement("WP-34", "DO-12")
+@pytest.mark.requirement("WP-34")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_memory_outlives_an_endpoint_that_is_down(
     path: Path, server: ModelServer, family: str

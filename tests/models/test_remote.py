@@ -280,7 +280,7 @@ def test_a_url_that_is_none_or_holds_a_password_is_refused_untold(url: str) -> N
     assert "hunter2" not in str(refusal.value)
 
 
-@pytest.mark.requirement("DO-12")
+@pytest.mark.requirement("DM-45")
 @pytest.mark.parametrize("name", ["ollama", "openai"])
 def test_settings_of_a_space_make_that_space(name: str) -> None:
     embedder = EMBEDDERS[name](Options())

@@ -175,7 +175,7 @@ class IndexContract:
     def test_a_memory_embedded_later_is_found_by_its_meaning(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "tea is ready"), a_memory(2, "builds went red"))
 
-        assert _embed(store, 1, "tea is ready")
+        assert _embed(store, 1, text="tea is ready")
 
         assert nearest(store, "tea is ready") == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -192,7 +192,7 @@ class IndexContract:
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.supersede(1, 2, at=NOON + timedelta(days=1))
 
-        assert _embed(store, 1, "the port is 80")
+        assert _embed(store, 1, text="the port is 80")
 
         then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
         assert nearest(store, "the port is 80", wanted=then) == [1]
@@ -205,7 +205,7 @@ class IndexContract:
             tx.memories.change_state(2, State.FORGOTTEN)
 
         for memory_id in (1, 2, 99):
-            assert not _embed(store, memory_id, "builds went red")
+            assert not _embed(store, memory_id, text="builds went red")
 
         assert nearest(store, "builds went red") == []
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -219,7 +219,7 @@ class IndexContract:
             raise ZeroDivisionError
 
         assert nearest(store, "tea is ready") == []
-        assert _embed(store, 1, "tea is ready")
+        assert _embed(store, 1, text="tea is ready")
 
     def test_no_tenant_embeds_for_another(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "tea is ready"))
@@ -236,7 +236,7 @@ def _put_pending(store: Store, *memories: Memory) -> None:
             tx.index.put(memory, None)
 
 
-def _embed(store: Store, memory_id: int, text: str) -> bool:
+def _embed(store: Store, memory_id: int, *, text: str) -> bool:
     with store.begin(LOCAL_TENANT) as tx:
         return tx.index.embed(memory_id, EMBEDDER.passages([text])[0])
 
