@@ -177,7 +177,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("WP-45", "The atomizer's patterns read causal English and score their quality."),
     Gap("WP-46", "At a turn's end a hook captures what its trigger phrases mark."),
     Adopted("WP-47", "Salience starts by kind, confidence by trust, less 0.05 for a hedge."),
-    Gap("WP-48", "A remote embedder has retries, back-off and a circuit breaker."),
+    Adopted("WP-48", "A remote embedder is retried, backed off from, and left alone when down."),
     # Retrieval
     Adopted("RT-01", "recall packs bodies, then headlines, then ids; get fetches a body."),
     Gap("RT-02 RT-28", "A skill comes by its keywords, or by name through get."),
@@ -338,7 +338,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("DO-09", "One operation table draws command and MCP with schemas; REST is missing."),
     Gap("DO-10", "REST mirrors the memory operations under /v0/memory as well."),
     Replaced("DO-11", "The graph is rows of links, and no template is public."),
-    Gap("DO-12", "Metrics and audit ship inside; Ollama is one embedder of several."),
+    Gap("DO-12", "Ollama is one embedder of several, audit ships inside; metrics are missing."),
     Gap("DO-13", "A light stdio bridge joins an MCP client to a running server."),
     NotApplicable("DO-14", "Memory infrastructure runs no agents and executes no tasks."),
     NotApplicable("DO-15", "Neither reasoning nor recall beyond doubt is promised."),

@@ -8,6 +8,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.exporting import Export
+from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.forget import Forget
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
@@ -48,6 +49,7 @@ class Brain:
     merge: Merge
     status: Status
     doctor: Doctor
+    embed_pending: EmbedPending
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -65,6 +67,7 @@ class Brain:
             merge=Merge(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),
+            embed_pending=EmbedPending(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

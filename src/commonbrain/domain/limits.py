@@ -34,5 +34,7 @@ JOURNAL_ENTRIES_MAX: Final = 1000
 """Recall traces that may wait in memory; past it the oldest are dropped and counted."""
 IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
+EMBED_BATCH: Final = 64
+"""Memories that get their vectors later, embedded and committed together."""
 LOCK_WAIT_S: Final = 30.0
 """How long a writer waits for the others; measured worst case under 8 processes is about 5 s."""

@@ -1,7 +1,8 @@
 """What every flow stands on: the ports, filled by wiring."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
@@ -22,3 +23,5 @@ class House:
     journal: Journal
     importers: Mapping[str, Importer]
     archive: Archive
+    is_behind: Event = field(default_factory=Event)
+    """Set while memories that this process stored without vectors may still wait for them."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State, Thread, ThreadRef
 from commonbrain.domain.query import Filter, Trace
@@ -163,6 +164,19 @@ class Index(Protocol):
 
     def pending(self) -> int:
         """Count the findable memories that have no vector yet."""
+        ...
+
+    def unembedded(self, *, limit: int) -> list[int]:
+        """List findable memories that have no vector yet, oldest first."""
+        ...
+
+    def embed(self, memory_id: int, given: Matrix) -> bool:
+        """Give a memory its vectors `(windows, d)`, if it is findable and has none yet.
+
+        Returns:
+            Whether it got them; another process may have been faster, or have forgotten it.
+
+        """
         ...
 
 
@@ -321,3 +335,17 @@ class Store(Protocol):
 
 class IdTaken(Exception):
     """A freshly drawn id exists already: draw another and try again."""
+
+
+class SpaceMismatch(Corrupt):
+    """A store's vectors live in another space, `known` by name; it was left as found."""
+
+    default_code = "space_mismatch"
+
+    def __init__(self, known: str, *, made: str) -> None:
+        super().__init__(
+            f"This store's vectors live in the space {known}; the embedder makes {made}.",
+            hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
+            "with, or make a new store and import into it.",
+        )
+        self.known = known

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 from sqlalchemy import (
+    ColumnElement,
     Float,
     Select,
     bindparam,
@@ -26,10 +27,11 @@ from commonbrain.adapters.sql.codes import Codes, Ids
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.memory import CURRENT_STATES, Memory
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Hit, Look
 
+_FINDABLE: Final = sorted({*CURRENT_STATES, State.SUPERSEDED})
 _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _LOOKED_AT: Final = 200
@@ -89,14 +91,24 @@ class SqliteIndex:
 
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
-        run = self.work.connection.execute
         self._put_text(memory)
-        if given is None:
-            return
+        if given is not None:
+            self._put_vectors(memory.id, given)
+
+    def embed(self, memory_id: int, given: Matrix) -> bool:
+        """Give a memory its vectors, if it is findable and has none yet."""
+        waits = self._unembedded(memories.c.id).where(memories.c.id == memory_id)
+        if self.work.connection.execute(waits).first() is None:
+            return False
+        self._put_vectors(memory_id, given)
+        return True
+
+    def _put_vectors(self, memory_id: int, given: Matrix) -> None:
+        run = self.work.connection.execute
         seq = self._last_seq()
         key = {
             "tenant_id": self.work.tenant,
-            "memory_id": memory.id,
+            "memory_id": memory_id,
             "space_id": self.space_id,
         }
         halves = given.astype(np.float16)
@@ -172,17 +184,26 @@ class SqliteIndex:
 
     def pending(self) -> int:
         """Count the findable memories that have no vector yet."""
+        return self.work.connection.execute(self._unembedded(func.count())).scalar_one()
+
+    def unembedded(self, *, limit: int) -> list[int]:
+        """List findable memories that have no vector yet, oldest first."""
+        waiting = self._unembedded(memories.c.id).order_by(memories.c.id).limit(limit)
+        return list(self.work.connection.execute(waiting).scalars())
+
+    def _unembedded(self, what: ColumnElement[int]) -> Select[int]:
+        """Select from the findable memories without a vector; superseded ones answer `as_of`."""
         of_memory = select(1).where(
             vectors.c.tenant_id == memories.c.tenant_id,
             vectors.c.memory_id == memories.c.id,
             vectors.c.space_id == self.space_id,
+            vectors.c.vector.is_not(None),
         )
-        missing = select(func.count()).where(
+        return select(what).where(
             memories.c.tenant_id == self.work.tenant,
-            memories.c.state.in_(sorted(CURRENT_STATES)),
+            memories.c.state.in_(_FINDABLE),
             ~of_memory.exists(),
         )
-        return self.work.connection.execute(missing).scalar_one()
 
     def _put_text(self, memory: Memory) -> None:
         row = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}

@@ -20,7 +20,7 @@ from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.work import Dialect, Work
 from commonbrain.domain.errors import CommonbrainError, Corrupt, Unavailable
 from commonbrain.domain.space import Space
-from commonbrain.ports.store import Finding, Index
+from commonbrain.ports.store import Finding, Index, SpaceMismatch
 
 _AUDIT_KEY_BYTES = 32
 """As long as the digest it keys (RFC 2104)."""
@@ -157,7 +157,7 @@ def known_space(connection: Connection, space: Space) -> int | None:
     """Give the id of the store's space, None when it has none yet.
 
     Raises:
-        Corrupt: `space_mismatch`, the store's vectors live in another space.
+        SpaceMismatch: the store's vectors live in another space.
 
     """
     known = connection.execute(select(spaces)).mappings().all()
@@ -166,13 +166,7 @@ def known_space(connection: Connection, space: Space) -> int | None:
             return row["id"]
     if not known:
         return None
-    names = ", ".join(row["name"] for row in known)
-    raise Corrupt(
-        f"This store's vectors live in the space {names}; the embedder makes {space.name}.",
-        code="space_mismatch",
-        hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
-        "with, or make a new store and import into it.",
-    )
+    raise SpaceMismatch(", ".join(row["name"] for row in known), made=space.name)
 
 
 def register(connection: Connection, tenant: str, *, space: Space, now: datetime) -> int:

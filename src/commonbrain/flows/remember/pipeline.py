@@ -1,6 +1,7 @@
 """Remember: a text in, through the gate, durable and searchable when the caller has the reply."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
-from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Detail
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
@@ -17,6 +18,7 @@ from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.times import instant
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.commit import commit, to_memory
 from commonbrain.flows.remember.neighbours import find_exact, judge_neighbours
@@ -31,6 +33,9 @@ from commonbrain.flows.remember.outcome import (
 )
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.ports.store import Look, Transaction
+
+_CATCH_UP: Final = 16
+"""Memories embedded behind one that was remembered, on its caller's time."""
 
 
 class DraftFields(TypedDict, total=False):
@@ -108,8 +113,25 @@ class Remember:
             return Remembered(items=tuple(refused.values()))
         with self.house.store.begin(self.caller.tenant) as tx:
             settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
+        self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
         outcomes = (refused[n] if n in refused else next(settled) for n in range(len(gated)))
         return Remembered(items=tuple(outcomes))
+
+    def _catch_up(self, *, is_embedding: bool) -> None:
+        """Embed some of what was stored without vectors, once the embedder answers again.
+
+        The caller's own texts are durable by now, so that nothing that fails here concerns them.
+        What brings nothing is not tried again before the embedder has been down once more.
+        """
+        behind = self.house.is_behind
+        if not is_embedding:
+            behind.set()
+        elif behind.is_set():
+            behind.clear()
+            with suppress(Unavailable):
+                caught_up = EmbedPending(self.house, self.caller)(batch=_CATCH_UP)
+                if caught_up.count and caught_up.left:
+                    behind.set()
 
     def rehearse(self, drafts: Sequence[Draft]) -> list[Outcome]:
         """Say what would become of drafts, as far as it can be told letter by letter."""

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import TEXT_BYTES_MAX
+from commonbrain.interfaces.cli.choices import CHOICES
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.operations import Operation
 
@@ -69,9 +70,10 @@ def _parameter(name: str, field: FieldInfo, *, is_positional: bool) -> inspect.P
     help_ = field.description
     required = field.is_required()
     if is_positional:
-        how: object = typer.Argument(help=help_)
+        how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
     else:
-        how = typer.Option(f"--{_SINGULAR.get(name, name).replace('_', '-')}", help=help_)
+        option = f"--{_SINGULAR.get(name, name).replace('_', '-')}"
+        how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name))
     type_ = _plain(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
     return inspect.Parameter(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.interfaces.cli import choices
 from commonbrain.interfaces.cli.drawing import Json, draw
 from commonbrain.interfaces.cli.state import Source, State
 from commonbrain.interfaces.errors import describe, fault_of
@@ -70,7 +71,10 @@ def import_(
     *,
     format: Annotated[  # noqa: A002 the public name is format
         str,
-        typer.Argument(help="conversations, markdown, or commonbrain: what brain export wrote."),
+        typer.Argument(
+            help="conversations, markdown, or commonbrain: what brain export wrote.",
+            autocompletion=choices.of(choices.formats),
+        ),
     ],
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
     project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
@@ -101,8 +105,20 @@ def export(
 def connect(
     context: typer.Context,
     *,
-    client: Annotated[str, typer.Argument(help="claude-code or codex")],
-    scope: Annotated[str, typer.Option(help="user: every project; project: this folder.")] = "user",
+    client: Annotated[
+        str,
+        typer.Argument(
+            help="claude-code, codex, cursor, gemini, opencode or vscode",
+            autocompletion=choices.of(choices.clients),
+        ),
+    ],
+    scope: Annotated[
+        str,
+        typer.Option(
+            help="user: every project; project: this folder.",
+            autocompletion=choices.of(choices.client_scopes),
+        ),
+    ] = "user",
     force: Annotated[
         bool, typer.Option("--force", help="Replace an entry that starts something else.")
     ] = False,
