@@ -5,8 +5,10 @@ makes readers doubt both memories. `may_be_news` keeps a text from being called 
 would rather err on that side, for news that is refused is lost and a repetition costs a row.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
 from commonbrain.domain.statement import CHOICES, Reading, Statement, read
@@ -20,6 +22,8 @@ _REPLACED_WORDS_MAX: Final = 3
 # "about" many may, and none denies another.
 _ONE_FOLLOWS: Final = frozenset("in on at by with to from after until is are was were than".split())
 _COPULAS: Final = frozenset("is are was were be".split())
+_NAMES: Final[Callable[[Reading], frozenset[str]]] = attrgetter("names")
+_CHOICES: Final[Callable[[Reading], frozenset[str]]] = attrgetter("choices")
 _CHANGES: Final = frozenset("moved switched migrated replaced upgraded renamed".split())
 _SINGULAR_VERBS: Final = frozenset("uses use costs cost takes take starts ends expires".split())
 
@@ -67,8 +71,8 @@ def may_be_news(one: str, other: str) -> bool:
         here.numbers != there.numbers
         or _by_holder(here, there) is not None
         or here.is_denied != there.is_denied
-        or _swaps(here.names, there.names, here, there)
-        or _swaps(here.choices, there.choices, here, there)
+        or _are_swapped(here, there, named=_NAMES)
+        or _are_swapped(here, there, named=_CHOICES)
         or _is_one_replaced(_replaced(here, there))
     )
 
@@ -88,10 +92,13 @@ def _by_value(one: Reading, other: Reading) -> Basis | None:
         return Basis.NEGATION if is_alike else None
     if is_alike and one.numbers - other.numbers and other.numbers - one.numbers:
         return Basis.NUMBER
-    if _swaps(one.names, other.names, one, other) and _CHANGES & {*one.words, *other.words}:
+    if _are_swapped(one, other, named=_NAMES) and _CHANGES & {*one.words, *other.words}:
         return Basis.ENTITY
-    if _are_bare_values(one, other):
-        return Basis.VALUE
+    return Basis.VALUE if _are_bare_values(one, other) else _by_place(one, other)
+
+
+def _by_place(one: Reading, other: Reading) -> Basis | None:
+    """Find another value at the same place of two sentences that agree up to their verb."""
     replaced = _replaced(one, other)
     if replaced is None or not {one.verb, other.verb}.issubset(replaced.before):
         return None
@@ -152,9 +159,12 @@ def _is_one_replaced(replaced: _Replaced | None) -> bool:
     return longest <= _REPLACED_WORDS_MAX and kept >= 2 * longest
 
 
-def _swaps(mine: frozenset[str], theirs: frozenset[str], one: Reading, other: Reading) -> bool:
+def _are_swapped(
+    one: Reading, other: Reading, *, named: Callable[[Reading], frozenset[str]]
+) -> bool:
     """Say whether each has one that is nowhere in the other; one too many is but a detail."""
-    return bool(mine.difference(other.words)) and bool(theirs.difference(one.words))
+    here = named(one).difference(other.words)
+    return bool(here) and bool(named(other).difference(one.words))
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:

@@ -81,7 +81,8 @@ def judge(
     """
     ranked = sorted(near, key=lambda neighbour: -neighbour.similarity)
     similar = tuple(n for n in ranked if n.similarity >= space.similar_at)
-    contested = _contested(kind, Statement(text=text, subject=subject), similar)
+    makes_claims = KINDS[kind].makes_claims
+    contested = _contested(Statement(text=text, subject=subject), similar) if makes_claims else ()
     denied = {one.neighbour.id for one in contested}
     for neighbour in similar:
         is_same = neighbour.id not in denied and not contradicts(text, neighbour.text)
@@ -119,11 +120,7 @@ def _timeless(text: str) -> list[str]:
     return ["" if _MOMENT.fullmatch(word) else word for word in words]
 
 
-def _contested(
-    kind: Kind, statement: Statement, similar: Sequence[Neighbour]
-) -> tuple[Contested, ...]:
-    if not KINDS[kind].makes_claims:
-        return ()
+def _contested(statement: Statement, similar: Sequence[Neighbour]) -> tuple[Contested, ...]:
     judged = (
         (near, conflicts.judge(statement, Statement(text=near.text, subject=near.subject)))
         for near in similar

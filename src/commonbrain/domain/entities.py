@@ -108,7 +108,7 @@ def _named_in(part: str, *, opens: bool, is_code: bool) -> Iterator[tuple[str, s
             sort = _sort_of(name, opens=opens) if name else None
             if sort and (sort == "references" or not is_code):
                 yield sort, _WRITTEN[sort](name)
-            opens = opens and not name
+            opens = opens and not any(map(str.isalnum, name))
         # A word behind a full stop or a colon has its capital from there.
         opens = opens or chunk.rstrip("'\")]}*").endswith((".", "!", "?", ":"))
 

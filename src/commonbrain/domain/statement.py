@@ -92,14 +92,15 @@ _GROUPS: Final = (
 CHOICES: Final = frozenset(word for group in _GROUPS for word in group.split())
 
 _FILLERS: Final = frozenset(
-    "the a an this that these those our my your its their his her now currently about roughly also"
+    "the a an this that these those our my your its their his her now currently roughly also"
     " already still just only any longer anymore".split()
 )
 _LINKING: Final = frozenset(
-    "is are was were be been being has have had do does did will would can could may might must"
-    " should shall of in on at by with to from for and or as it there so such"
+    "about is are was were be been being has have had do does did will would can could may might"
+    " must should shall of in on at by with to from for and or as it there so such"
     " we i you they he she us them each every all".split()
 )
+_EMPTY: Final = _FILLERS | _LINKING | _DENIALS
 _PRONOUNS: Final = frozenset("we i you they he she it".split())
 
 _AUXILIARIES: Final = frozenset(
@@ -172,12 +173,13 @@ def read(statement: Statement) -> Reading:
     sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(statement.text)]
     words = tuple(_kept(_folded(word) for sentence in sentences for word in sentence))
     subject, verb = next((found for found in map(_opening, sentences) if found), _NO_OPENING)
+    named = [name for sentence in sentences for name in _names(sentence)]
     holder, held = _holding(statement.text)
     return Reading(
         words=words,
         content=_content(words),
         numbers=_numbers(words),
-        names=frozenset(_folded(name) for sentence in sentences for name in _names(sentence)),
+        names=frozenset(map(_folded, named)).intersection(words),
         choices=CHOICES.intersection(words),
         is_denied=_is_denied(words),
         subject=subject,
@@ -207,9 +209,7 @@ def _content_of(text: str) -> frozenset[str]:
 
 def _content(words: Iterable[str]) -> frozenset[str]:
     return frozenset(
-        _POLES.get(word, word)
-        for word in words
-        if word not in _FILLERS | _LINKING | _DENIALS and not word[0].isdigit()
+        _POLES.get(word, word) for word in words if word not in _EMPTY and not _NUMBER.search(word)
     )
 
 

@@ -144,7 +144,10 @@ def evaluate(pairs: Sequence[Pair], embedder: Embedder) -> Report:
         similar_at=similar_at,
         configured_duplicate_at=embedder.space.duplicate_at,
         configured_similar_at=embedder.space.similar_at,
-        findings=tuple(_findings(scored, half, duplicate_at, similar_at) for half in Half),
+        findings=tuple(
+            _findings(scored, half, duplicate_at=duplicate_at, similar_at=similar_at)
+            for half in Half
+        ),
     )
 
 
@@ -205,9 +208,7 @@ def _is_precise(step: Step) -> bool:
     return step.expected_precision >= DUPLICATE_PRECISION_MIN
 
 
-def _findings(
-    scored: _Scored, half: Half, duplicate_at: float, similar_at: float
-) -> Findings:
+def _findings(scored: _Scored, half: Half, *, duplicate_at: float, similar_at: float) -> Findings:
     there = scored.of(half)
     is_update, is_near = there.labelled(Label.UPDATE), there.similarities >= similar_at
     refused = there.duplicate(duplicate_at)

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 Flags = NDArray[np.bool_]
 """One truth value a pair."""
+Counts = NDArray[np.int_]
+"""One count a resample."""
 
 _SEED: Final = 20_000
 """Any fixed number: two runs print the same."""
@@ -66,14 +68,16 @@ def checked(said: Flags, so: Flags) -> Checked:
     """Compare, and resample the pairs with replacement to see how sure the figures are."""
     chance = np.random.default_rng(_SEED)
     draws = chance.integers(0, len(so), size=(_RESAMPLES, len(so)))
-    drawn = [agreement(said[draw], so[draw]) for draw in draws]
+    right = (said & so)[draws].sum(axis=1)
     return Checked(
         agreement=agreement(said, so),
-        precision=_interval([one.precision for one in drawn]),
-        recall=_interval([one.recall for one in drawn]),
+        precision=_interval(right, said[draws].sum(axis=1)),
+        recall=_interval(right, so[draws].sum(axis=1)),
     )
 
 
-def _interval(figures: list[float]) -> Interval:
-    low, high = np.quantile(figures, _ENDS)
+def _interval(right: Counts, of: Counts) -> Interval:
+    # Where nothing was said nothing was wrong, as in `agreement`.
+    shares = np.where(of, right / np.maximum(of, 1), 1.0)
+    low, high = np.quantile(shares, _ENDS)
     return Interval(low=round(float(low), 4), high=round(float(high), 4))

@@ -44,7 +44,7 @@ class Pair:
 
 def read_pairs() -> Sequence[Pair]:
     """Read the pairs that ship with the package, in the order of the file."""
-    text = files(__package__).joinpath("pairs.jsonl").read_text("utf-8")
+    text = files("commonbrain.evals").joinpath("pairs.jsonl").read_text("utf-8")
     rows = [json.loads(line) for line in text.splitlines()]
     return [
         Pair(label=Label(row["label"]), kind=Kind(row["kind"]), one=row["one"], other=row["other"])

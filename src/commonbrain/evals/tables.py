@@ -71,7 +71,7 @@ def _judged(half: Findings) -> Iterator[tuple[str, Checked]]:
     yield "duplicate", half.duplicate
     yield "similar", half.similar
     yield "conflict", half.conflict
-    yield "recurrence", half.recurrence
+    yield "recurs", half.recurrence
 
 
 def _cells(one: Checked) -> Iterator[str]:
@@ -83,4 +83,4 @@ def _cells(one: Checked) -> Iterator[str]:
 
 
 def _span(interval: Interval) -> str:
-    return f"{interval.low:.2f}..{interval.high:.2f}"
+    return f"{interval.low:.0%}-{interval.high:.0%}"
