@@ -48,8 +48,8 @@ def test_the_space_s_thresholds_are_those_the_evaluation_chooses(report: Report)
 @pytest.mark.requirement("WP-06")
 def test_on_pairs_it_was_not_chosen_by_a_refusal_is_mostly_right(report: Report) -> None:
     check = report.findings[list(Half).index(Half.CHECK)]
-    assert check.duplicate.agreement.precision >= 0.85
-    assert check.duplicate.agreement.recall >= 0.35
+    assert check.duplicate.agreement.precision >= 0.8
+    assert check.duplicate.agreement.recall >= 0.6
     assert check.similar.agreement.recall >= 0.85
     assert check.duplicate.precision.low <= check.duplicate.agreement.precision
     assert check.duplicate.precision.high >= check.duplicate.agreement.precision

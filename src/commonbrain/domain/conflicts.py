@@ -14,7 +14,9 @@ from typing import Final
 from commonbrain.domain.statement import CHOICES, Reading, Statement, read
 
 _ALIKE_FROM: Final = 0.5
-"""Share of content words in common from which two statements speak of the same thing (Jaccard)."""
+"""Share of the shorter's words, beside the subject, that the longer has as well."""
+_LONGER_AT_MOST: Final = 4
+"""A page holds the words of any short statement; that makes it no statement on the same."""
 _REPLACED_WORDS_MAX: Final = 3
 """A value is a name or a short phrase; what differs in more words is another statement."""
 
@@ -87,7 +89,7 @@ def _by_holder(one: Reading, other: Reading) -> Basis | None:
 
 def _by_value(one: Reading, other: Reading) -> Basis | None:
     """Find another value, given that both are about the same thing."""
-    is_alike = _overlap(one.content, other.content) >= _ALIKE_FROM
+    is_alike = _say_alike(one.said, other.said)
     if one.is_denied != other.is_denied:
         return Basis.NEGATION if is_alike else None
     if is_alike and one.numbers - other.numbers and other.numbers - one.numbers:
@@ -167,6 +169,10 @@ def _are_swapped(
     return bool(here) and bool(named(other).difference(one.words))
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    union = one | other
-    return len(one & other) / len(union) if union else 1.0
+def _say_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Say whether what is said of the subject is the same but for its values."""
+    shorter, longer = sorted((one, other), key=len)
+    if not shorter:
+        return not longer
+    is_as_long = len(longer) <= _LONGER_AT_MOST * len(shorter)
+    return is_as_long and len(one & other) / len(shorter) >= _ALIKE_FROM

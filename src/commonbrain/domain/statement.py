@@ -161,6 +161,11 @@ class Reading:
     """Who holds what only one can hold, if it says so."""
     held: frozenset[str]
 
+    @property
+    def said(self) -> frozenset[str]:
+        """What is said of the subject: the words that carry meaning beside it."""
+        return self.content - self.subject
+
     def shares_subject(self, other: "Reading") -> bool:
         """Say whether both are known to be about the same thing; their authors know best."""
         if self.given_subject and other.given_subject:

@@ -1,6 +1,6 @@
 """The duplicate bands and the rule for conflicts, measured on the labelled pairs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commonbrain.domain import conflicts, duplicates
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.statement import Statement
+from commonbrain.domain.statement import Statement, read
 from commonbrain.evals.measures import Agreement, Checked, Flags, agreement, checked
 from commonbrain.evals.pairs import Half, Label, Pair
 from commonbrain.ports.models import Embedder
@@ -21,12 +21,19 @@ DUPLICATE_PRECISION_MIN: Final = 0.98
 SIMILAR_RECALL_MIN: Final = 0.9
 """A hint costs a line, so it may be wrong more often than it may miss."""
 GRID: Final = tuple(n / 100 for n in range(30, 100))
+_RESAMPLES: Final = 200
+_SEED: Final = 20_000
+_CAUTION: Final = 0.9
+"""The share of resamples that must agree; one lucky sample would set the threshold too low."""
+_UNLIKE: Final = (Label.NEAR_MISS, Label.UNRELATED)
 _CRITERION: Final = (
-    "duplicate_at is the lowest threshold from which the expected precision stays at least"
-    f" {DUPLICATE_PRECISION_MIN}: of what is as similar, paraphrases that the rule lets pass count"
-    " as right, and near misses as wrong by the share of all near misses that the rule lets pass,"
-    " so that the threshold does not lean on which ones it happened to catch. similar_at is the"
-    f" highest that brings at least {SIMILAR_RECALL_MIN} of paraphrases and updates."
+    "duplicate_at is the threshold from which the expected precision stays at least"
+    f" {DUPLICATE_PRECISION_MIN} in {_CAUTION:.0%} of resamples. Right are the paraphrases that the"
+    " rule lets pass; wrong are near misses and the unrelated whose numbers are the same, by the"
+    " share of them that the rule lets pass at any similarity, so that the threshold does not lean"
+    " on which ones the rule happened to catch. Updates are the rule's alone to catch, and counted"
+    " below. similar_at is the highest threshold that brings at least"
+    f" {SIMILAR_RECALL_MIN} of paraphrases and updates."
 )
 
 
@@ -62,6 +69,8 @@ class Findings:
     duplicate: Checked
     updates_refused: int
     """Updates taken for duplicates: news that only insisting would bring in."""
+    unlike_refused: int
+    """Near misses and unrelated texts taken for duplicates."""
     similar: Checked
     conflict: Checked
     """Over facts at or above the threshold for hints; an update is one, all else is none."""
@@ -93,18 +102,23 @@ class _Scored:
     halves: NDArray[np.str_]
     similarities: NDArray[np.float64]
     are_news: Flags
+    have_other_numbers: Flags
     are_conflicts: Flags
     recur: Flags
 
     def of(self, half: Half) -> "_Scored":
         """Give one half of them."""
-        kept = self.halves == half
+        return self.at(np.flatnonzero(self.halves == half))
+
+    def at(self, kept: NDArray[np.intp]) -> "_Scored":
+        """Give some of them by place."""
         return _Scored(
             labels=self.labels[kept],
             kinds=self.kinds[kept],
             halves=self.halves[kept],
             similarities=self.similarities[kept],
             are_news=self.are_news[kept],
+            have_other_numbers=self.have_other_numbers[kept],
             are_conflicts=self.are_conflicts[kept],
             recur=self.recur[kept],
         )
@@ -116,11 +130,11 @@ class _Scored:
         return (self.similarities >= threshold) & ~self.are_news
 
     def expected_precision(self, threshold: float) -> float:
-        """Weigh near misses by how often the rule misses one at any similarity."""
-        is_wrong = self.labelled(Label.NEAR_MISS, Label.UNRELATED)
-        missed = float((~self.are_news[self.labelled(Label.NEAR_MISS)]).mean())
+        """Weigh the unlike by how often the rule misses one; other numbers it never misses."""
+        at_risk = self.labelled(*_UNLIKE) & ~self.have_other_numbers
+        missed = float((at_risk & ~self.are_news).sum() / max(at_risk.sum(), 1))
         right = int((self.duplicate(threshold) & self.labelled(Label.PARAPHRASE)).sum())
-        wrong = missed * int(((self.similarities >= threshold) & is_wrong).sum())
+        wrong = missed * int((at_risk & (self.similarities >= threshold)).sum())
         return round(right / (right + wrong), 4) if right else 0.0
 
 
@@ -133,8 +147,10 @@ def evaluate(pairs: Sequence[Pair], embedder: Embedder) -> Report:
 
     """
     scored = _score(pairs, embedder)
-    steps = tuple(_step(scored.of(Half.CALIBRATE), threshold) for threshold in GRID)
-    duplicate_at, similar_at = _chosen(steps)
+    chosen_by = scored.of(Half.CALIBRATE)
+    steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
+    duplicate_at = _duplicate_at(chosen_by)
+    similar_at = min(_similar_at(steps), duplicate_at)
     return Report(
         space=embedder.space.name,
         criterion=_CRITERION,
@@ -165,6 +181,7 @@ def _score(pairs: Sequence[Pair], embedder: Embedder) -> _Scored:
         halves=np.array([pair.half.value for pair in pairs]),
         similarities=np.sum(ones.astype(np.float64) * others, axis=1),
         are_news=each(lambda pair: duplicates.contradicts(pair.one, pair.other)),
+        have_other_numbers=each(_has_other_numbers),
         are_conflicts=each(_conflicts),
         recur=each(lambda pair: duplicates.recurs(pair.one, pair.other)),
     )
@@ -172,6 +189,11 @@ def _score(pairs: Sequence[Pair], embedder: Embedder) -> _Scored:
 
 def _conflicts(pair: Pair) -> bool:
     return conflicts.judge(Statement(text=pair.one), Statement(text=pair.other)) is not None
+
+
+def _has_other_numbers(pair: Pair) -> bool:
+    one, other = (read(Statement(text=text)) for text in (pair.one, pair.other))
+    return one.numbers != other.numbers
 
 
 def _spread(scored: _Scored, label: Label) -> Spread:
@@ -191,21 +213,44 @@ def _step(scored: _Scored, threshold: float) -> Step:
     )
 
 
-def _chosen(steps: Sequence[Step]) -> tuple[float, float]:
-    """Choose both thresholds, never a hint's above a duplicate's."""
-    useful = (step for step in reversed(steps) if step.duplicate.said)
-    precise = [step.threshold for step in takewhile(_is_precise, useful)]
-    complete = [s.threshold for s in steps if s.similar.recall >= SIMILAR_RECALL_MIN]
-    if not precise or not complete:
+def _duplicate_at(scored: _Scored) -> float:
+    """Choose the threshold that most resamples find high enough.
+
+    Raises:
+        Invalid: too many find none.
+
+    """
+    chance = np.random.default_rng(_SEED)
+    draws = chance.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
+    found = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
+    chosen = found[int(_CAUTION * _RESAMPLES)]
+    if chosen > GRID[-1]:
         raise Invalid(
             "No threshold meets the criterion in this vector space.",
-            hint="Choose another embedder, or look at the grid with a lower demand.",
+            hint="Choose another embedder.",
         )
-    return min(precise), min(max(complete), *precise)
+    return chosen
 
 
-def _is_precise(step: Step) -> bool:
-    return step.expected_precision >= DUPLICATE_PRECISION_MIN
+def _lowest_precise(scored: _Scored) -> float:
+    """Give the lowest threshold that is precise together with all above it; 1 when none is."""
+    precise = takewhile(
+        lambda threshold: _is_precise(scored, threshold), _useful(scored, reversed(GRID))
+    )
+    return min(precise, default=1.0)
+
+
+def _useful(scored: _Scored, thresholds: Iterable[float]) -> Iterator[float]:
+    """Leave out thresholds above every pair: of nothing, no precision is known."""
+    return (threshold for threshold in thresholds if scored.duplicate(threshold).any())
+
+
+def _is_precise(scored: _Scored, threshold: float) -> bool:
+    return scored.expected_precision(threshold) >= DUPLICATE_PRECISION_MIN
+
+
+def _similar_at(steps: Sequence[Step]) -> float:
+    return max(s.threshold for s in steps if s.similar.recall >= SIMILAR_RECALL_MIN)
 
 
 def _findings(scored: _Scored, half: Half, *, duplicate_at: float, similar_at: float) -> Findings:
@@ -219,6 +264,7 @@ def _findings(scored: _Scored, half: Half, *, duplicate_at: float, similar_at: f
         pairs=len(there.labels),
         duplicate=checked(refused, there.labelled(Label.PARAPHRASE)),
         updates_refused=int((refused & is_update).sum()),
+        unlike_refused=int((refused & there.labelled(*_UNLIKE)).sum()),
         similar=checked(is_near, related),
         conflict=checked((there.are_conflicts & is_near)[is_fact], is_update[is_fact]),
         recurrence=checked(there.recur[is_event], is_update[is_event]),

@@ -25,7 +25,10 @@ def show(report: Report) -> None:
     )
     console.print(_findings(report))
     for half in report.findings:
-        console.print(f"{half.half}: {half.updates_refused} updates were taken for duplicates")
+        console.print(
+            f"{half.half}: of {half.duplicate.agreement.said} taken for duplicates"
+            f" {half.updates_refused} are updates, {half.unlike_refused} near misses or unrelated"
+        )
     console.print("Conflicts are judged on facts, recurrences on events.")
     console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
 
