@@ -7,8 +7,8 @@ from typing import Self, TypedDict, Unpack
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
-from commonbrain.flows.exporting import Export
 from commonbrain.flows.embedding import EmbedPending
+from commonbrain.flows.exporting import Export
 from commonbrain.flows.forget import Forget
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House

@@ -212,7 +212,10 @@ class IndexContract:
     def test_what_was_superseded_meanwhile_still_gets_its_vectors(self, store: Store) -> None:
         _put_pending(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
         with store.begin(LOCAL_TENANT) as tx:
-            tx.memories.supersede(1, 2, at=NOON + timedelta(days=1))
+            over = NOON + timedelta(days=1)
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=over)
+            believed = Span(since=NOON, until=over)
+            tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
 
         assert _embed(store, 1, text="the port is 80")
 
@@ -224,7 +227,7 @@ class IndexContract:
         _put_pending(store, a_memory(2, "builds went red"))
         with store.begin(LOCAL_TENANT) as tx:
             tx.index.drop(2)
-            tx.memories.change_state(2, State.FORGOTTEN)
+            move(tx, 2, state=State.FORGOTTEN)
 
         for memory_id in (1, 2, 99):
             assert not _embed(store, memory_id, text="builds went red")

@@ -41,9 +41,10 @@ def client_scopes() -> Iterable[str]:
 
 def formats() -> Iterable[str]:
     """Name the formats that can be imported."""
+    from commonbrain.flows.merging import OWN_FORMAT  # noqa: PLC0415 see clients
     from commonbrain.importers import IMPORTERS  # noqa: PLC0415 see clients
 
-    return IMPORTERS
+    return [*IMPORTERS, OWN_FORMAT]
 
 
 CHOICES: Final[Mapping[str, Complete]] = {
