@@ -3,6 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -20,6 +21,7 @@ from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
 FAMILIES = {"ollama": OLLAMA, "openai": OPENAI}
 HANG_S_MAX = 20
+DRIP_S = 0.02
 MODEL = "word-hash"
 NO_PAUSE = Patience(pause_s=0)
 
@@ -37,12 +39,18 @@ class Told(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the server says instead of vectors; a hanging one says nothing until it is closed."""
+    """What the server says instead of vectors.
+
+    A hanging one says nothing until the server is closed, a dripping one a little at a time, and
+    a cut one breaks off in the middle.
+    """
 
     status: int = 200
     body: str = "{}"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     hangs: bool = False
+    drips: bool = False
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +121,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.models.is_down:
             self._send(Answer(status=503))
         elif self.models.script:
-            self._send(self.models.script.popleft())
+            # Who was given up writes to nobody.
+            with suppress(ConnectionError):
+                self._send(self.models.script.popleft())
         else:
             self._send(Answer(body=json.dumps(_vectors(self.path, body["input"]))))
 
@@ -123,11 +133,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         body = answer.body.encode()
+        promised = len(body) + (100 if answer.is_cut or answer.drips else 0)
+        self.close_connection = answer.is_cut or answer.drips
         self.send_response(answer.status)
-        for name, value in {**answer.headers, "Content-Length": str(len(body))}.items():
+        for name, value in {**answer.headers, "Content-Length": str(promised)}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+        while answer.drips and not self.models.closing.wait(DRIP_S):
+            self.wfile.write(b" ")
+            self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 its name there
         """Say nothing."""

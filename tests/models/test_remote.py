@@ -91,11 +91,30 @@ def test_a_retry_after_that_means_nothing_is_passed_over(server: ModelServer, as
 
 
 @IN_BOTH
-def test_an_endpoint_that_hangs_is_given_up(server: ModelServer, family: str) -> None:
-    server.script.append(Answer(hangs=True))
+@pytest.mark.parametrize("answer", [Answer(hangs=True), Answer(drips=True)])
+def test_an_endpoint_that_never_ends_is_given_up(
+    server: ModelServer, family: str, answer: Answer
+) -> None:
+    server.script.append(answer)
 
     assert "within 0.1 s" in failure(server, family, timeout_s=0.1).message
     assert len(server.asked) == 1
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again(server: ModelServer) -> None:
+    server.script.append(Answer(is_cut=True))
+
+    assert server.embedder("ollama").query(TEXT).shape == (384,)
+    assert len(server.asked) == 2
+
+
+def test_a_proxy_for_the_world_is_not_asked_for_this_machine(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    assert server.embedder("ollama", retries=0).query(TEXT).shape == (384,)
 
 
 def test_an_endpoint_that_is_not_there_is_unavailable(server: ModelServer) -> None:

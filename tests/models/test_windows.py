@@ -45,6 +45,10 @@ def test_a_text_without_a_word_is_sent_as_something() -> None:
     assert windows("") == windows(" \t\n") == ["-"]
 
 
+def test_space_alone_is_passed_over_quickly() -> None:
+    assert windows("tea" + " " * 1_000_000) == ["tea"]
+
+
 def test_what_no_endpoint_takes_is_replaced() -> None:
     assert windows("half \ud83d a\x00pair") == ["half ? a pair"]
 

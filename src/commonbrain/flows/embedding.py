@@ -26,7 +26,7 @@ class EmbedPending:
     house: House
     caller: Caller
 
-    def __call__(self, *, batch: int = EMBED_BATCH) -> Embedded:
+    def __call__(self, *, batch: int = EMBED_BATCH, one_by_one: bool = True) -> Embedded:
         """Give vectors to a batch of those that have none, oldest first.
 
         Call it again while it embeds some and leaves some. A text that the embedder does not take
@@ -34,6 +34,7 @@ class EmbedPending:
 
         Args:
             batch: how many at most, 1 to 100.
+            one_by_one: try each alone when the batch fails; that takes longer while nothing works.
 
         Raises:
             Invalid: the batch is out of bounds.
@@ -46,7 +47,8 @@ class EmbedPending:
         tenant = self.caller.tenant
         with self.house.store.snapshot(tenant) as tx:
             waiting = tx.memories.get(tx.index.unembedded(limit=batch))
-        made = _embedded(list(waiting.values()), self.house.embedder)
+        embed = _embedded if one_by_one else _embedded_at_once
+        made = embed(list(waiting.values()), self.house.embedder)
         with self.house.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
             left = tx.index.pending()
@@ -61,9 +63,13 @@ def _embedded(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix
 
     """
     try:
-        made = embedder.passages([one.text for one in waiting])
+        return _embedded_at_once(waiting, embedder)
     except Unavailable:
         return _one_by_one(waiting, embedder)
+
+
+def _embedded_at_once(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix]:
+    made = embedder.passages([one.text for one in waiting])
     return {one.id: vectors for one, vectors in zip(waiting, made, strict=True)}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
 from time import monotonic
 from typing import Final
 from urllib.parse import urlsplit
@@ -94,6 +95,8 @@ class Endpoint:
             timeout=httpx2.Timeout(
                 options.timeout_s, connect=min(_CONNECT_S_MAX, options.timeout_s)
             ),
+            # A proxy for the world has no way to this machine.
+            trust_env=not _is_here(urlsplit(url).hostname or ""),
         )
         # Nobody closes an embedder; its connections go when it does.
         finalize(self, self._client.close)
@@ -187,6 +190,13 @@ class Endpoint:
             is_of_request=status in _OF_REQUEST,
             retry_after_s=_retry_after_s(response.headers),
         )
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _retry_after_s(headers: httpx2.Headers) -> float | None:

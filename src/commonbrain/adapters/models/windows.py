@@ -21,7 +21,9 @@ def windows(text: str) -> list[str]:
     A short text is one window, letter by letter but for what no endpoint takes: halves of
     surrogate pairs, which have no UTF-8, become question marks, and NUL becomes a space.
     """
-    pieces = _PIECE.findall(text.encode(errors="replace").decode().replace("\x00", " "))
+    sendable = text.encode(errors="replace").decode().replace("\x00", " ")
+    # Space at the end is no piece's beginning, and would be tried for one at every place.
+    pieces = _PIECE.findall(sendable.rstrip())
     costs = [estimate(piece) for piece in pieces]
     cut: list[str] = []
     start = end = 0

@@ -129,7 +129,8 @@ class Remember:
         elif behind.is_set():
             behind.clear()
             with suppress(Unavailable):
-                caught_up = EmbedPending(self.house, self.caller)(batch=_CATCH_UP)
+                embed = EmbedPending(self.house, self.caller)
+                caught_up = embed(batch=_CATCH_UP, one_by_one=False)
                 if caught_up.count and caught_up.left:
                     behind.set()
 
