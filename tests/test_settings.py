@@ -137,4 +137,4 @@ def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
     with commonbrain.Brain.of(house, Caller(agent="ann")):
         space = house.store.space
 
-    assert (space.duplicate_at, space.similar_at, space.relevant_at) == (0.9, 0.62, 0.1)
+    assert (space.duplicate_at, space.similar_at, space.relevant_at) == (0.9, 0.63, 0.1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.domain.kinds import Kind
+from commonbrain.flows.merging import OWN_FORMAT
 from commonbrain.importers import IMPORTERS
 from commonbrain.interfaces.clients import CLIENTS
 from commonbrain.interfaces.operations import OPERATIONS, Door
@@ -46,7 +47,7 @@ def completed(store: Path, *words: str) -> set[str]:
         (("connect", ""), set(CLIENTS)),
         (("connect", "c"), {"claude-code", "codex", "cursor"}),
         (("connect", "codex", "--scope", ""), {"user", "project"}),
-        (("import", ""), set(IMPORTERS)),
+        (("import", ""), {*IMPORTERS, OWN_FORMAT}),
         (("remember", "x", "--kind", ""), set(Kind)),
         (("recall", "--kind", "ru"), {"rule"}),
         (("remember", "x", "--trust", ""), {"trusted_tool", "user_claim", "untrusted_web"}),
