@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.adapters.sql.codes import Codes, Ids
-from commonbrain.adapters.sql.looks import confine
+from commonbrain.adapters.sql.looks import LISTED, allowed, allowed_of, confine
 from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.memory import CURRENT_STATES, Memory
@@ -34,6 +34,10 @@ _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _LOOKED_AT: Final = 200
 """How many of the best are held against a look before a narrow one is searched for itself."""
+_BITE: Final = 2000
+"""How many of the nearest codes are held against a narrow look before all that it allows are."""
+_BITE_HOLDS: Final = 2
+"""Times the limit that a bite must bring: the nearest by code are not quite the nearest."""
 _FOLLOWED_AT_ONCE: Final = 1000
 """Vectors read at a time when the codes follow the rows: less than a megabyte."""
 _COMMON_SHARE: Final = 0.04
@@ -67,12 +71,11 @@ _CHANGES: Final = (
     )
     .order_by(vectors.c.seq)
 )
-_LISTED: Final = text("SELECT value FROM json_each(:listed)").columns(column("value"))
 _BLOBS: Final[Select[int, bytes]] = select(vectors.c.memory_id, vectors.c.vector).where(
     vectors.c.tenant_id == bindparam("tenant"),
     vectors.c.space_id == bindparam("space"),
     vectors.c.vector.is_not(None),
-    vectors.c.memory_id.in_(_LISTED),
+    vectors.c.memory_id.in_(LISTED),
 )
 
 
@@ -83,8 +86,6 @@ class SqliteIndex:
     work: Work
     space_id: int
     codes: Codes
-    allowed: dict[Look, Select[int]] = field(default_factory=dict["Look", "Select[int]"])
-    """Statements for the looks of this transaction: several arms ask with the same one."""
 
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
@@ -109,7 +110,7 @@ class SqliteIndex:
                 for part, half in enumerate(halves)
             ],
         )
-        self.work.has_new_vectors = True
+        self.work.changed.add(memory.id)
 
     def drop(self, memory_id: int) -> None:
         """Make a memory unfindable; readers learn it from the new sequence numbers."""
@@ -120,7 +121,7 @@ class SqliteIndex:
             update(vectors).where(own).values(vector=None, seq=self._last_seq() + 1 + row.part)
         )
         self.work.connection.execute(emptied)
-        self.work.has_new_vectors = True
+        self.work.changed.add(memory_id)
 
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
@@ -130,7 +131,7 @@ class SqliteIndex:
         ranked = {
             id_: -float(rank) for id_, rank in run(_RANKED, {"match": match, "limit": _LOOKED_AT})
         }
-        hits = self._allowed_of(ranked, look)
+        hits = self._best_allowed(ranked, look)
         if len(hits) < limit and len(ranked) == _LOOKED_AT:
             # The look is narrow: most of the best were not allowed. Rank only what is.
             narrow = _RANKED.join(memories, memories.c.id == _text.c.rowid)
@@ -141,21 +142,33 @@ class SqliteIndex:
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        fresh = self._follow()
-        near = [*fresh, *self.codes.nearest(query, limit=_RESCORED).tolist()]
-        hits = self._allowed_of(self.similarities(query, near), look)
+        self._follow()
+        near = self.codes.nearest(query, limit=_RESCORED).tolist()
+        hits = self._best_allowed(self.similarities(query, [*self.work.changed, *near]), look)
         if len(hits) < limit and len(self.codes) > _RESCORED:
             # The look is narrow: most of the nearest were not allowed. Look among the allowed.
-            among = self.codes.nearest(query, limit=_RESCORED, among=self._allowed(look)).tolist()
-            hits = self._allowed_of(self.similarities(query, [*fresh, *among]), look)
+            among = self.codes.nearest(
+                query, limit=_RESCORED, among=self._among(query, look, limit=limit)
+            ).tolist()
+            hits = self._best_allowed(self.similarities(query, [*self.work.changed, *among]), look)
         return hits[:limit]
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
+        self._follow()
+        settled = [id_ for id_ in ids if id_ not in self.work.changed]
+        cosines, unkept = self.codes.cosines(query, settled)
+        changed = [id_ for id_ in ids if id_ in self.work.changed]
+        return cosines | self._read_cosines(query, [*unkept, *changed])
+
+    def _read_cosines(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
+        """Score by the rows what is not kept in the process."""
+        if not ids:
+            return {}
         given = {
             "tenant": self.work.tenant,
             "space": self.space_id,
-            "listed": json.dumps(list(ids)),
+            "listed": json.dumps(ids),
         }
         rows = self.work.connection.execute(_BLOBS, given).all()
         if not rows:
@@ -181,35 +194,46 @@ class SqliteIndex:
         )
         return self.work.connection.execute(missing).scalar_one()
 
-    def _follow(self) -> list[int]:
-        """Bring the codes up to the rows; give what only this transaction may see so far.
+    def _follow(self) -> None:
+        """Bring what is kept up to the rows, once for a transaction: it sees no later ones.
 
-        What this transaction wrote itself may yet be rolled back, so it never enters the codes.
+        What this transaction wrote itself may yet be rolled back, so it is never kept here.
         """
+        if self.work.is_followed:
+            return
         since = {"tenant": self.work.tenant, "space": self.space_id}
         with self.codes.lock:
             rows = self.work.connection.execute(_CHANGES, since | {"seq": self.codes.seq})
-            if self.work.has_new_vectors:
-                return [memory_id for _, memory_id, vector in rows if vector is not None]
             for batch in rows.partitions(_FOLLOWED_AT_ONCE):
-                self.codes.apply([(seq, id_, blob) for seq, id_, blob in batch])
-        return []
+                settled = [
+                    (seq, id_, blob) for seq, id_, blob in batch if id_ not in self.work.changed
+                ]
+                self.codes.apply(settled)
+        self.work.is_followed = True
 
-    def _allowed(self, look: Look) -> Ids:
-        statement = select(memories.c.id).where(confine(look, self.work.tenant))
-        return np.array(self.work.connection.execute(statement).scalars().all(), dtype=np.int64)
+    def _among(self, query: Matrix, look: Look, *, limit: int) -> Ids:
+        """Give what a narrow look allows: all of it, or enough of the nearest by code.
 
-    def _allowed_of(self, scores: Mapping[int, float], look: Look) -> list[Hit]:
+        A project is found by its index; what else may be asked for can take reading every row.
+        """
+        if look.filter.project is None and len(self.codes) > _BITE:
+            near = self._allowed_among(self.codes.nearest(query, limit=_BITE).tolist(), look)
+            if len(near) >= _BITE_HOLDS * limit:
+                return np.array(sorted(near), dtype=np.int64)
+        statement = allowed(look.caller, look.filter, self.work.tenant)
+        ids = self.work.connection.execute(statement, {"now": look.now}).scalars().all()
+        return np.array(ids, dtype=np.int64)
+
+    def _best_allowed(self, scores: Mapping[int, float], look: Look) -> list[Hit]:
         """Keep what a look allows of the best scores, best first, newest on a tie."""
-        best = sorted(scores, key=lambda id_: (-scores[id_], -id_))[:_LOOKED_AT]
-        statement = self.allowed.get(look)
-        if statement is None:
-            listed = memories.c.id.in_(_LISTED)
-            statement = select(memories.c.id).where(confine(look, self.work.tenant), listed)
-            self.allowed[look] = statement
-        rows = self.work.connection.execute(statement, {"listed": json.dumps(best)})
-        allowed = set(rows.scalars())
-        return [Hit(id=id_, score=scores[id_]) for id_ in best if id_ in allowed]
+        best = sorted(zip(scores.values(), scores, strict=True), reverse=True)[:_LOOKED_AT]
+        permitted = self._allowed_among([id_ for _, id_ in best], look)
+        return [Hit(id=id_, score=score) for score, id_ in best if id_ in permitted]
+
+    def _allowed_among(self, ids: Sequence[int], look: Look) -> set[int]:
+        statement = allowed_of(look.caller, look.filter, self.work.tenant)
+        given = {"now": look.now, "listed": json.dumps(ids)}
+        return set(self.work.connection.execute(statement, given).scalars())
 
     def _telling(self, quoted: Sequence[str]) -> Sequence[str]:
         """Leave out the words that too many memories have, unless all are such.

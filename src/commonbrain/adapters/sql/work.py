@@ -1,7 +1,7 @@
 """One transaction in progress: what every shelf is made of."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, Insert, Table
@@ -49,12 +49,15 @@ class Dialect(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """A connection inside a transaction of one tenant, and whether it has touched vectors yet."""
+    """A connection inside a transaction of one tenant, and what it did to vectors so far."""
 
     connection: Connection
     tenant: str
     dialect: Dialect
-    has_new_vectors: bool = False
+    is_followed: bool = False
+    """Whether what is kept in the process was brought up to this transaction's beginning."""
+    changed: set[int] = field(default_factory=set[int])
+    """The memories whose vectors this transaction wrote or dropped itself."""
 
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """Insert a row unless its primary key is taken; say whether it went in."""
