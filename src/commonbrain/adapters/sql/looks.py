@@ -11,10 +11,8 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
-    column,
     or_,
     select,
-    text,
     union_all,
 )
 
@@ -26,8 +24,6 @@ from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import Look
 
 _BUILT_MAX: Final = 256
-LISTED: Final = text("SELECT value FROM json_each(:listed)").columns(column("value"))
-"""The members of a JSON list."""
 _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 
 
@@ -52,10 +48,9 @@ def allowed(caller: Caller, wanted: Filter, tenant: str) -> Select[int] | Compou
 
 
 @lru_cache(_BUILT_MAX)
-def allowed_of(caller: Caller, wanted: Filter, tenant: str) -> Select[int]:
-    """Select of the ids in `listed`, a JSON list, those that a look allows at the moment `now`."""
-    look = (*_open_to(caller, wanted, tenant, now=_NOW), *_in_project(wanted))
-    return select(memories.c.id).where(*look, memories.c.id.in_(LISTED))
+def within(caller: Caller, wanted: Filter, tenant: str) -> ColumnElement[bool]:
+    """Say which rows a look allows at the moment `now`, a parameter."""
+    return and_(*_open_to(caller, wanted, tenant, now=_NOW), *_in_project(wanted))
 
 
 def _open_to(

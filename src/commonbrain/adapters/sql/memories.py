@@ -4,10 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
-    RowMapping,
+    Executable,
+    Select,
     String,
     bindparam,
     column,
@@ -29,15 +31,19 @@ from commonbrain.ports.store import Hit, IdTaken, Look
 _PROJECTED: Final = tuple(
     field.name for field in fields(Memory) if field.name not in {"body", "detail", "tags"}
 )
+_ID: Final = _PROJECTED.index("id")
+_KIND: Final = _PROJECTED.index("kind")
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
 _ADD_ENTITIES: Final = insert(entities)
-_GET: Final = select(memories).where(
+_GET: Final = select(*(memories.c[name] for name in _PROJECTED)).where(
     memories.c.tenant_id == bindparam("tenant"),
     memories.c.id.in_(bindparam("ids", expanding=True)),
 )
 _GET_DETAIL: Final = {
-    kind: select(table).where(
+    kind: select(
+        table.c.memory_id, table.c.body, *(table.c[name] for name in KINDS[kind].columns)
+    ).where(
         table.c.tenant_id == bindparam("tenant"),
         table.c.memory_id.in_(bindparam("ids", expanding=True)),
     )
@@ -96,19 +102,16 @@ class MemoryShelf:
         rows = self._rows(_GET, ids)
         by_kind: defaultdict[Kind, list[int]] = defaultdict(list)
         for row in rows:
-            by_kind[row["kind"]].append(row["id"])
+            by_kind[row[_KIND]].append(row[_ID])
         details = {
-            detail["memory_id"]: detail
+            memory_id: (body, columns)
             for kind, of_kind in by_kind.items()
-            for detail in self._rows(_GET_DETAIL[kind], of_kind)
+            for memory_id, body, *columns in self._rows(_GET_DETAIL[kind], of_kind)
         }
         tags: defaultdict[int, list[str]] = defaultdict(list)
-        for row in self._rows(_GET_TAGS, ids):
-            tags[row["memory_id"]].append(row["name"])
-        return {
-            row["id"]: _memory(row, details[row["id"]], tags=tags.get(row["id"], ()))
-            for row in rows
-        }
+        for memory_id, name in self._rows(_GET_TAGS, ids):
+            tags[memory_id].append(name)
+        return {row[_ID]: _memory(row, *details[row[_ID]], tags=tags[row[_ID]]) for row in rows}
 
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
@@ -155,12 +158,11 @@ class MemoryShelf:
         """Say which of these case-folded names are of somebody who said something here."""
         if not names:
             return set()
-        asked = values(column("name", String), name="asked").data([(name,) for name in names])
-        each = asked.cte("asked")
-        # One look into the index per name, however much its bearer said.
-        said = _SAID.where(entities.c.name == each.c.name).exists()
-        given = {"tenant": self.work.tenant}
-        return set(self.work.connection.execute(select(each.c.name).where(said), given).scalars())
+        given = {f"name_{number}": name for number, name in enumerate(names)}
+        statement = _people(len(names))
+        return set(
+            self.work.connection.execute(statement, given | {"tenant": self.work.tenant}).scalars()
+        )
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
@@ -176,15 +178,25 @@ class MemoryShelf:
         row = (memories.c.tenant_id == self.work.tenant) & (memories.c.id == memory_id)
         self.work.connection.execute(update(memories).where(row).values(**changes))
 
-    def _rows(self, statement: Any, ids: Sequence[int]) -> Sequence[RowMapping]:  # noqa: ANN401
+    def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        return self.work.connection.execute(statement, given).mappings().all()
+        return self.work.connection.execute(statement, given).all()
 
 
-def _memory(row: RowMapping, detail: RowMapping, *, tags: Iterable[str]) -> Memory:
+@lru_cache
+def _people(count: int) -> Select[str]:
+    """Select of so many names those of somebody who said something."""
+    listed = [(bindparam(f"name_{number}", type_=String),) for number in range(count)]
+    each = values(column("name", String), name="asked").data(listed).cte("asked")
+    # One look into the index per name, however much its bearer said.
+    return select(each.c.name).where(_SAID.where(entities.c.name == each.c.name).exists())
+
+
+def _memory(
+    row: Sequence[Any], body: str, columns: Sequence[Any], *, tags: Iterable[str]
+) -> Memory:
     """Put the rows of one memory together."""
-    kind: Kind = row["kind"]
-    policy = KINDS[kind]
-    own = policy.detail(**{name: detail[name] for name in policy.columns})
-    projected = {name: row[name] for name in _PROJECTED}
-    return Memory(**projected, body=detail["body"], detail=own, tags=tuple(tags))
+    policy = KINDS[row[_KIND]]
+    own = policy.detail(**dict(zip(policy.columns, columns, strict=True)))
+    projected = dict(zip(_PROJECTED, row, strict=True))
+    return Memory(**projected, body=body, detail=own, tags=tuple(tags))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -23,10 +24,12 @@ from sqlalchemy import (
 )
 
 from commonbrain.adapters.sql.codes import Codes, Ids
-from commonbrain.adapters.sql.looks import LISTED, allowed, allowed_of, confine
+from commonbrain.adapters.sql.looks import allowed, within
 from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.memory import CURRENT_STATES, Memory
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Hit, Look
 
@@ -36,26 +39,44 @@ _LOOKED_AT: Final = 200
 """How many of the best are held against a look before a narrow one is searched for itself."""
 _BITE: Final = 2000
 """How many of the nearest codes are held against a narrow look before all that it allows are."""
+_BUILT_MAX: Final = 256
+"""Statements kept for the looks that were asked with last."""
 _BITE_HOLDS: Final = 2
 """Times the limit that a bite must bring: the nearest by code are not quite the nearest."""
 _FOLLOWED_AT_ONCE: Final = 1000
 """Vectors read at a time when the codes follow the rows: less than a megabyte."""
-_COMMON_SHARE: Final = 0.04
-"""A word that more than 4% of the memories have is left out of a search for several words."""
-_COMMON_AT_LEAST: Final = 500
-"""Below so many matches a word is cheap to score, however common it is."""
+_SCORED_MAX: Final = 5000
+"""How many matches are scored when all words of a search are common: the newest."""
+# A word that more than 4% of the memories have is left out of a search for several words. Below
+# 500 matches a word is cheap to score, however common it is. The newest row's number stands for
+# the count of rows, which would take longer the more there are.
+_BOUND: Final = "(SELECT max(500, coalesce(max(rowid), 0) / 25) FROM memories)"
 
 _text = table("memory_text", column("rowid"), column("text"), column("keywords"))
 _MATCHES: Final = literal_column("memory_text").op("MATCH")(bindparam("match"))
 _RANK: Final = literal_column("bm25(memory_text)", Float).label("rank")
 _RANKED: Final = (
-    select(_text.c.rowid, _RANK).where(_MATCHES).order_by("rank").limit(bindparam("limit"))
+    select(_text.c.rowid, _RANK)
+    .where(_MATCHES, _text.c.rowid >= bindparam("since"))
+    .order_by("rank")
+    .limit(bindparam("limit"))
 )
-_COUNT: Final = select(func.count()).select_from(
-    select(_text.c.rowid).where(_MATCHES).limit(bindparam("bound")).subquery()
+# Scored before it is joined: the other way round, every row that a look allows would search the
+# full text anew, which is what the planner chooses when it may.
+_SCORED: Final = (
+    select(_text.c.rowid, _RANK).where(_MATCHES).cte("scored").prefix_with("MATERIALIZED")
 )
-# The newest row's number: counting the rows would take longer the more there are.
-_ROWS: Final = text("SELECT coalesce(max(rowid), 0) FROM memories")
+_COUNTS: Final = text(
+    "SELECT value, (SELECT count(*) FROM (SELECT rowid FROM memory_text"  # noqa: S608 constants
+    f" WHERE memory_text MATCH value LIMIT {_BOUND})), {_BOUND} FROM json_each(:words)"
+)
+_NEWEST_MATCHES: Final = (
+    select(_text.c.rowid)
+    .where(_MATCHES)
+    .order_by(_text.c.rowid.desc())
+    .limit(1)
+    .offset(_SCORED_MAX)
+)
 _PUT_TEXT: Final = insert(_text)
 _DROP_TEXT: Final = text("DELETE FROM memory_text WHERE rowid = :id")
 _PUT_VECTOR: Final = insert(vectors)
@@ -71,11 +92,13 @@ _CHANGES: Final = (
     )
     .order_by(vectors.c.seq)
 )
+_LISTED: Final = text("SELECT value FROM json_each(:listed)").columns(column("value"))
+"""The members of a JSON list."""
 _BLOBS: Final[Select[int, bytes]] = select(vectors.c.memory_id, vectors.c.vector).where(
     vectors.c.tenant_id == bindparam("tenant"),
     vectors.c.space_id == bindparam("space"),
     vectors.c.vector.is_not(None),
-    vectors.c.memory_id.in_(LISTED),
+    vectors.c.memory_id.in_(_LISTED),
 )
 
 
@@ -125,19 +148,21 @@ class SqliteIndex:
 
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
-        match = " OR ".join(self._telling([_quoted(term) for term in terms]))
+        words, matches_max = self._telling([_quoted(term) for term in terms])
+        match = " OR ".join(words)
         run = self.work.connection.execute
+        since = 0
+        if matches_max > _SCORED_MAX:
+            since = run(_NEWEST_MATCHES, {"match": match}).scalar() or 0
         # FTS5's bm25() is better the lower it is.
-        ranked = {
-            id_: -float(rank) for id_, rank in run(_RANKED, {"match": match, "limit": _LOOKED_AT})
-        }
+        best = run(_RANKED, {"match": match, "since": since, "limit": _LOOKED_AT})
+        ranked = {id_: -float(rank) for id_, rank in best}
         hits = self._best_allowed(ranked, look)
         if len(hits) < limit and len(ranked) == _LOOKED_AT:
             # The look is narrow: most of the best were not allowed. Rank only what is.
-            narrow = _RANKED.join(memories, memories.c.id == _text.c.rowid)
-            statement = narrow.where(confine(look, self.work.tenant))
-            rows = run(statement, {"match": match, "limit": limit})
-            hits = [Hit(id=id_, score=-float(rank)) for id_, rank in rows]
+            statement = _narrowly_ranked(look.caller, look.filter, self.work.tenant)
+            given = {"match": match, "limit": limit, "now": look.now}
+            hits = [Hit(id=id_, score=-float(rank)) for id_, rank in run(statement, given)]
         return hits[:limit]
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
@@ -231,25 +256,26 @@ class SqliteIndex:
         return [Hit(id=id_, score=score) for score, id_ in best if id_ in permitted]
 
     def _allowed_among(self, ids: Sequence[int], look: Look) -> set[int]:
-        statement = allowed_of(look.caller, look.filter, self.work.tenant)
+        statement = _allowed_of(look.caller, look.filter, self.work.tenant)
         given = {"now": look.now, "listed": json.dumps(ids)}
         return set(self.work.connection.execute(statement, given).scalars())
 
-    def _telling(self, quoted: Sequence[str]) -> Sequence[str]:
+    def _telling(self, quoted: Sequence[str]) -> tuple[Sequence[str], int]:
         """Leave out the words that too many memories have, unless all are such.
 
         FTS5 scores every match before it gives the best, so that a word which half of the store
         has costs half of the store; and such a word tells little. Counting stops at the bound.
+
+        Returns:
+            The words, and how many memories they match at most.
+
         """
-        run = self.work.connection.execute
-        total = run(_ROWS).scalar_one()
-        bound = max(int(total * _COMMON_SHARE), _COMMON_AT_LEAST)
-        if total <= bound:
-            return quoted
-        counts = {
-            word: run(_COUNT, {"match": word, "bound": bound}).scalar_one() for word in quoted
-        }
-        return [word for word in quoted if counts[word] < bound] or quoted
+        given = {"words": json.dumps(quoted)}
+        counted = self.work.connection.execute(_COUNTS, given).all()
+        telling = [(word, count) for word, count, bound in counted if count < bound]
+        if telling:
+            return [word for word, _ in telling], sum(count for _, count in telling)
+        return quoted, _SCORED_MAX + 1
 
     def _last_seq(self) -> int:
         given = {"tenant": self.work.tenant, "space": self.space_id}
@@ -259,3 +285,19 @@ class SqliteIndex:
 def _quoted(term: str) -> str:
     """Make a word a string to FTS5, in which nothing is an operator; NUL would end it early."""
     return '"' + term.replace("\x00", "").replace('"', '""') + '"'
+
+
+@lru_cache(_BUILT_MAX)
+def _allowed_of(caller: Caller, wanted: Filter, tenant: str) -> Select[int]:
+    """Select what a look allows of the ids `listed`, a JSON list."""
+    return select(memories.c.id).where(within(caller, wanted, tenant), memories.c.id.in_(_LISTED))
+
+
+@lru_cache(_BUILT_MAX)
+def _narrowly_ranked(caller: Caller, wanted: Filter, tenant: str) -> Select[int, float]:
+    """Rank what a look allows alone."""
+    joined = select(_SCORED.c.rowid, _SCORED.c.rank).join(
+        memories, memories.c.id == _SCORED.c.rowid
+    )
+    best_first = joined.where(within(caller, wanted, tenant)).order_by(_SCORED.c.rank)
+    return best_first.limit(bindparam("limit"))
