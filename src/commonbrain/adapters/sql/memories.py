@@ -33,6 +33,7 @@ _PROJECTED: Final = tuple(
 )
 _ID: Final = _PROJECTED.index("id")
 _KIND: Final = _PROJECTED.index("kind")
+_COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
 _ADD_ENTITIES: Final = insert(entities)
@@ -42,7 +43,7 @@ _GET: Final = select(*(memories.c[name] for name in _PROJECTED)).where(
 )
 _GET_DETAIL: Final = {
     kind: select(
-        table.c.memory_id, table.c.body, *(table.c[name] for name in KINDS[kind].columns)
+        table.c.memory_id, table.c.body, *(table.c[name] for name in _COLUMNS[kind])
     ).where(
         table.c.tenant_id == bindparam("tenant"),
         table.c.memory_id.in_(bindparam("ids", expanding=True)),
@@ -196,7 +197,7 @@ def _memory(
     row: Sequence[Any], body: str, columns: Sequence[Any], *, tags: Iterable[str]
 ) -> Memory:
     """Put the rows of one memory together."""
-    policy = KINDS[row[_KIND]]
-    own = policy.detail(**dict(zip(policy.columns, columns, strict=True)))
+    kind: Kind = row[_KIND]
+    own = KINDS[kind].detail(**dict(zip(_COLUMNS[kind], columns, strict=True)))
     projected = dict(zip(_PROJECTED, row, strict=True))
     return Memory(**projected, body=body, detail=own, tags=tuple(tags))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -37,6 +38,8 @@ _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _LOOKED_AT: Final = 200
 """How many of the best are held against a look before a narrow one is searched for itself."""
+_ALL: Final = -1
+"""The limit that is none."""
 _BITE: Final = 2000
 """How many of the nearest codes are held against a narrow look before all that it allows are."""
 _BUILT_MAX: Final = 256
@@ -60,11 +63,6 @@ _RANKED: Final = (
     .where(_MATCHES, _text.c.rowid >= bindparam("since"))
     .order_by("rank")
     .limit(bindparam("limit"))
-)
-# Scored before it is joined: the other way round, every row that a look allows would search the
-# full text anew, which is what the planner chooses when it may.
-_SCORED: Final = (
-    select(_text.c.rowid, _RANK).where(_MATCHES).cte("scored").prefix_with("MATERIALIZED")
 )
 _COUNTS: Final = text(
     "SELECT value, (SELECT count(*) FROM (SELECT rowid FROM memory_text"  # noqa: S608 constants
@@ -109,6 +107,8 @@ class SqliteIndex:
     work: Work
     space_id: int
     codes: Codes
+    allowed: dict[Look, list[int]] = field(default_factory=dict["Look", "list[int]"])
+    """What narrow looks of this transaction allow: several arms ask with the same one."""
 
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
@@ -155,14 +155,14 @@ class SqliteIndex:
         if matches_max > _SCORED_MAX:
             since = run(_NEWEST_MATCHES, {"match": match}).scalar() or 0
         # FTS5's bm25() is better the lower it is.
-        best = run(_RANKED, {"match": match, "since": since, "limit": _LOOKED_AT})
-        ranked = {id_: -float(rank) for id_, rank in best}
+        ranked = self._ranked(match, since=since, limit=_LOOKED_AT)
         hits = self._best_allowed(ranked, look)
         if len(hits) < limit and len(ranked) == _LOOKED_AT:
-            # The look is narrow: most of the best were not allowed. Rank only what is.
-            statement = _narrowly_ranked(look.caller, look.filter, self.work.tenant)
-            given = {"match": match, "limit": limit, "now": look.now}
-            hits = [Hit(id=id_, score=-float(rank)) for id_, rank in run(statement, given)]
+            # The look is narrow: most of the best were not allowed. Look at every match.
+            ranked = self._ranked(match, since=0, limit=_ALL)
+            permitted = self._allowed_of_many(list(ranked), look)
+            best_first = (Hit(id=id_, score=ranked[id_]) for id_ in ranked if id_ in permitted)
+            hits = list(islice(best_first, limit))
         return hits[:limit]
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
@@ -236,18 +236,34 @@ class SqliteIndex:
                 self.codes.apply(settled)
         self.work.is_followed = True
 
-    def _among(self, query: Matrix, look: Look, *, limit: int) -> Ids:
-        """Give what a narrow look allows: all of it, or enough of the nearest by code.
+    def _ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:
+        """Score the best matches, best first; FTS5's bm25() is better the lower it is."""
+        given = {"match": match, "since": since, "limit": limit}
+        rows = self.work.connection.execute(_RANKED, given).all()
+        return {id_: -float(rank) for id_, rank in rows}
 
-        A project is found by its index; what else may be asked for can take reading every row.
-        """
+    def _among(self, query: Matrix, look: Look, *, limit: int) -> Ids:
+        """Give what a narrow look allows: all of it, or enough of the nearest by code."""
         if look.filter.project is None and len(self.codes) > _BITE:
             near = self._allowed_among(self.codes.nearest(query, limit=_BITE).tolist(), look)
             if len(near) >= _BITE_HOLDS * limit:
                 return np.array(sorted(near), dtype=np.int64)
-        statement = allowed(look.caller, look.filter, self.work.tenant)
-        ids = self.work.connection.execute(statement, {"now": look.now}).scalars().all()
-        return np.array(ids, dtype=np.int64)
+        return np.array(self._allowed(look), dtype=np.int64)
+
+    def _allowed_of_many(self, ids: Sequence[int], look: Look) -> set[int]:
+        """Say which of many a look allows: asked of each, or of all where an index finds all."""
+        if look.filter.project is None:
+            return self._allowed_among(ids, look)
+        return set(self._allowed(look))
+
+    def _allowed(self, look: Look) -> list[int]:
+        """Give all that a look allows; a project is found by its index, other looks read all."""
+        known = self.allowed.get(look)
+        if known is None or self.work.changed:
+            statement = _all_allowed(look.caller, look.filter, self.work.tenant)
+            listed = self.work.connection.execute(statement, {"now": look.now}).scalar_one()
+            known = self.allowed[look] = json.loads(listed)
+        return known
 
     def _best_allowed(self, scores: Mapping[int, float], look: Look) -> list[Hit]:
         """Keep what a look allows of the best scores, best first, newest on a tie."""
@@ -258,7 +274,7 @@ class SqliteIndex:
     def _allowed_among(self, ids: Sequence[int], look: Look) -> set[int]:
         statement = _allowed_of(look.caller, look.filter, self.work.tenant)
         given = {"now": look.now, "listed": json.dumps(ids)}
-        return set(self.work.connection.execute(statement, given).scalars())
+        return set(json.loads(self.work.connection.execute(statement, given).scalar_one()))
 
     def _telling(self, quoted: Sequence[str]) -> tuple[Sequence[str], int]:
         """Leave out the words that too many memories have, unless all are such.
@@ -287,17 +303,15 @@ def _quoted(term: str) -> str:
     return '"' + term.replace("\x00", "").replace('"', '""') + '"'
 
 
+# One row that lists the ids is read several times as fast as a row for each.
 @lru_cache(_BUILT_MAX)
-def _allowed_of(caller: Caller, wanted: Filter, tenant: str) -> Select[int]:
-    """Select what a look allows of the ids `listed`, a JSON list."""
-    return select(memories.c.id).where(within(caller, wanted, tenant), memories.c.id.in_(_LISTED))
+def _allowed_of(caller: Caller, wanted: Filter, tenant: str) -> Select[str]:
+    """List what a look allows of the ids `listed`, a JSON list too."""
+    ids = func.json_group_array(memories.c.id)
+    return select(ids).where(within(caller, wanted, tenant), memories.c.id.in_(_LISTED))
 
 
 @lru_cache(_BUILT_MAX)
-def _narrowly_ranked(caller: Caller, wanted: Filter, tenant: str) -> Select[int, float]:
-    """Rank what a look allows alone."""
-    joined = select(_SCORED.c.rowid, _SCORED.c.rank).join(
-        memories, memories.c.id == _SCORED.c.rowid
-    )
-    best_first = joined.where(within(caller, wanted, tenant)).order_by(_SCORED.c.rank)
-    return best_first.limit(bindparam("limit"))
+def _all_allowed(caller: Caller, wanted: Filter, tenant: str) -> Select[str]:
+    """List all that a look allows."""
+    return select(func.json_group_array(allowed(caller, wanted, tenant).subquery().c.id))
