@@ -98,6 +98,10 @@ class Codes:
         self._append([(id_, blob) for _, id_, blob in changes if blob is not None])
         self.seq = max((self.seq, *(seq for seq, _, _ in changes)))
 
+    def expect(self, count: int) -> None:
+        """Make room for so many more at once: growing step by step leaves holes in the memory."""
+        self._make_room(self._count + count)
+
     def nearest(self, query: NDArray[np.float32], *, limit: int, among: Ids | None = None) -> Ids:
         """Give the ids of up to `limit` living vectors nearest by code, in no order.
 
@@ -163,11 +167,11 @@ class Codes:
         self._order = None
 
     def _make_room(self, needed: int) -> None:
-        """Grow by doubling into new arrays; a search under way keeps the old ones."""
+        """Grow by half into new arrays; a search under way keeps the old ones."""
         capacity = len(self._ids)
         if needed <= capacity:
             return
-        grown = max(needed, 2 * capacity)
+        grown = max(needed, capacity + capacity // 2)
         self._ids = _grown(self._ids, (grown,))
         self._codes = _grown(self._codes, (len(self._codes), grown))
         self._wholes = _grown(self._wholes, (min(grown, self._wholes_max), self.dimensions))

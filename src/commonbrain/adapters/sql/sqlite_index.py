@@ -167,7 +167,7 @@ class SqliteIndex:
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        self._follow()
+        self.follow()
         near = self.codes.nearest(query, limit=_RESCORED).tolist()
         hits = self._best_allowed(self.similarities(query, [*self.work.changed, *near]), look)
         if len(hits) < limit and len(self.codes) > _RESCORED:
@@ -180,7 +180,7 @@ class SqliteIndex:
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
-        self._follow()
+        self.follow()
         settled = [id_ for id_ in ids if id_ not in self.work.changed]
         cosines, unkept = self.codes.cosines(query, settled)
         changed = [id_ for id_ in ids if id_ in self.work.changed]
@@ -205,6 +205,25 @@ class SqliteIndex:
             best[id_] = max(cosine, best.get(id_, -1.0))
         return best
 
+    def follow(self) -> None:
+        """Bring what is kept up to the rows, once for a transaction: it sees no later ones.
+
+        What this transaction wrote itself may yet be rolled back, so it is never kept here.
+        """
+        if self.work.is_followed:
+            return
+        since = {"tenant": self.work.tenant, "space": self.space_id}
+        with self.codes.lock:
+            rows = self.work.connection.execute(_CHANGES, since | {"seq": self.codes.seq})
+            for batch in rows.partitions(_FOLLOWED_AT_ONCE):
+                if len(batch) == _FOLLOWED_AT_ONCE:
+                    self.codes.expect(self._last_seq() - self.codes.seq)
+                settled = [
+                    (seq, id_, blob) for seq, id_, blob in batch if id_ not in self.work.changed
+                ]
+                self.codes.apply(settled)
+        self.work.is_followed = True
+
     def pending(self) -> int:
         """Count the findable memories that have no vector yet."""
         of_memory = select(1).where(
@@ -218,23 +237,6 @@ class SqliteIndex:
             ~of_memory.exists(),
         )
         return self.work.connection.execute(missing).scalar_one()
-
-    def _follow(self) -> None:
-        """Bring what is kept up to the rows, once for a transaction: it sees no later ones.
-
-        What this transaction wrote itself may yet be rolled back, so it is never kept here.
-        """
-        if self.work.is_followed:
-            return
-        since = {"tenant": self.work.tenant, "space": self.space_id}
-        with self.codes.lock:
-            rows = self.work.connection.execute(_CHANGES, since | {"seq": self.codes.seq})
-            for batch in rows.partitions(_FOLLOWED_AT_ONCE):
-                settled = [
-                    (seq, id_, blob) for seq, id_, blob in batch if id_ not in self.work.changed
-                ]
-                self.codes.apply(settled)
-        self.work.is_followed = True
 
     def _ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:
         """Score the best matches, best first; FTS5's bm25() is better the lower it is."""
