@@ -12,12 +12,11 @@ from sqlalchemy import (
     Select,
     String,
     bindparam,
-    column,
     func,
     insert,
     select,
+    union_all,
     update,
-    values,
 )
 
 from commonbrain.adapters.sql.looks import confine
@@ -187,8 +186,9 @@ class MemoryShelf:
 @lru_cache
 def _people(count: int) -> Select[str]:
     """Select of so many names those of somebody who said something."""
-    listed = [(bindparam(f"name_{number}", type_=String),) for number in range(count)]
-    each = values(column("name", String), name="asked").data(listed).cte("asked")
+    names = (bindparam(f"name_{number}", type_=String) for number in range(count))
+    # Not VALUES, which would be compiled anew each time.
+    each = union_all(*(select(name.label("name")) for name in names)).cte("asked")
     # One look into the index per name, however much its bearer said.
     return select(each.c.name).where(_SAID.where(entities.c.name == each.c.name).exists())
 
