@@ -162,6 +162,14 @@ class Index(Protocol):
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
         ...
 
+    def follow(self) -> None:
+        """Bring what this process keeps of vectors up to the rows.
+
+        Searching does so by itself; doing it before a transaction that writes keeps others from
+        waiting for it.
+        """
+        ...
+
     def pending(self) -> int:
         """Count the findable memories that have no vector yet."""
         ...

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -56,12 +56,15 @@ class Dialect(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """A connection inside a transaction of one tenant, and whether it has touched vectors yet."""
+    """A connection inside a transaction of one tenant, and what it did to vectors so far."""
 
     connection: Connection
     tenant: str
     dialect: Dialect
-    has_new_vectors: bool = False
+    is_followed: bool = False
+    """Whether what is kept in the process was brought up to this transaction's beginning."""
+    changed: set[int] = field(default_factory=set[int])
+    """The memories whose vectors this transaction wrote or dropped itself."""
 
     def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
         """Insert a row under an id drawn here, for what nobody outside ever names; give it.

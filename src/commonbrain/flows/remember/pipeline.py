@@ -111,6 +111,10 @@ class Remember:
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
         if not ready:
             return Remembered(items=tuple(refused.values()))
+        if course.compares_meaning:
+            # A process that has just started reads every vector: not while others wait to write.
+            with self.house.store.snapshot(self.caller.tenant) as tx:
+                tx.index.follow()
         with self.house.store.begin(self.caller.tenant) as tx:
             settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
         self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
