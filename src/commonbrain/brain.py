@@ -11,8 +11,10 @@ from commonbrain.flows.forget import Forget
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
+from commonbrain.flows.keep import Keep
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
+from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise import Revise
 from commonbrain.flows.status import Doctor, Status
 
@@ -44,6 +46,8 @@ class Brain:
     import_: Import
     status: Status
     doctor: Doctor
+    repair: Repair
+    backup: Keep
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -59,6 +63,8 @@ class Brain:
             import_=Import(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),
+            repair=Repair(house, caller),
+            backup=Keep(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

@@ -25,6 +25,8 @@ class State(StrEnum):
 
 CURRENT_STATES = frozenset({State.ACTIVE, State.ARCHIVED})
 """What recall returns unless it is asked about the past."""
+FINDABLE_STATES = CURRENT_STATES | {State.SUPERSEDED}
+"""What stands in the index, so that `as_of` can find what was believed then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from commonbrain.domain.kinds import Kind
@@ -18,6 +19,7 @@ from commonbrain.domain.memory import Memory, State, ThreadRef
 from commonbrain.domain.query import Filter, Trace
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
+from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 
 
@@ -59,6 +61,8 @@ class Finding:
     check: str
     is_sound: bool
     detail: str
+    hint: str = ""
+    """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
 class Memories(Protocol):
@@ -118,6 +122,10 @@ class Index(Protocol):
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
         ...
 
+    def reword(self, memory: Memory) -> None:
+        """Write the words of a findable memory anew, whatever stood there; vectors stay."""
+        ...
+
     def drop(self, memory_id: int) -> None:
         """Make a memory unfindable: neither words nor vectors of it remain."""
         ...
@@ -136,6 +144,18 @@ class Index(Protocol):
 
     def pending(self) -> int:
         """Count the findable memories that have no vector yet."""
+        ...
+
+    def unembedded(self, limit: int) -> list[int]:
+        """List findable memories, superseded ones too, that have no vector; oldest first."""
+        ...
+
+    def put_vectors(self, memory_id: int, given: Matrix) -> None:
+        """Give a memory the vectors `(windows, d)` in the place of those it has, if any."""
+        ...
+
+    def drop_unsound_vectors(self) -> int:
+        """Take away vectors of another size or of memories that cannot be found; count them."""
         ...
 
 
@@ -232,6 +252,32 @@ class Store(Protocol):
 
     def examine(self) -> list[Finding]:
         """Check that the store is whole and that what is derived agrees with the rows."""
+        ...
+
+    def rebuild_text(self, on_progress: Progress = unwatched) -> int:
+        """Write the full text anew from the rows, in short transactions; count the memories.
+
+        Others read and write meanwhile. When it is interrupted, running it again finishes it.
+
+        Raises:
+            Unavailable: `store_down`, the store stayed locked, is full or read-only.
+
+        """
+        ...
+
+    def backup(
+        self, destination: Path, *, replace: bool = False, on_progress: Progress = unwatched
+    ) -> Backup:
+        """Write everything, as of one moment, into a file that is verified before it appears.
+
+        Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
+
+        Raises:
+            Invalid: the destination exists and is not to be replaced, or is the store itself.
+            Unavailable: the destination cannot be written, or the store cannot be read.
+            Corrupt: the store is damaged; a damaged backup is not left behind.
+
+        """
         ...
 
     def close(self) -> None:

@@ -108,6 +108,8 @@ class MemoryShelf:
         return {
             row["id"]: _memory(row, details[row["id"]], tags=tags.get(row["id"], ()))
             for row in rows
+            # What has lost its body cannot be shown; `doctor` tells of it.
+            if row["id"] in details
         }
 
     def by_hash(

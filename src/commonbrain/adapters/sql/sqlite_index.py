@@ -9,10 +9,13 @@ from typing import Final
 
 import numpy as np
 from sqlalchemy import (
+    BigInteger,
     Float,
     Select,
     bindparam,
+    case,
     column,
+    delete,
     func,
     insert,
     literal_column,
@@ -22,11 +25,12 @@ from sqlalchemy import (
     update,
 )
 
+# ruff: noqa: S608 the statements are put together from constants of this file alone
 from commonbrain.adapters.sql.codes import Codes, Ids
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.memory import CURRENT_STATES, Memory
+from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Memory
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Hit, Look
 
@@ -58,8 +62,14 @@ _PUT_VECTOR: Final = insert(vectors)
 _LAST_SEQ: Final = select(func.coalesce(func.max(vectors.c.seq), 0)).where(
     vectors.c.tenant_id == bindparam("tenant"), vectors.c.space_id == bindparam("space")
 )
+# A vector of another size can be compared with none: it is as good as dropped.
+_IS_WHOLE: Final = func.length(vectors.c.vector) == bindparam("size")
 _CHANGES: Final = (
-    select(vectors.c.seq, vectors.c.memory_id, vectors.c.vector)
+    select(
+        vectors.c.seq,
+        vectors.c.memory_id,
+        case((_IS_WHOLE, vectors.c.vector)).label("vector"),
+    )
     .where(
         vectors.c.tenant_id == bindparam("tenant"),
         vectors.c.space_id == bindparam("space"),
@@ -71,8 +81,28 @@ _LISTED: Final = text("SELECT value FROM json_each(:listed)").columns(column("va
 _BLOBS: Final[Select[int, bytes]] = select(vectors.c.memory_id, vectors.c.vector).where(
     vectors.c.tenant_id == bindparam("tenant"),
     vectors.c.space_id == bindparam("space"),
-    vectors.c.vector.is_not(None),
+    _IS_WHOLE,
     vectors.c.memory_id.in_(_LISTED),
+)
+_FINDABLE: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
+_UNEMBEDDED: Final = text(
+    f"SELECT m.id FROM memories m WHERE m.tenant_id = :tenant AND m.state IN ({_FINDABLE}) "
+    "AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.tenant_id = m.tenant_id "
+    "AND v.memory_id = m.id AND v.space_id = :space AND v.vector IS NOT NULL) "
+    "ORDER BY m.id LIMIT :limit"
+).columns(column("id", BigInteger))
+_DROP_ORPHANS: Final = text(
+    "DELETE FROM vectors WHERE tenant_id = :tenant AND NOT EXISTS "
+    "(SELECT 1 FROM memories m WHERE m.tenant_id = vectors.tenant_id AND m.id = memory_id)"
+)
+# The rows stay without their values under a new number, from which readers learn of it.
+_EMPTY_UNSOUND: Final = text(
+    "UPDATE vectors SET vector = NULL, seq = :seq + part "
+    "WHERE tenant_id = :tenant AND space_id = :space AND vector IS NOT NULL AND memory_id IN ("
+    "SELECT w.memory_id FROM vectors w JOIN memories m "
+    "ON m.tenant_id = w.tenant_id AND m.id = w.memory_id "
+    "WHERE w.tenant_id = :tenant AND w.space_id = :space AND w.vector IS NOT NULL "
+    f"AND (length(w.vector) <> :size OR m.state NOT IN ({_FINDABLE})))"
 )
 
 
@@ -88,21 +118,63 @@ class SqliteIndex:
 
     def put(self, memory: Memory, given: Matrix | None) -> None:
         """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
-        run = self.work.connection.execute
-        run(
-            _PUT_TEXT,
-            {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords},
-        )
-        if given is None:
-            return
+        self._put_text(memory)
+        if given is not None:
+            self._put_vectors(memory.id, given)
+
+    def reword(self, memory: Memory) -> None:
+        """Write the words of a memory anew, whatever stood there."""
+        self.work.connection.execute(_DROP_TEXT, {"id": memory.id})
+        self._put_text(memory)
+
+    def put_vectors(self, memory_id: int, given: Matrix) -> None:
+        """Give a memory vectors in the place of those it has."""
+        row = vectors.c
+        own = (row.tenant_id == self.work.tenant) & (row.memory_id == memory_id)
+        # Read before they go: readers that keep codes know the rows up to this number.
         seq = self._last_seq()
+        here = own & (row.space_id == self.space_id)
+        self.work.connection.execute(delete(vectors).where(here))
+        self._put_vectors(memory_id, given, after=seq)
+
+    def unembedded(self, limit: int) -> list[int]:
+        """List findable memories that have no vector, oldest first."""
+        given = self._here | {"limit": limit}
+        return list(self.work.connection.execute(_UNEMBEDDED, given).scalars())
+
+    def drop_unsound_vectors(self) -> int:
+        """Take away vectors of another size or of memories that cannot be found; count them.
+
+        A memory loses all of its windows: they are made together.
+        """
+        run = self.work.connection.execute
+        orphans = run(_DROP_ORPHANS, {"tenant": self.work.tenant}).rowcount
+        given = self._here | {"seq": self._last_seq() + 1, "size": self._vector_bytes}
+        dropped = run(_EMPTY_UNSOUND, given).rowcount
+        self.work.has_new_vectors = True
+        return orphans + dropped
+
+    @property
+    def _here(self) -> dict[str, object]:
+        return {"tenant": self.work.tenant, "space": self.space_id}
+
+    @property
+    def _vector_bytes(self) -> int:
+        return self.codes.dimensions * np.dtype(np.float16).itemsize
+
+    def _put_text(self, memory: Memory) -> None:
+        words = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}
+        self.work.connection.execute(_PUT_TEXT, words)
+
+    def _put_vectors(self, memory_id: int, given: Matrix, *, after: int | None = None) -> None:
+        seq = self._last_seq() if after is None else after
         key = {
             "tenant_id": self.work.tenant,
-            "memory_id": memory.id,
+            "memory_id": memory_id,
             "space_id": self.space_id,
         }
         halves = given.astype(np.float16)
-        run(
+        self.work.connection.execute(
             _PUT_VECTOR,
             [
                 key | {"part": part, "seq": seq + part + 1, "vector": half.tobytes()}
@@ -152,11 +224,7 @@ class SqliteIndex:
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
-        given = {
-            "tenant": self.work.tenant,
-            "space": self.space_id,
-            "listed": json.dumps(list(ids)),
-        }
+        given = self._here | {"listed": json.dumps(list(ids)), "size": self._vector_bytes}
         rows = self.work.connection.execute(_BLOBS, given).all()
         if not rows:
             return {}
@@ -173,6 +241,7 @@ class SqliteIndex:
             vectors.c.tenant_id == memories.c.tenant_id,
             vectors.c.memory_id == memories.c.id,
             vectors.c.space_id == self.space_id,
+            vectors.c.vector.is_not(None),
         )
         missing = select(func.count()).where(
             memories.c.tenant_id == self.work.tenant,
@@ -186,7 +255,7 @@ class SqliteIndex:
 
         What this transaction wrote itself may yet be rolled back, so it never enters the codes.
         """
-        since = {"tenant": self.work.tenant, "space": self.space_id}
+        since = self._here | {"size": self._vector_bytes}
         with self.codes.lock:
             rows = self.work.connection.execute(_CHANGES, since | {"seq": self.codes.seq})
             if self.work.has_new_vectors:
@@ -228,8 +297,7 @@ class SqliteIndex:
         return [word for word in quoted if counts[word] < bound] or quoted
 
     def _last_seq(self) -> int:
-        given = {"tenant": self.work.tenant, "space": self.space_id}
-        return self.work.connection.execute(_LAST_SEQ, given).scalar_one()
+        return self.work.connection.execute(_LAST_SEQ, self._here).scalar_one()
 
 
 def _quoted(term: str) -> str:

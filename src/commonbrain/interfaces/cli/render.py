@@ -19,6 +19,7 @@ from commonbrain.flows.importing import Report
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.interfaces.operations import Operation
+from commonbrain.ports.store import Finding
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All but tab and newline: with them a text could paint, erase, or type for the reader."""
@@ -156,13 +157,26 @@ def _condition(reply: Condition) -> RenderableType:
 
 
 def _diagnosis(reply: Diagnosis) -> RenderableType:
-    table = Table(title=Text(f"{reply.store}"), title_justify="left")
+    table = Table(title=Text(f"{reply.store}", overflow="fold"), title_justify="left")
     for name in ("check", "result", "detail"):
         table.add_column(name)
     for one in reply.findings:
-        mark = Text("sound", "green") if one.is_sound else Text("unsound", "bold red")
-        table.add_row(Text(one.check), mark, Text(one.detail))
-    return table
+        table.add_row(Text(one.check), _mark(one), Text(one.detail))
+    hints = [Text(f"{one.check}: {one.hint}", style="dim") for one in reply.findings if one.hint]
+    done = reply.repaired
+    if done is None:
+        return Group(table, *hints)
+    mended = Text(
+        f"Written anew: the words of {_counted(done.words, 'memory', many='memories')}, "
+        f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
+    )
+    return Group(mended, table, *hints)
+
+
+def _mark(one: Finding) -> Text:
+    if not one.is_sound:
+        return Text("unsound", "bold red")
+    return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
 def report(reply: Report) -> RenderableType:

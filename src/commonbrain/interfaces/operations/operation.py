@@ -13,6 +13,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import parse_instant
+from commonbrain.ports.keeping import Progress
 
 
 class Door(StrEnum):
@@ -43,6 +44,8 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
+    watched: Callable[[Brain, RequestT, Progress], ReplyT] | None = None
+    """The same for who wants to see it move, where it may take long."""
     tell: Callable[[ReplyT], str]
     """How an agent reads the reply."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
