@@ -214,7 +214,8 @@ def translated(location: str) -> Generator[None]:
             raise
         raise Corrupt(
             f"The store {location} cannot be read: {_cause(error)}.",
-            hint="Nothing was changed. `brain restore FILE` puts a backup there and keeps this.",
+            hint="Nothing was changed. `brain doctor` says what can be mended; what cannot is "
+            "replaced by `brain restore FILE`, which keeps it.",
         ) from error
 
 
