@@ -1,4 +1,4 @@
-"""The benchmarks by name: `speed`, `starts`, `evidence`."""
+"""The benchmarks by name: `speed`, `starts`, `evidence`, `faults`, `crowd`."""
 
 import json
 import os
@@ -18,10 +18,12 @@ from mcp.client.stdio import StdioServerParameters
 
 import commonbrain
 from benchmarks.corpus import drafts, questions
+from benchmarks.shared_file import shared_file
 from commonbrain.brain import Brain
 from commonbrain.flows.remember.pipeline import Course
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
+app.add_typer(shared_file)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 RUNS = 200
 STARTS = 7

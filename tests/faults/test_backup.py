@@ -124,7 +124,7 @@ def test_a_backup_replaces_nothing_unless_told_and_never_the_store(path: Path, c
 def test_a_backup_into_a_full_disk_leaves_nothing_half(path: Path, tmp_path: Path) -> None:
     a_store(path, KETTLE)
     with small_disk(tmp_path / "full", size="64k") as disk, a_brain(path) as brain:
-        with pytest.raises(Unavailable, match="full|space"):
+        with pytest.raises(Unavailable, match=r"full|space"):
             brain.backup(disk / "brain.bak")
         assert list(disk.iterdir()) == []
         assert brain.doctor().is_sound

@@ -4,7 +4,7 @@ import logging
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 
 from commonbrain import CommonbrainError, Corrupt, Unavailable
 from commonbrain.adapters.sql.sqlite_driver import driver
+from commonbrain.brain import Brain
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.faults.mounts import made_read_only, small_disk
@@ -27,9 +28,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_all_that_was_acknowledged(tmp_p
         kept: list[str] = []
         with a_brain(path, chance=SeededChance(1)) as brain:
             with pytest.raises(Unavailable, match="full") as refusal:
-                for number in range(1000):
-                    done = brain.remember(f"{number}: {LONG}", kind="event").items[0]
-                    kept.append(str(done.id))
+                kept.extend(filled(brain))
             assert brain.recall("at length").items
         with a_brain(path) as brain:
             assert len(kept) > 5
@@ -109,22 +108,36 @@ def test_a_read_only_store_that_somebody_else_writes_is_not_read_on(tmp_path: Pa
 Spoil = Callable[[bytearray], object]
 
 
-def _flip(whole: bytearray, start: int, end: int) -> None:
-    whole[start:end] = bytes(byte ^ 0xFF for byte in whole[start:end])
+def flipped(start: float, end: float) -> Spoil:
+    """Turn every bit between two places around; a place below 1 is a share of the file."""
+
+    def spoil(whole: bytearray) -> None:
+        first, last = (round(at if at > 1 else at * len(whole)) for at in (start, end))
+        whole[first:last] = bytes(byte ^ 0xFF for byte in whole[first:last])
+
+    return spoil
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda whole: _flip(whole, 0, 16),
-        lambda whole: _flip(whole, 16, 100),
-        lambda whole: _flip(whole, 100, 4096),
-        lambda whole: _flip(whole, len(whole) // 4, 3 * len(whole) // 4),
-        lambda whole: whole.__delitem__(slice(len(whole) // 3, None)),
-        lambda whole: whole.__delitem__(slice(50, None)),
-    ],
-    ids=["magic", "header", "schema", "middle", "cut", "stump"],
-)
+def cut(at: float) -> Spoil:
+    """Lose all from a place on."""
+
+    def spoil(whole: bytearray) -> None:
+        del whole[round(at if at > 1 else at * len(whole)) :]
+
+    return spoil
+
+
+DAMAGES = {
+    "magic": flipped(0, 16),
+    "header": flipped(16, 100),
+    "schema": flipped(100, 4096),
+    "middle": flipped(0.25, 0.75),
+    "half": cut(0.3),
+    "stump": cut(50),
+}
+
+
+@pytest.mark.parametrize("spoil", DAMAGES.values(), ids=DAMAGES.keys())
 def test_a_damaged_file_is_told_of_and_not_written_to(path: Path, spoil: Spoil) -> None:
     with a_brain(path, chance=SeededChance(1)) as brain:
         for number in range(30):
@@ -133,11 +146,8 @@ def test_a_damaged_file_is_told_of_and_not_written_to(path: Path, spoil: Spoil) 
     spoil(whole)
     path.write_bytes(whole)
 
-    with pytest.raises(Corrupt) as refusal, a_brain(path) as brain:
-        # What lies in the middle is only seen by who looks there.
-        assert not brain.doctor().is_sound
-        brain.remember("Tea is served at four.", kind="fact")
-        brain.recall("at length")
+    with pytest.raises(Corrupt) as refusal:
+        use(path)
 
     assert refusal.value.hint
     assert path.read_bytes() == whole
@@ -236,9 +246,22 @@ def test_a_change_of_the_schema_that_is_no_new_version_disturbs_nobody(path: Pat
 def test_no_error_of_the_file_tells_what_was_being_stored(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", size="512k") as disk, a_brain(disk / "brain.db") as brain:
         with pytest.raises(CommonbrainError) as refusal:
-            for number in range(100):
-                brain.remember(f"{number}: {LONG}", kind="event")
+            list(filled(brain))
         assert "at length" not in str(refusal.value)
+
+
+def filled(brain: Brain) -> Iterator[str]:
+    """Remember long things until something gives way; tell the id of each."""
+    for number in range(1000):
+        yield str(brain.remember(f"{number}: {LONG}", kind="event").items[0].id)
+
+
+def use(path: Path) -> None:
+    """Open a store and look everywhere: damage in the middle is seen only by who goes there."""
+    with a_brain(path) as brain:
+        assert not brain.doctor().is_sound
+        brain.remember("Tea is served at four.", kind="fact")
+        brain.recall("at length")
 
 
 def _carry(path: Path, folder: Path) -> None:

@@ -84,11 +84,11 @@ def open_and_die(path: Path, words: str) -> None:
 def schema(path: Path) -> list[tuple[object, ...]]:
     """Read all that the schema says, and the rows that must not be lost."""
     with closing(driver().connect(str(path))) as raw:
-        said = raw.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
-        names = {name for _, name, _ in said}
-        kept = raw.execute("SELECT * FROM tenants").fetchall() if "tenants" in names else []
-        version = raw.execute("SELECT * FROM alembic_version").fetchall() if kept else []
-    return [*said, *kept, *version]
+        said = list(raw.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"))
+        if "tenants" in {name for _, name, _ in said}:
+            said += raw.execute("SELECT * FROM tenants")
+            said += raw.execute("SELECT * FROM alembic_version")
+    return said
 
 
 def runs(words: str) -> bool:

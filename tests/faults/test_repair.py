@@ -5,18 +5,16 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from commonbrain.adapters.sql.sqlite_driver import driver
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import Unavailable
 from commonbrain.flows.status import Diagnosis
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import SeededChance
-from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.faults.test_processes import acknowledged, start_together
 from tests.faults.workers import DONE, worker, write
+from tests.flows.asking import FailingEmbedder
 
 FACTS = (
     "The kettle is in the blue cupboard.",
@@ -125,20 +123,15 @@ def test_recall_answers_by_words_while_vectors_are_unsound(full: Brain, path: Pa
         assert other.recall(FACTS[0]).items[0].body == FACTS[0]
 
 
-class _Down(WordHashEmbedder):
-    """An embedder whose model cannot be reached."""
-
-    def passages(self, texts: object) -> list[np.ndarray]:  # type: ignore[override,type-arg]
-        raise Unavailable("The model is away.")
-
-
 def test_without_an_embedder_the_words_are_mended_and_the_rest_waits(
     full: Brain, path: Path
 ) -> None:
     damage(
         path, "DELETE FROM vectors", "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"
     )
-    with a_brain(path, embedder=_Down()) as other:
+    embedder = FailingEmbedder()
+    embedder.is_down = True
+    with a_brain(path, embedder=embedder) as other:
         done = other.repair()
         assert (done.words, done.vectors_made, done.vectors_pending) == (4, 0, 3)
         assert full.recall("kettle").items[0].body == FACTS[0]

@@ -169,6 +169,67 @@ class IndexContract:
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.index.pending() == 1
 
+    def test_a_memory_given_vectors_later_is_found_by_meaning(self, open_store: OpenStore) -> None:
+        store, reader = open_store(), open_store()
+        findable = a_memory(1, "tea is ready")
+        gone = a_memory(2, "so is cake", state=State.FORGOTTEN)
+        old, new = random_vectors(2)
+        with store.begin(LOCAL_TENANT) as tx:
+            for memory in (findable, gone):
+                tx.memories.add(memory)
+            tx.index.put(findable, None)
+        with reader.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(5) == [1]
+            assert tx.index.nearest(new, look(), limit=5) == []
+
+        for vectors in (np.stack([old, old]), new[None]):
+            with store.begin(LOCAL_TENANT) as tx:
+                tx.index.put_vectors(1, vectors)
+
+        with reader.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(5) == []
+            assert tx.index.pending() == 0
+            [hit] = tx.index.nearest(new, look(), limit=5)
+            assert hit.id == 1
+            assert hit.score == pytest.approx(1, abs=1e-2)
+
+    def test_the_oldest_without_vectors_come_first_and_no_more_than_asked(
+        self, store: Store
+    ) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            for number in (3, 1, 2):
+                memory = a_memory(number, f"number {number}")
+                tx.memories.add(memory)
+                tx.index.put(memory, None)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(2) == [1, 2]
+
+    def test_vectors_of_what_cannot_be_found_are_dropped(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"), a_memory(2, "so is cake"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.change_state(2, State.FORGOTTEN)
+            assert tx.index.drop_unsound_vectors() == 1
+            assert tx.index.drop_unsound_vectors() == 0
+
+        assert nearest(store, "tea is ready") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(5) == []
+            assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
+
+    def test_words_written_anew_stand_once_and_alone(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        put(store, a_memory(1, "cake is ready"))
+        fractions: list[float] = []
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.reword(memory)
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([1], [])
+
+        # The rows are the truth: they still say cake.
+        assert store.rebuild_text(fractions.append) == 1
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([], [1])
+        assert fractions == [1.0]
+
 
 def _put_vectors(store: Store, vectors: Matrix, *, rare: Sequence[int] = ()) -> None:
     with store.begin(LOCAL_TENANT) as tx:

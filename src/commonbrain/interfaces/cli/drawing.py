@@ -30,7 +30,11 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
         state: State = context.obj
         request = _request(operation, given)
         with state.open() as brain:
-            reply = _handled(operation, brain, request, is_shown=not as_json)
+            reply = (
+                operation.handle(brain, request)
+                if as_json
+                else _handled(operation, request, brain=brain)
+            )
         if as_json:
             typer.echo(json.dumps(operation.to_json(reply), ensure_ascii=False))
         else:
@@ -57,21 +61,15 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
     return adapted
 
 
-def _handled(
-    operation: Operation[Any, Any],
-    brain: Brain,
-    request: Any,  # noqa: ANN401 each its own
-    *,
-    is_shown: bool,
-) -> Any:  # noqa: ANN401 each its own
-    """Do what was asked, with a bar where it may take long and somebody looks."""
-    if operation.watched is None or not is_shown:
+def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
+    """Do what was asked, with a bar where it may take long."""
+    if operation.watched is None:
         return operation.handle(brain, request)
     # Bars take long to load, as tables do.
     from commonbrain.interfaces.cli.progress import bar  # noqa: PLC0415
 
     with bar(operation.name, is_shown=True) as move:
-        return operation.watched(brain, request, move)
+        return operation.watched(brain, request, on_progress=move)
 
 
 def _parameters(operation: Operation[Any, Any]) -> list[inspect.Parameter]:

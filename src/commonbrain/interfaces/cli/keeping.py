@@ -12,7 +12,7 @@ from rich.text import Text
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.times import show_instant
 from commonbrain.interfaces.cli.progress import bar
-from commonbrain.interfaces.cli.render import Inert
+from commonbrain.interfaces.cli.render import Inert, counted
 from commonbrain.interfaces.cli.state import State
 from commonbrain.ports.keeping import Backup, Holdings, Replacement, Restored
 
@@ -66,12 +66,12 @@ def run_restore(state: State, wish: Wish, *, as_json: bool) -> None:
         typer.echo(TypeAdapter(Restored).dump_json(done).decode())
     else:
         kept = f" What was there before is in {done.kept}." if done.kept else ""
-        text = Text(f"{done.store} holds {done.memories:,} memories.{kept}", overflow="fold")
+        text = Text(f"{done.store} holds {_memories(done.memories)}.{kept}", overflow="fold")
         Console().print(Inert(text))
 
 
 def _backup(done: Backup) -> RenderableType:
-    held = f"{done.memories:,} memories, {done.size_bytes:,} bytes, schema {done.schema_version}"
+    held = f"{_memories(done.memories)}, {done.size_bytes:,} bytes, schema {done.schema_version}"
     return Group(
         Text(f"Wrote and verified {done.path}", overflow="fold"),
         Text(held),
@@ -87,6 +87,10 @@ def _replacement(plan: Replacement) -> RenderableType:
     table.add_row("goes", *_held(plan.goes), Text(plan.store))
     trouble = [Text(plan.trouble, style="yellow")] if plan.trouble else []
     return Group(table, *trouble)
+
+
+def _memories(count: int) -> str:
+    return counted(count, "memory", many="memories")
 
 
 def _held(held: Holdings | None) -> tuple[str, str]:

@@ -17,12 +17,13 @@ def bar(what: str, *, is_shown: bool) -> Generator[Callable[[float], None]]:
 
 
 def progress(*, is_shown: bool) -> Progress:
-    """Make the display that all long work shares."""
+    """Make the display that all long work shares; a log gets none."""
+    console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not is_shown,
+        console=console,
+        disable=not (is_shown and console.is_terminal),
     )

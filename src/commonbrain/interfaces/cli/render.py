@@ -82,7 +82,7 @@ def _recollection(reply: Recollection) -> RenderableType:
     if not reply.items:
         return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
-    found = _counted(len(reply.items), "item", many="items")
+    found = counted(len(reply.items), "item", many="items")
     footer = Text(f"{found}, {reply.tokens} tokens{left_out}", style="dim")
     return Group(*(_item(item) for item in reply.items), *skipped, footer)
 
@@ -94,7 +94,8 @@ _EMPTY: Final = {
 }
 
 
-def _counted(count: int, one: str, *, many: str) -> str:
+def counted(count: int, one: str, *, many: str) -> str:
+    """Say how many there are of something."""
     return f"{count:,} {one if count == 1 else many}"
 
 
@@ -145,7 +146,7 @@ def _condition(reply: Condition) -> RenderableType:
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
-    held = _counted(reply.memories, "memory", many="memories")
+    held = counted(reply.memories, "memory", many="memories")
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
     return Group(
         # Not the table's title, which would be cut to its few columns.
@@ -167,7 +168,7 @@ def _diagnosis(reply: Diagnosis) -> RenderableType:
     if done is None:
         return Group(table, *hints)
     mended = Text(
-        f"Written anew: the words of {_counted(done.words, 'memory', many='memories')}, "
+        f"Written anew: the words of {counted(done.words, 'memory', many='memories')}, "
         f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
     )
     return Group(mended, table, *hints)

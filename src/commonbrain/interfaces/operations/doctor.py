@@ -22,10 +22,10 @@ class DoctorRequest(Request):
 
 
 def _handle(brain: Brain, request: DoctorRequest) -> Diagnosis:
-    return _watched(brain, request, unwatched)
+    return _watched(brain, request, on_progress=unwatched)
 
 
-def _watched(brain: Brain, request: DoctorRequest, on_progress: Progress) -> Diagnosis:
+def _watched(brain: Brain, request: DoctorRequest, *, on_progress: Progress) -> Diagnosis:
     repaired = brain.repair(on_progress) if request.repair else None
     return replace(brain.doctor(), repaired=repaired)
 
