@@ -344,7 +344,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     NotApplicable("DO-15", "Neither reasoning nor recall beyond doubt is promised."),
     Adopted("DO-16", "A packaged MiniLM is the default; global means the whole tenant."),
     Gap("DO-17", "Spaces and schemas change online, with a preview and a way back."),
-    Gap("DO-18", "A backup is proved by its restore, a release by types and smoke."),
+    Gap("DO-18", "Backups restore under test, types gate; release and image smoke are missing."),
     Adopted("DO-19", "export and import carry a store as JSON lines without loss."),
     Gap("DO-20", "brain connect registers clients and clobbers nothing; hooks are missing."),
     # Migration and import

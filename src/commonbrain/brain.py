@@ -13,9 +13,11 @@ from commonbrain.flows.forget import Forget
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
+from commonbrain.flows.keep import Keep
 from commonbrain.flows.merging import Merge
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
+from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise import Revise
 from commonbrain.flows.status import Doctor, Status
 
@@ -50,6 +52,8 @@ class Brain:
     status: Status
     doctor: Doctor
     embed_pending: EmbedPending
+    repair: Repair
+    backup: Keep
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -68,6 +72,8 @@ class Brain:
             status=Status(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),
+            repair=Repair(house, caller),
+            backup=Keep(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

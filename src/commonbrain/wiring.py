@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain.errors import Corrupt, Invalid
@@ -20,6 +21,7 @@ from commonbrain.domain.space import Space
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
 from commonbrain.ports.models import Embedder
 from commonbrain.ports.store import SpaceMismatch
 from commonbrain.settings import Settings
@@ -45,6 +47,52 @@ def open_brain(store: str | Path | None = None, **identity: Unpack[Identity]) ->
         project=settings.project,
     )
     return Brain.of(house, caller).acting_as(**identity)
+
+
+def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
+    """Say what a restore would put in the place of what, and change nothing.
+
+    Raises:
+        Invalid: the file is not there, or is the store itself.
+        Unavailable: one of the two cannot be read.
+        Corrupt: the file is damaged, not a store, or of a newer version.
+
+    """
+    return plan_restore(Path(file).expanduser(), _store_path(store))
+
+
+def restore(
+    file: str | Path,
+    store: str | Path | None = None,
+    *,
+    digest: str | None = None,
+    on_progress: Progress = unwatched,
+) -> Restored:
+    """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
+
+    Args:
+        file: the backup.
+        store: what to replace; by default as for `open`.
+        digest: the SHA-256 that the backup must have.
+        on_progress: told how far it has come, 0..1.
+
+    Raises:
+        Invalid: the file is not there, is the store itself, or has another digest.
+        Unavailable: `store_in_use`, or the folder cannot be written; the store is as it was.
+        Corrupt: the file is damaged, not a store, or of a newer version; the store is as it was.
+
+    """
+    return put_in_place(
+        Path(file).expanduser(),
+        _store_path(store),
+        digest=digest,
+        clock=SystemClock(),
+        on_progress=on_progress,
+    )
+
+
+def _store_path(store: str | Path | None) -> Path:
+    return (Path(store) if store else load_settings().store).expanduser()
 
 
 def load_settings() -> Settings:

@@ -15,6 +15,11 @@ from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import SeededChance
 from tests.processes import PATIENCE_S
 
+# Children of a clean process that has loaded everything once: a hundred times faster to start than
+# a new Python, and as separate.
+PROCESSES = get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+
 READY = "ready"
 DONE = "done"
 
@@ -51,9 +56,8 @@ class Worker:
 @contextmanager
 def worker(work: Work, path: Path, *, number: int, times: int) -> Generator[Worker]:
     """Start a process that opens the file when told to go; end it whatever happens."""
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(path, number, times, theirs), daemon=True)
+    ours, theirs = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=work, args=(path, number, times, theirs), daemon=True)
     process.start()
     theirs.close()
     try:

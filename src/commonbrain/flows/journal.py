@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
+from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
 from commonbrain.ports.store import IdTaken, Store, Transaction
@@ -75,6 +76,9 @@ class Journal:
                 with self._store.begin(tenant) as tx:
                     taken = sum(not _keep(tx, trace) for trace in own)
                 self._dropped += taken
+            except CommonbrainError as error:
+                _LOG.warning("%d recall traces were dropped: %s", len(own), error.message)
+                self._dropped += len(own)
             except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
                 _LOG.warning("%d recall traces were dropped", len(own), exc_info=True)
                 self._dropped += len(own)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from commonbrain.domain.errors import Corrupt
@@ -20,6 +21,7 @@ from commonbrain.domain.query import Filter, Trace
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
 from commonbrain.ports.history import Annotations, Changes, Links
+from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 
 
@@ -75,6 +77,8 @@ class Finding:
     check: str
     is_sound: bool
     detail: str
+    hint: str = ""
+    """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
 class Memories(Protocol):
@@ -175,7 +179,7 @@ class Index(Protocol):
         ...
 
     def unembedded(self, *, limit: int) -> list[int]:
-        """List findable memories that have no vector yet, oldest first."""
+        """List findable memories, superseded ones too, that have no vector; oldest first."""
         ...
 
     def embed(self, memory_id: int, given: Matrix) -> bool:
@@ -185,6 +189,10 @@ class Index(Protocol):
             Whether it got them; another process may have been faster, or have forgotten it.
 
         """
+        ...
+
+    def drop_unsound_vectors(self) -> int:
+        """Take away vectors of another size or of memories that cannot be found; count them."""
         ...
 
 
@@ -332,6 +340,32 @@ class Store(Protocol):
 
         Raises:
             Unavailable: `store_down`, others are at work in it; nothing was changed.
+
+        """
+        ...
+
+    def rebuild_text(self, on_progress: Progress = unwatched) -> int:
+        """Write the full text anew from the rows, in short transactions; count the memories.
+
+        Others read and write meanwhile. When it is interrupted, running it again finishes it.
+
+        Raises:
+            Unavailable: `store_down`, the store stayed locked, is full or read-only.
+
+        """
+        ...
+
+    def backup(
+        self, destination: Path, *, replace: bool = False, on_progress: Progress = unwatched
+    ) -> Backup:
+        """Write everything, as of one moment, into a file that is verified before it appears.
+
+        Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
+
+        Raises:
+            Invalid: the destination exists and is not to be replaced, or is the store itself.
+            Unavailable: the destination cannot be written, or the store cannot be read.
+            Corrupt: the store is damaged; a damaged backup is not left behind.
 
         """
         ...

@@ -253,6 +253,31 @@ class IndexContract:
             assert tx.index.unembedded(limit=5) == []
             assert not tx.index.embed(1, EMBEDDER.passages(["tea is ready"])[0])
 
+    def test_vectors_of_what_cannot_be_found_are_dropped(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"), a_memory(2, "so is cake"))
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 2, state=State.FORGOTTEN)
+            assert tx.index.drop_unsound_vectors() == 1
+            assert tx.index.drop_unsound_vectors() == 0
+
+        assert nearest(store, "tea is ready") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(limit=5) == []
+            assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
+
+    def test_words_written_anew_stand_once_and_alone(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        put(store, a_memory(1, "cake is ready"))
+        fractions: list[float] = []
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.reword(memory)
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([1], [])
+
+        # The rows are the truth: they still say cake.
+        assert store.rebuild_text(fractions.append) == 1
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([], [1])
+        assert fractions == [1.0]
+
 
 def _put_pending(store: Store, *memories: Memory) -> None:
     with store.begin(LOCAL_TENANT) as tx:

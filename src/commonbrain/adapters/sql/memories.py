@@ -143,7 +143,12 @@ class MemoryShelf:
         for memory_id, type_, name in self._rows(_GET_NAMES, ids):
             named, field = names[memory_id], _FIELD_OF[type_]
             named[field] = (*named.get(field, ()), name)
-        return {row[_ID]: _memory(row, *details[row[_ID]], names=names[row[_ID]]) for row in rows}
+        return {
+            row[_ID]: _memory(row, *details[row[_ID]], names=names[row[_ID]])
+            for row in rows
+            # What has lost its body cannot be shown; `doctor` tells of it.
+            if row[_ID] in details
+        }
 
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Float,
     Select,
     bindparam,
+    case,
     column,
     func,
     insert,
@@ -27,15 +28,16 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.codes import Codes, Ids
 from commonbrain.adapters.sql.looks import allowed, within
+from commonbrain.adapters.sql.sqlite_mending import drop_unsound
 from commonbrain.adapters.sql.tables import memories, vectors
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.memory import FINDABLE_STATES, Memory
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Hit, Look
 
-_FINDABLE: Final = sorted({*CURRENT_STATES, State.SUPERSEDED})
+_FINDABLE: Final = sorted(FINDABLE_STATES)
 _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _LOOKED_AT: Final = 200
@@ -84,8 +86,14 @@ _PUT_VECTOR: Final = insert(vectors).prefix_with("OR REPLACE")
 _LAST_SEQ: Final = select(func.coalesce(func.max(vectors.c.seq), 0)).where(
     vectors.c.tenant_id == bindparam("tenant"), vectors.c.space_id == bindparam("space")
 )
+# A vector of another size can be compared with none: it is as good as dropped.
+_IS_WHOLE: Final = func.length(vectors.c.vector) == bindparam("size")
 _CHANGES: Final = (
-    select(vectors.c.seq, vectors.c.memory_id, vectors.c.vector)
+    select(
+        vectors.c.seq,
+        vectors.c.memory_id,
+        case((_IS_WHOLE, vectors.c.vector)).label("vector"),
+    )
     .where(
         vectors.c.tenant_id == bindparam("tenant"),
         vectors.c.space_id == bindparam("space"),
@@ -98,7 +106,7 @@ _LISTED: Final = text("SELECT value FROM json_each(:listed)").columns(column("va
 _BLOBS: Final[Select[int, bytes]] = select(vectors.c.memory_id, vectors.c.vector).where(
     vectors.c.tenant_id == bindparam("tenant"),
     vectors.c.space_id == bindparam("space"),
-    vectors.c.vector.is_not(None),
+    _IS_WHOLE,
     vectors.c.memory_id.in_(_LISTED),
 )
 
@@ -127,8 +135,32 @@ class SqliteIndex:
         self._put_vectors(memory_id, given)
         return True
 
+    def drop_unsound_vectors(self) -> int:
+        """Take away vectors of another size or of memories that cannot be found; count them."""
+        dropped = drop_unsound(
+            self.work.connection,
+            tenant=self.work.tenant,
+            space_id=self.space_id,
+            size=self._vector_bytes,
+            seq=self._last_seq() + 1,
+        )
+        # What is kept in the process follows after the commit, like every other reader.
+        self.work.is_followed = True
+        return dropped
+
+    @property
+    def _here(self) -> dict[str, object]:
+        return {"tenant": self.work.tenant, "space": self.space_id}
+
+    @property
+    def _vector_bytes(self) -> int:
+        return self.codes.dimensions * np.dtype(np.float16).itemsize
+
+    def _put_text(self, memory: Memory) -> None:
+        words = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}
+        self.work.connection.execute(_PUT_TEXT, words)
+
     def _put_vectors(self, memory_id: int, given: Matrix) -> None:
-        run = self.work.connection.execute
         seq = self._last_seq()
         key = {
             "tenant_id": self.work.tenant,
@@ -136,7 +168,7 @@ class SqliteIndex:
             "space_id": self.space_id,
         }
         halves = given.astype(np.float16)
-        run(
+        self.work.connection.execute(
             _PUT_VECTOR,
             [
                 key | {"part": part, "seq": seq + part + 1, "vector": half.tobytes()}
@@ -205,11 +237,7 @@ class SqliteIndex:
         """Score by the rows what is not kept in the process."""
         if not ids:
             return {}
-        given = {
-            "tenant": self.work.tenant,
-            "space": self.space_id,
-            "listed": json.dumps(ids),
-        }
+        given = self._here | {"listed": json.dumps(ids), "size": self._vector_bytes}
         rows = self.work.connection.execute(_BLOBS, given).all()
         if not rows:
             return {}
@@ -227,7 +255,7 @@ class SqliteIndex:
         """
         if self.work.is_followed:
             return
-        since = {"tenant": self.work.tenant, "space": self.space_id}
+        since = self._here | {"size": self._vector_bytes}
         with self.codes.lock:
             rows = self.work.connection.execute(_CHANGES, since | {"seq": self.codes.seq})
             for batch in rows.partitions(_FOLLOWED_AT_ONCE):
@@ -261,10 +289,6 @@ class SqliteIndex:
             memories.c.state.in_(_FINDABLE),
             ~of_memory.exists(),
         )
-
-    def _put_text(self, memory: Memory) -> None:
-        row = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}
-        self.work.connection.execute(_PUT_TEXT, row)
 
     def _ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:
         """Score the best matches, best first; FTS5's bm25() is better the lower it is."""
@@ -324,8 +348,7 @@ class SqliteIndex:
         return quoted, _SCORED_MAX + 1
 
     def _last_seq(self) -> int:
-        given = {"tenant": self.work.tenant, "space": self.space_id}
-        return self.work.connection.execute(_LAST_SEQ, given).scalar_one()
+        return self.work.connection.execute(_LAST_SEQ, self._here).scalar_one()
 
 
 def _quoted(term: str) -> str:

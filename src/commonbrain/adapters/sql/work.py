@@ -4,11 +4,13 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, Insert, Table
 
 from commonbrain.domain import ids
+from commonbrain.ports.keeping import Backup, Progress
 from commonbrain.ports.store import Finding, Index
 
 
@@ -49,8 +51,28 @@ class Dialect(Protocol):
         """Rewrite the store without what was deleted, outside any transaction."""
         ...
 
+    def reader(self) -> Connection:
+        """Open a connection whose transaction only reads."""
+        ...
+
+    def check_kept(self) -> None:
+        """Refuse to acknowledge what was committed to a place where nobody will find it."""
+        ...
+
+    def schema_mark(self, connection: Connection) -> int:
+        """Give a number that every change of the schema changes."""
+        ...
+
     def examine(self, connection: Connection) -> list[Finding]:
         """Check what only this engine has."""
+        ...
+
+    def clear_text(self, connection: Connection) -> None:
+        """Take out of the full text what stands for no memory."""
+        ...
+
+    def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:
+        """Write everything, as of one moment, into a file."""
         ...
 
 

@@ -10,6 +10,7 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.choices import CHOICES
@@ -30,7 +31,11 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
         state: State = context.obj
         request = _request(operation, given)
         with state.open() as brain:
-            reply = operation.handle(brain, request)
+            reply = (
+                operation.handle(brain, request)
+                if as_json
+                else _handled(operation, request, brain=brain)
+            )
         if as_json:
             typer.echo(json.dumps(operation.to_json(reply), ensure_ascii=False))
         else:
@@ -55,6 +60,17 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
     adapted.__doc__ = operation.purpose
     adapted.__name__ = operation.name
     return adapted
+
+
+def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
+    """Do what was asked, with a bar where it may take long."""
+    if operation.watched is None:
+        return operation.handle(brain, request)
+    # Bars take long to load, as tables do.
+    from commonbrain.interfaces.cli.progress import bar  # noqa: PLC0415
+
+    with bar(operation.name, is_shown=True) as move:
+        return operation.watched(brain, request, on_progress=move)
 
 
 def _parameters(operation: Operation[Any, Any]) -> list[inspect.Parameter]:

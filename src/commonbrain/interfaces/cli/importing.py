@@ -6,13 +6,13 @@ from pathlib import Path
 import typer
 from pydantic import TypeAdapter
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.flows.exporting import Exported
 from commonbrain.flows.merging import OWN_FORMAT
 from commonbrain.flows.report import Report
+from commonbrain.interfaces.cli.progress import progress
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.render import report as rendered
 from commonbrain.interfaces.cli.state import Source, State
@@ -20,12 +20,12 @@ from commonbrain.interfaces.cli.state import Source, State
 
 def run_import(state: State, source: Source, *, as_json: bool) -> None:
     """Import a source and print its report; progress goes to stderr."""
-    with state.open() as brain, _progress(is_shown=not as_json) as progress:
-        task = progress.add_task("importing", total=1.0)
+    with state.open() as brain, progress(is_shown=not as_json) as shown:
+        task = shown.add_task("importing", total=1.0)
 
         def move(report: Report) -> None:
             counts = f"{report.read:,} read, {report.stored:,} stored"
-            progress.update(task, completed=report.progress, description=counts)
+            shown.update(task, completed=report.progress, description=counts)
 
         report = _read(brain, source, on_progress=move)
     if as_json:
@@ -36,10 +36,10 @@ def run_import(state: State, source: Source, *, as_json: bool) -> None:
 
 def run_export(state: State, target: Path, *, as_json: bool) -> None:
     """Write everything to a file and say how much that was; progress goes to stderr."""
-    with state.open() as brain, _progress(is_shown=not as_json) as progress:
-        task = progress.add_task("exporting", total=1.0)
+    with state.open() as brain, progress(is_shown=not as_json) as shown:
+        task = shown.add_task("exporting", total=1.0)
         exported = brain.export(
-            target, on_progress=lambda share: progress.update(task, completed=share)
+            target, on_progress=lambda share: shown.update(task, completed=share)
         )
     if as_json:
         typer.echo(TypeAdapter(Exported).dump_json(exported).decode())
@@ -66,14 +66,3 @@ def _read(brain: Brain, source: Source, *, on_progress: Callable[[Report], None]
     if source.project is not None:
         raise Invalid("An export keeps its own projects.", hint="Leave --project out.")
     return brain.merge(source.path, dry_run=source.is_rehearsal, on_progress=on_progress)
-
-
-def _progress(*, is_shown: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not is_shown,
-    )

@@ -101,6 +101,37 @@ def export(
     run_export(context.obj, path, as_json=as_json)
 
 
+@app.command()
+def backup(
+    context: typer.Context,
+    *,
+    destination: Annotated[Path, typer.Argument(help="The file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the whole store into one verified file; others may go on writing meanwhile."""
+    from commonbrain.interfaces.cli.keeping import run_backup  # noqa: PLC0415
+
+    run_backup(context.obj, destination, replace=force, as_json=as_json)
+
+
+@app.command()
+def restore(
+    context: typer.Context,
+    *,
+    file: Annotated[Path, typer.Argument(help="What brain backup wrote.")],
+    digest: Annotated[str | None, typer.Option(help="The SHA-256 that the file must have.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show both stores only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Put a backup in the store's place; what was there is shown first, and kept beside it."""
+    from commonbrain.interfaces.cli.keeping import Wish, run_restore  # noqa: PLC0415
+
+    wish = Wish(file=file, digest=digest, is_agreed=yes, is_rehearsal=dry_run)
+    run_restore(context.obj, wish, as_json=as_json)
+
+
 @app.command("connect")
 def connect(
     context: typer.Context,

@@ -19,6 +19,7 @@ from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.report import Report
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.interfaces.operations import Operation
+from commonbrain.ports.store import Finding
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All but tab and newline: with them a text could paint, erase, or type for the reader."""
@@ -81,7 +82,7 @@ def _recollection(reply: Recollection) -> RenderableType:
     if not reply.items:
         return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
-    found = _counted(len(reply.items), "item", many="items")
+    found = counted(len(reply.items), "item", many="items")
     footer = Text(f"{found}, {reply.tokens} tokens{left_out}", style="dim")
     return Group(*(_item(item) for item in reply.items), *skipped, footer)
 
@@ -93,7 +94,8 @@ _EMPTY: Final = {
 }
 
 
-def _counted(count: int, one: str, *, many: str) -> str:
+def counted(count: int, one: str, *, many: str) -> str:
+    """Say how many there are of something."""
     return f"{count:,} {one if count == 1 else many}"
 
 
@@ -144,7 +146,7 @@ def _condition(reply: Condition) -> RenderableType:
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
-    held = _counted(reply.memories, "memory", many="memories")
+    held = counted(reply.memories, "memory", many="memories")
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
     return Group(
         # Not the table's title, which would be cut to its few columns.
@@ -156,13 +158,26 @@ def _condition(reply: Condition) -> RenderableType:
 
 
 def _diagnosis(reply: Diagnosis) -> RenderableType:
-    table = Table(title=Text(f"{reply.store}"), title_justify="left")
+    table = Table(title=Text(f"{reply.store}", overflow="fold"), title_justify="left")
     for name in ("check", "result", "detail"):
         table.add_column(name)
     for one in reply.findings:
-        mark = Text("sound", "green") if one.is_sound else Text("unsound", "bold red")
-        table.add_row(Text(one.check), mark, Text(one.detail))
-    return table
+        table.add_row(Text(one.check), _mark(one), Text(one.detail))
+    hints = [Text(f"{one.check}: {one.hint}", style="dim") for one in reply.findings if one.hint]
+    done = reply.repaired
+    if done is None:
+        return Group(table, *hints)
+    mended = Text(
+        f"Written anew: the words of {counted(done.words, 'memory', many='memories')}, "
+        f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
+    )
+    return Group(mended, table, *hints)
+
+
+def _mark(one: Finding) -> Text:
+    if not one.is_sound:
+        return Text("unsound", "bold red")
+    return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
 def report(reply: Report) -> RenderableType:

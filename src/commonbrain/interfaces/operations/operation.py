@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 
@@ -13,6 +13,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import parse_instant
+from commonbrain.ports.keeping import Progress
 
 
 class Door(StrEnum):
@@ -30,6 +31,18 @@ class Request(BaseModel):
 
 RequestT = TypeVar("RequestT", bound=Request)
 ReplyT = TypeVar("ReplyT")
+GivenT_contra = TypeVar("GivenT_contra", bound=Request, contravariant=True)
+MadeT_co = TypeVar("MadeT_co", covariant=True)
+
+
+class Watched(Protocol[GivenT_contra, MadeT_co]):
+    """How an operation is done that tells how far it has come."""
+
+    def __call__(
+        self, brain: Brain, request: GivenT_contra, /, *, on_progress: Progress
+    ) -> MadeT_co:
+        """Do it."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +56,8 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
+    watched: "Watched[RequestT, ReplyT] | None" = None
+    """The same for who wants to see it move, where it may take long."""
     tell: Callable[[ReplyT], str]
     """How an agent reads the reply."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
