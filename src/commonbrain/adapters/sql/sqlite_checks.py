@@ -44,6 +44,9 @@ def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool)
     run = connection.exec_driver_sql
     version = run("SELECT sqlite_version()").scalar_one()
     mode = run("PRAGMA journal_mode").scalar_one()
+    # A search first: FTS5 holds what it remembers of its index against pages that other connections
+    # have changed since, and calls them corrupt, unless it was asked for something in between.
+    run("SELECT rowid FROM memory_text WHERE memory_text MATCH 'a' LIMIT 1").all()
     pages = [row[0] for row in run("PRAGMA integrity_check(10)")]
     dangling = run("PRAGMA foreign_key_check").fetchmany(10)
     waiting = connection.execute(
