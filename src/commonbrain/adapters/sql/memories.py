@@ -104,14 +104,14 @@ class MemoryShelf:
         for row in rows:
             by_kind[row[_KIND]].append(row[_ID])
         details = {
-            memory_id: (body, columns)
+            memory_id: detail
             for kind, of_kind in by_kind.items()
-            for memory_id, body, *columns in self._rows(_GET_DETAIL[kind], of_kind)
+            for memory_id, *detail in self._rows(_GET_DETAIL[kind], of_kind)
         }
         tags: defaultdict[int, list[str]] = defaultdict(list)
         for memory_id, name in self._rows(_GET_TAGS, ids):
             tags[memory_id].append(name)
-        return {row[_ID]: _memory(row, *details[row[_ID]], tags=tags[row[_ID]]) for row in rows}
+        return {row[_ID]: _memory(row, details[row[_ID]], tags=tags[row[_ID]]) for row in rows}
 
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
@@ -193,11 +193,10 @@ def _people(count: int) -> Select[str]:
     return select(each.c.name).where(_SAID.where(entities.c.name == each.c.name).exists())
 
 
-def _memory(
-    row: Sequence[Any], body: str, columns: Sequence[Any], *, tags: Iterable[str]
-) -> Memory:
+def _memory(row: Sequence[Any], detail: Sequence[Any], *, tags: Iterable[str]) -> Memory:
     """Put the rows of one memory together."""
     kind: Kind = row[_KIND]
+    body, *columns = detail
     own = KINDS[kind].detail(**dict(zip(_COLUMNS[kind], columns, strict=True)))
     projected = dict(zip(_PROJECTED, row, strict=True))
     return Memory(**projected, body=body, detail=own, tags=tuple(tags))
