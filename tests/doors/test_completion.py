@@ -16,7 +16,8 @@ from commonbrain.interfaces.operations import OPERATIONS, Door
 from tests.processes import PATIENCE_S, clean_environment
 
 BRAIN = str(Path(sys.executable).with_name("brain"))
-COMMANDS = {one.name for one in OPERATIONS if Door.CLI in one.doors} | {"mcp", "import", "connect"}
+OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
+COMMANDS = {one.name for one in OPERATIONS if Door.CLI in one.doors} | OWN
 
 
 def ran(*command: str, store: Path, **environment: str) -> str:

@@ -133,7 +133,7 @@ def test_without_an_embedder_the_words_are_mended_and_the_rest_waits(
     embedder.is_down = True
     with a_brain(path, embedder=embedder) as other:
         done = other.repair()
-        assert (done.words, done.vectors_made, done.vectors_pending) == (4, 0, 3)
+        assert (done.words, done.vectors_made, done.vectors_pending) == (4, 0, 4)
         assert full.recall("kettle").items[0].body == FACTS[0]
 
 

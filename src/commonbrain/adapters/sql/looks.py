@@ -34,31 +34,31 @@ _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 def confine(look: Look, tenant: str) -> ColumnElement[bool]:
     """Say which rows a look allows; the domain says the same of each row again at the end."""
     return and_(
-        *_open_to(look.caller, look.filter, tenant, now=look.now), *_in_project(look.filter)
+        *_open_to(look.caller, look.filter, tenant=tenant, now=look.now), *_in_project(look.filter)
     )
 
 
 @lru_cache(_BUILT_MAX)
-def allowed(caller: Caller, wanted: Filter, tenant: str) -> Select[int] | CompoundSelect[int]:
+def allowed(caller: Caller, wanted: Filter, *, tenant: str) -> Select[int] | CompoundSelect[int]:
     """Select the ids that a look allows at the moment `now`, a parameter.
 
     Building a statement costs more than running it, so it is built once for all looks that differ
     in nothing but their moment.
     """
-    ids = select(memories.c.id).where(*_open_to(caller, wanted, tenant, now=_NOW))
+    ids = select(memories.c.id).where(*_open_to(caller, wanted, tenant=tenant, now=_NOW))
     # One part per project, because no index serves two values of which one is NULL.
     parts = [ids.where(one) for one in _projects(wanted)]
     return union_all(*parts) if parts else ids
 
 
 @lru_cache(_BUILT_MAX)
-def within(caller: Caller, wanted: Filter, tenant: str) -> ColumnElement[bool]:
+def within(caller: Caller, wanted: Filter, *, tenant: str) -> ColumnElement[bool]:
     """Say which rows a look allows at the moment `now`, a parameter."""
-    return and_(*_open_to(caller, wanted, tenant, now=_NOW), *_in_project(wanted))
+    return and_(*_open_to(caller, wanted, tenant=tenant, now=_NOW), *_in_project(wanted))
 
 
 def _open_to(
-    caller: Caller, wanted: Filter, tenant: str, *, now: datetime | BindParameter[datetime]
+    caller: Caller, wanted: Filter, *, tenant: str, now: datetime | BindParameter[datetime]
 ) -> list[ColumnElement[bool]]:
     """Give every condition of a look but its project."""
     row = memories.c

@@ -135,16 +135,16 @@ class MemoryShelf:
         for row in rows:
             by_kind[row[_KIND]].append(row[_ID])
         details = {
-            memory_id: (body, columns)
+            memory_id: detail
             for kind, of_kind in by_kind.items()
-            for memory_id, body, *columns in self._rows(_GET_DETAIL[kind], of_kind)
+            for memory_id, *detail in self._rows(_GET_DETAIL[kind], of_kind)
         }
         names: defaultdict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
         for memory_id, type_, name in self._rows(_GET_NAMES, ids):
             named, field = names[memory_id], _FIELD_OF[type_]
             named[field] = (*named.get(field, ()), name)
         return {
-            row[_ID]: _memory(row, *details[row[_ID]], names=names[row[_ID]])
+            row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
             for row in rows
             # What has lost its body cannot be shown; `doctor` tells of it.
             if row[_ID] in details
@@ -259,11 +259,10 @@ def _people(count: int) -> Select[str]:
     return select(each.c.name).where(_SAID.where(entities.c.name == each.c.name).exists())
 
 
-def _memory(
-    row: Sequence[Any], body: str, columns: Sequence[Any], *, names: Mapping[str, Any]
-) -> Memory:
+def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: Mapping[str, Any]) -> Memory:
     """Put the rows of one memory together."""
     kind: Kind = row[_KIND]
+    body, *columns = detail
     own = KINDS[kind].detail(**dict(zip(_COLUMNS[kind], columns, strict=True)))
     projected = dict(zip(_PROJECTED, row, strict=True))
     return Memory(**projected, body=body, detail=own, **names)

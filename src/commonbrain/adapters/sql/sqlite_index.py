@@ -314,7 +314,7 @@ class SqliteIndex:
         """Give all that a look allows; a project is found by its index, other looks read all."""
         known = self.allowed.get(look)
         if known is None or self.work.changed:
-            statement = _all_allowed(look.caller, look.filter, self.work.tenant)
+            statement = _all_allowed(look.caller, look.filter, tenant=self.work.tenant)
             listed = self.work.connection.execute(statement, {"now": look.now}).scalar_one()
             known = self.allowed[look] = json.loads(listed)
         return known
@@ -326,7 +326,7 @@ class SqliteIndex:
         return [Hit(id=id_, score=score) for score, id_ in best if id_ in permitted]
 
     def _allowed_among(self, ids: Sequence[int], look: Look) -> set[int]:
-        statement = _allowed_of(look.caller, look.filter, self.work.tenant)
+        statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
         given = {"now": look.now, "listed": json.dumps(ids)}
         return set(json.loads(self.work.connection.execute(statement, given).scalar_one()))
 
@@ -358,13 +358,13 @@ def _quoted(term: str) -> str:
 
 # One row that lists the ids is read several times as fast as a row for each.
 @lru_cache(_BUILT_MAX)
-def _allowed_of(caller: Caller, wanted: Filter, tenant: str) -> Select[str]:
+def _allowed_of(caller: Caller, wanted: Filter, *, tenant: str) -> Select[str]:
     """List what a look allows of the ids `listed`, a JSON list too."""
     ids = func.json_group_array(memories.c.id)
-    return select(ids).where(within(caller, wanted, tenant), memories.c.id.in_(_LISTED))
+    return select(ids).where(within(caller, wanted, tenant=tenant), memories.c.id.in_(_LISTED))
 
 
 @lru_cache(_BUILT_MAX)
-def _all_allowed(caller: Caller, wanted: Filter, tenant: str) -> Select[str]:
+def _all_allowed(caller: Caller, wanted: Filter, *, tenant: str) -> Select[str]:
     """List all that a look allows."""
-    return select(func.json_group_array(allowed(caller, wanted, tenant).subquery().c.id))
+    return select(func.json_group_array(allowed(caller, wanted, tenant=tenant).subquery().c.id))
