@@ -46,7 +46,7 @@ def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool)
     version = run("SELECT sqlite_version()").scalar_one()
     mode = run("PRAGMA journal_mode").scalar_one()
     # A search first: FTS5 holds what it remembers of its index against pages that other connections
-    # have changed since, and calls them corrupt, unless it was asked for something in between. Where
+    # have changed since, and calls them corrupt, unless it was asked for something in between. If
     # it is corrupt indeed, the check that follows says so.
     with suppress(exc.DatabaseError):
         run("SELECT rowid FROM memory_text WHERE memory_text MATCH 'a' LIMIT 1").all()
