@@ -7,14 +7,17 @@ from typing import Self, TypedDict, Unpack
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
-from commonbrain.flows.forget import Forget
+from commonbrain.flows.forget.erase import Erase
+from commonbrain.flows.forget.pipeline import Forget
+from commonbrain.flows.forget.prune import Prune
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
-from commonbrain.flows.revise import Revise
+from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.status import Doctor, Status
+from commonbrain.flows.undo.pipeline import Undo
 
 
 class Identity(TypedDict, total=False):
@@ -41,6 +44,9 @@ class Brain:
     get: Get
     revise: Revise
     forget: Forget
+    erase: Erase
+    prune: Prune
+    undo: Undo
     import_: Import
     status: Status
     doctor: Doctor
@@ -56,6 +62,9 @@ class Brain:
             get=Get(house, caller),
             revise=Revise(house, caller),
             forget=Forget(house, caller),
+            erase=Erase(house, caller),
+            prune=Prune(house, caller),
+            undo=Undo(house, caller),
             import_=Import(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),

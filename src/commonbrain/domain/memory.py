@@ -131,6 +131,11 @@ def full_text(headline: str, body: str) -> str:
     return body if is_said else f"{headline}\n{body}"
 
 
+def is_erased(memory: Memory) -> bool:
+    """Say whether nothing is left of a memory but its id."""
+    return not memory.semantic_hash and not memory.body
+
+
 def semantic_hash(kind: Kind, text: str) -> str:
     """Give 128 bits that are equal for texts of a kind that differ only in case and spacing."""
     return hashlib.sha256(f"{kind}\n{_folded(text)}".encode()).hexdigest()[:32]
