@@ -83,6 +83,10 @@ def link_image(link: Link) -> dict[str, object]:
 
 def link_of(image: Mapping[str, Any]) -> Link:
     """Read a link back from a before-image."""
-    times = {name: datetime.fromisoformat(image[name]) for name in ("created_at", "observed_at")}
-    own = {"type": LinkType(image["type"]), "trust": Trust(image["trust"])}
-    return Link(**{**image, **times, **own})
+    read: dict[str, Any] = {
+        "type": LinkType(image["type"]),
+        "trust": Trust(image["trust"]),
+        "created_at": datetime.fromisoformat(image["created_at"]),
+        "observed_at": datetime.fromisoformat(image["observed_at"]),
+    }
+    return Link(**{**image, **read})

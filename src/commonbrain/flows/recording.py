@@ -113,10 +113,13 @@ def _record(tx: Transaction, memory: Memory, *, deed: Deed, change: Change) -> N
 
 def annotation_image(annotation: Annotation) -> dict[str, object]:
     """Write an annotation as the JSON values that a before-image holds."""
-    return asdict(annotation) | {"at": annotation.at.isoformat()}
+    return {**asdict(annotation), "at": annotation.at.isoformat()}
 
 
 def annotation_of(image: Mapping[str, Any]) -> Annotation:
     """Read an annotation back from a before-image."""
-    at = datetime.fromisoformat(image["at"])
-    return Annotation(**{**image, "at": at, "trust": Trust(image["trust"])})
+    read: dict[str, Any] = {
+        "at": datetime.fromisoformat(image["at"]),
+        "trust": Trust(image["trust"]),
+    }
+    return Annotation(**{**image, **read})

@@ -26,6 +26,7 @@ from commonbrain.flows.revise.carrying import approve, perform, reject
 from commonbrain.flows.revise.marks import plain_instant, plain_names
 from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
+from commonbrain.ports.models import Matrix
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
@@ -174,14 +175,14 @@ class Revise:
         told: Mapping[str, Any] | None = None,
     ) -> Revised:
         wanted = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
-        vectors = self._vectors(wanted) if op in _REVIVING else {}
+        vectors = self._vectors(wanted) if op in _REVIVING else None
         with self.house.store.begin(self.caller.tenant) as tx:
             act = Act(
                 tx=tx,
                 house=self.house,
                 caller=self.caller,
                 now=self.house.clock.now(),
-                vectors=vectors,
+                vectors=vectors or {},
             )
             match op:
                 case Action.APPROVE:
@@ -191,7 +192,7 @@ class Revise:
                 case _:
                     return perform(act, wanted)
 
-    def _vectors(self, wanted: Proposal) -> Mapping[int, Any]:
+    def _vectors(self, wanted: Proposal) -> Mapping[int, Matrix]:
         """Embed what may come back, outside the transaction: it takes longer than a write may."""
         with self.house.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=wanted.id)

@@ -44,16 +44,11 @@ _COMPLETIONS: Final = {
 class ReviseRequest(Request):
     """What to change in which memory; each op reads its own fields."""
 
-    op: Op = Field(
-        description="supersede: text replaces it; restore: it holds again; resolve: it wins over "
-        "other; approve, reject: quarantined ones"
-    )
+    op: Op = Field(description="restore: holds again; resolve: wins over other")
     id: Id
     text: str = Field(default="", description="supersede: what holds now; annotate: the note")
-    reason: str = Field(default="", description="Why; kept. For all that changes what holds")
-    other: str | None = Field(
-        default=None, description="Second mem_...: link, unlink, resolve, keep_both"
-    )
+    reason: str = Field(default="", description="Why; kept")
+    other: str | None = Field(default=None, description="mem_... of link, resolve, keep_both")
     value: str | None = Field(
         default=None,
         description="rate: up, down; status: open, blocked, done, stale; link: derived_from, "
@@ -61,15 +56,15 @@ class ReviseRequest(Request):
         "about",
     )
     strength: float = Field(default=STRENGTH_DEFAULT, description="link: 0 to 1")
-    tags: list[str] = Field(default=[], description="retag: to add")
-    untag: list[str] = Field(default=[], description="retag: to remove")
+    tags: list[str] = Field(default=[], description="retag: add")
+    untag: list[str] = Field(default=[], description="retag: remove")
     due_at: Since = Field(default=None, description="status: ISO 8601")
-    priority: Name = Field(default=None, description="status: low, medium, high")
+    priority: Name = Field(default=None, description="low, medium, high")
     assignee: Name = None
     headline: str | None = None
     kind: Name = None
     source_ref: str | None = None
-    inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep these")
+    inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
 
 
 _Call = Callable[[Revise, ReviseRequest], Revised]
@@ -151,8 +146,8 @@ def _tell(reply: Revised) -> str:
 REVISE = Operation(
     name="revise",
     title="Revise",
-    purpose="Correct a memory: supersede it by a newer text (the old stays as history), take that "
-    "back, annotate, rate, pin, tag, link it, move a task on, or settle what awaits review.",
+    purpose="Correct a memory: a newer text supersedes it, the old stays as history. Or mark, link, "
+    "restore it; or settle what is quarantined.",
     request=ReviseRequest,
     reply=Revised,
     handle=_handle,
