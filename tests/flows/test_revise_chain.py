@@ -1,5 +1,6 @@
 """Restoring, keeping both, and settling a conflict."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -87,8 +88,6 @@ def test_without_the_embedder_a_restored_memory_is_found_by_its_words(
     brain: Brain,
 ) -> None:
     embedder = FailingEmbedder()
-    from dataclasses import replace  # noqa: PLC0415
-
     own = Brain.of(replace(brain.house, embedder=embedder), brain.caller)
     id_ = stored(own, TWO, kind="fact")
     own.forget(id_, reason="wrong")

@@ -7,10 +7,11 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Invalid, Refused
 from commonbrain.domain.kinds import TaskStatus
+from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.revise.plan import Completion
-from commonbrain.ports.store import Annotation
+from commonbrain.ports.store import Annotation, Look
 from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"
@@ -23,10 +24,7 @@ def notes(brain: Brain) -> list[Annotation]:
         return [one for noted in tx.annotations.of(ids).values() for one in noted]
 
 
-def look(brain: Brain):  # noqa: ANN201
-    from commonbrain.domain.query import Filter  # noqa: PLC0415
-    from commonbrain.ports.store import Look  # noqa: PLC0415
-
+def look(brain: Brain) -> Look:
     return Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
 
 

@@ -176,6 +176,7 @@ class SqliteIndex:
             vectors.c.tenant_id == memories.c.tenant_id,
             vectors.c.memory_id == memories.c.id,
             vectors.c.space_id == self.space_id,
+            vectors.c.vector.is_not(None),
         )
         missing = select(func.count()).where(
             memories.c.tenant_id == self.work.tenant,
