@@ -46,7 +46,7 @@ def examine_sqlite(connection: Connection, space_id: int) -> list[Finding]:
         text(
             f"SELECT count(*) FROM memories m WHERE {_INDEXED} AND NOT EXISTS (SELECT 1 FROM "
             "vectors v WHERE v.tenant_id = m.tenant_id AND v.memory_id = m.id "
-            "AND v.space_id = :space)"
+            "AND v.space_id = :space AND v.vector IS NOT NULL)"
         ),
         {"space": space_id},
     ).scalar_one()

@@ -20,7 +20,7 @@ from commonbrain.flows.act import Act, checked_reason, vectors_of
 from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, kinds_of, named, shown
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, annotation_image, annotation_of, record_beside
-from commonbrain.flows.undo.reversal import Reversal, reverse
+from commonbrain.flows.undo.reversal import Reversal, built_on, reverse
 from commonbrain.ports.store import Transaction
 
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
@@ -141,7 +141,13 @@ def _plan(act: Act, ask: _Ask) -> list[Reversal]:
         by_memory[change.memory_id].append(change)
     found = act.tx.memories.get(list(by_memory))
     seen = [one for one in found.values() if is_visible(act.caller, one)]
-    return _together([reverse(act, one, by_memory[one.id]) for one in seen])
+    resting = built_on(act, seen)
+    return _together(
+        [
+            reverse(act, one, wanted=by_memory[one.id], resting=resting.get(one.id, ()))
+            for one in seen
+        ]
+    )
 
 
 def _together(reversals: Sequence[Reversal]) -> list[Reversal]:
@@ -150,9 +156,9 @@ def _together(reversals: Sequence[Reversal]) -> list[Reversal]:
     whole: list[Reversal] = []
     for one in reversals:
         bound = [id_ for id_ in one.peers if id_ in kept]
-        if bound and one.kept is None:
+        if bound:
             why = f"{ids.show(ids.MEMORY, bound[0])} took its place and stays."
-            whole.append(Reversal(before=one.before, after=one.before, kept=why))
+            whole.append(Reversal(before=one.before, after=one.before, kept=one.kept or why))
         else:
             whole.append(one)
     return whole

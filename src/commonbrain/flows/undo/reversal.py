@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
@@ -40,7 +41,17 @@ class Reversal:
         return {one for one in both if one is not None} if len(both) > 1 else set()
 
 
-def reverse(act: Act, memory: Memory, wanted: Sequence[Change]) -> Reversal:
+def built_on(act: Act, memories: Sequence[Memory]) -> dict[int, list[Link]]:
+    """List the links by which something rests on these memories, under the id of each."""
+    resting: defaultdict[int, list[Link]] = defaultdict(list)
+    for link in act.tx.links.touching([one.id for one in memories], types=_BUILT_ON):
+        resting[link.to_id].append(link)
+    return resting
+
+
+def reverse(
+    act: Act, memory: Memory, *, wanted: Sequence[Change], resting: Sequence[Link]
+) -> Reversal:
     """Take the wanted changes of a memory back, newest first, as far as nothing stands on them."""
     nothing = Reversal(before=memory, after=memory)
     why = why_not(act.caller, memory)
@@ -54,7 +65,7 @@ def reverse(act: Act, memory: Memory, wanted: Sequence[Change]) -> Reversal:
     beside: list[Change] = []
     for change in sorted(wanted, key=lambda one: one.id, reverse=True):
         if change.action is Action.CREATE:
-            after, kept = _unborn(act, after, change, others=others, kept=kept)
+            after, kept = _unborn(after, change, others=others, resting=resting) or (after, kept)
         elif _BESIDE & {*change.before, *change.after}:
             beside += [change] if _is_there(act, change) else []
         elif _agrees(after, change.after):
@@ -71,20 +82,20 @@ def _held(act: Act, before: Memory, after: Memory) -> Memory:
 
 
 def _unborn(
-    act: Act, memory: Memory, born: Change, *, others: Sequence[Change], kept: str | None
-) -> tuple[Memory, str | None]:
-    """Forget what was made, unless others have built on it since."""
+    memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[Link]
+) -> tuple[Memory, str | None] | None:
+    """Forget what was made, unless others have built on it since; None when it is gone already."""
     if memory.state is State.FORGOTTEN:
-        return memory, kept
+        return None
     # What an earlier undo did and another took back is nobody's work.
     later = [one for one in others if one.id > born.id and one.action is not Action.UNDO]
     if later:
         return memory, f"{later[-1].agent} has built on it since ({later[-1].action})."
-    for link in act.tx.links.touching([memory.id], types=_BUILT_ON):
-        if link.to_id == memory.id and link.agent != born.agent:
+    for link in resting:
+        if link.agent != born.agent:
             from_ = ids.show(ids.MEMORY, link.from_id)
             return memory, f"{from_} {link.type} it, says {link.agent}."
-    return replace(memory, state=State.FORGOTTEN), kept
+    return replace(memory, state=State.FORGOTTEN), None
 
 
 def _agrees(memory: Memory, image: Mapping[str, object]) -> bool:

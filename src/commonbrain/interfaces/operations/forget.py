@@ -9,6 +9,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Role
 from commonbrain.flows.forget.selection import SelectorFields
 from commonbrain.flows.forget.swept import Named, Stage, Swept
+from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import (
     Command,
     Name,
@@ -109,6 +110,7 @@ FORGET = Operation(
     positional=("ids",),
     is_destructive=True,
     is_idempotent=True,
+    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Stage.PREVIEW and reply.count > 0),
     unconfirmed=lambda reply: reply.count if reply.status is Stage.PREVIEW else None,
     commands=tuple(
         Command(name=op, purpose=purpose, preset={"op": op}, fields=_ALLOWED[op] | _SHARED)
