@@ -112,13 +112,17 @@ def printed(
         if name not in operation.positional
         for part in (f"--{name}", value)
     ]
-    values = [given[name] for name in operation.positional]
-    named = [part for one in values for part in (one if isinstance(one, list) else [one])]
+    named = [part for name in operation.positional for part in listed(given[name])]
     line = ["brain", "--store", str(path), operation.name, *named, *options, "--json"]
     monkeypatch.setattr(sys, "argv", line)
     with pytest.raises(SystemExit):
         run()
     return json.loads(capsys.readouterr().out)
+
+
+def listed(value: str | list[str]) -> list[str]:
+    """One or several arguments as several."""
+    return [value] if isinstance(value, str) else value
 
 
 def steady(reply: dict[str, Any]) -> dict[str, Any]:

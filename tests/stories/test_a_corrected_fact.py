@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
-
 from commonbrain.brain import Brain
 from commonbrain.domain.memory import State
 from commonbrain.testing.clock import FakeClock
@@ -13,7 +11,6 @@ WRONG = "The API listens on port 8080"
 RIGHT = "The API listens on port 9000"
 
 
-@pytest.mark.requirement("LC-06")
 def test_a_corrected_fact(brain: Brain, clock: FakeClock) -> None:
     claude, codex = (brain.acting_as(agent=name) for name in ("claude-code", "codex"))
     wrong = stored(claude, WRONG, kind="fact", tags=["api"], source_ref="src/main.py:12")

@@ -13,7 +13,8 @@ ROUNDS = 10
 
 def test_two_agents_superseding_at_once(path: Path) -> None:
     with a_brain(path) as brain:
-        facts = [stored(brain, f"Service x{n} runs on two cores", kind="fact") for n in range(ROUNDS)]
+        texts = [f"Service x{n} runs on two cores" for n in range(ROUNDS)]
+        facts = [stored(brain, text, kind="fact") for text in texts]
     with ExitStack() as stack:
         agents = [
             stack.enter_context(worker(correct, path, number=number, times=ROUNDS))

@@ -17,7 +17,7 @@ _KEPT_STATES = frozenset({State.ACTIVE, State.ARCHIVED, State.SUPERSEDED, State.
 """What may be annotated: all whose text is shown."""
 
 
-def annotate(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def annotate(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Note a text beside a memory; the same from the same author is noted once."""
     if memory.state not in _KEPT_STATES:
         raise Refused(
@@ -31,7 +31,7 @@ def annotate(act: Act, memory: Memory, wanted: Proposal) -> Plan:
     return Plan(steps=() if is_noted else (Note(memory=memory, text=text),))
 
 
-def link(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def link(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Link a memory to another; linking again strengthens."""
     check_current(memory, act.now)
     other = act.fetch(ids.parse(ids.MEMORY, wanted.told["to"]))
@@ -53,7 +53,7 @@ def link(act: Act, memory: Memory, wanted: Proposal) -> Plan:
     return Plan(steps=(PutLink(memory=memory, known=known, link=now),))
 
 
-def unlink(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def unlink(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Take a link away."""
     other = act.fetch(ids.parse(ids.MEMORY, wanted.told["to"]))
     type_ = one_of(LinkType, wanted.told["type"])

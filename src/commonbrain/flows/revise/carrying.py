@@ -39,7 +39,7 @@ _FREE: Final = frozenset({Action.ANNOTATE, Action.RATE})
 _LATER: Final = "It is found by its words only until the embedder is back."
 
 
-def _forgetting(_act: Act, memory: Memory, _wanted: Proposal) -> Plan:
+def _forgetting(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
     return Plan(steps=amending(memory, replace(memory, state=State.FORGOTTEN)))
 
 
@@ -63,7 +63,7 @@ def perform(act: Act, wanted: Proposal) -> Revised:
     memory = act.fetch(wanted.id)
     is_free = wanted.op in _FREE
     check_may_write(act.caller, Scope.TEAM if is_free else memory.scope)
-    plan = _PLANNERS[wanted.op](act, memory, wanted)
+    plan = _PLANNERS[wanted.op](act, memory, wanted=wanted)
     if not is_free and not _is_in_reach(act, plan):
         held = propose(act, wanted, target=memory)
         return Revised(
@@ -73,7 +73,7 @@ def perform(act: Act, wanted: Proposal) -> Revised:
             headline=held.headline,
             hint=how_settled(held),
         )
-    return _carried(act, memory, wanted, plan=plan)
+    return _carried(act, memory, wanted=wanted, plan=plan)
 
 
 def approve(act: Act, wanted: Proposal) -> Revised:
@@ -87,11 +87,11 @@ def approve(act: Act, wanted: Proposal) -> Revised:
     carried = check_approval(act, memory)
     if carried is None:
         step = Amend(before=memory, after=activated(act, memory))
-        return _carried(act, memory, wanted, plan=Plan(steps=(step,)))
+        return _carried(act, memory, wanted=wanted, plan=Plan(steps=(step,)))
     target = act.fetch(carried.id)
     if carried.op is Action.SUPERSEDE:
         new = activated(act, memory, at_least=target.trust)
-        carry_out(act, memory, new, wanted=carried)
+        carry_out(act, memory, activated=new, wanted=carried)
         return Revised(
             id=show(memory),
             action=Action.APPROVE,
@@ -99,11 +99,11 @@ def approve(act: Act, wanted: Proposal) -> Revised:
             headline=memory.headline,
             changed=(f"{show(target)} superseded by {show(memory)}",),
         )
-    plan = _PLANNERS[carried.op](act, target, carried)
+    plan = _PLANNERS[carried.op](act, target, wanted=carried)
     for one in _amended(plan):
         check_may_write(act.caller, one.scope)
         check_entitled(act.caller, one)
-    done = _carried(act, target, carried, plan=plan)
+    done = _carried(act, target, wanted=carried, plan=plan)
     act.amend(memory, settled(memory), deed=act.deed(Action.APPROVE, wanted.reason))
     return replace(done, action=Action.APPROVE, status=Completion.DONE)
 
@@ -111,7 +111,7 @@ def approve(act: Act, wanted: Proposal) -> Revised:
 def reject(act: Act, wanted: Proposal) -> Revised:
     """Forget what awaits review."""
     memory = act.fetch(wanted.id)
-    return _carried(act, memory, wanted, plan=rejected(act, memory))
+    return _carried(act, memory, wanted=wanted, plan=rejected(act, memory))
 
 
 def _is_in_reach(act: Act, plan: Plan) -> bool:
@@ -127,9 +127,9 @@ def _amended(plan: Plan) -> list[Memory]:
     return [step.before if isinstance(step, Amend) else step.memory for step in plan.steps]
 
 
-def _carried(act: Act, memory: Memory, wanted: Proposal, *, plan: Plan) -> Revised:
+def _carried(act: Act, memory: Memory, *, wanted: Proposal, plan: Plan) -> Revised:
     for step in plan.steps:
-        _take(act, step, wanted)
+        _take(act, step, wanted=wanted)
     lines = tuple(line for step in plan.steps for line in told(step))
     is_late = any(_is_bare(act, step) for step in plan.steps)
     hints = [*([plan.hint] if plan.hint else []), *([_LATER] if is_late else [])]
@@ -143,7 +143,7 @@ def _carried(act: Act, memory: Memory, wanted: Proposal, *, plan: Plan) -> Revis
     )
 
 
-def _take(act: Act, step: Step, wanted: Proposal) -> None:
+def _take(act: Act, step: Step, *, wanted: Proposal) -> None:
     """Take one step of a plan and record it."""
     match step:
         case Amend(before=before, after=after, action=action):

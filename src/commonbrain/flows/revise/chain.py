@@ -17,7 +17,7 @@ from commonbrain.flows.revise.beside import find_link
 from commonbrain.flows.revise.plan import Amend, Plan, PutLink, Step, check_current, show
 
 
-def restore(act: Act, memory: Memory, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
+def restore(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
     """Bring back what was superseded, forgotten or archived, or has expired."""
     if is_erased(memory):
         raise Refused(
@@ -41,11 +41,12 @@ def restore(act: Act, memory: Memory, wanted: Proposal) -> Plan:  # noqa: ARG001
             return Plan(steps=() if back is None else (Amend(before=memory, after=back),))
 
 
-def keep_both(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Let two memories hold beside each other that excluded each other."""
     other_id = wanted.told["other"]
     if other_id is not None:
-        return _declare_both(act, memory, wanted, other=act.fetch(ids.parse("mem", other_id)))
+        other = act.fetch(ids.parse(ids.MEMORY, other_id))
+        return _declare_both(act, memory, wanted=wanted, other=other)
     if memory.state is not State.SUPERSEDED:
         raise Refused(
             f"{show(memory)} is {memory.state}, not superseded.",
@@ -59,12 +60,12 @@ def keep_both(act: Act, memory: Memory, wanted: Proposal) -> Plan:
         steps=(
             Amend(before=memory, after=_held_again(act, memory)),
             Amend(before=corrector, after=freed),
-            _related(act, memory, corrector, wanted=wanted),
+            _related(act, memory, other=corrector, wanted=wanted),
         )
     )
 
 
-def resolve(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Settle a conflict in favour of one memory: the other is superseded by it."""
     other = act.fetch(ids.parse(ids.MEMORY, wanted.told["other"]))
     check_current(memory, act.now)
@@ -84,7 +85,7 @@ def resolve(act: Act, memory: Memory, wanted: Proposal) -> Plan:
         steps=(
             Amend(before=memory, after=raised),
             Amend(before=other, after=gone, action=Action.SUPERSEDE),
-            *_without_conflict(act, memory, other),
+            *_without_conflict(act, memory, other=other),
         )
     )
 
@@ -182,10 +183,10 @@ def _held_again(act: Act, memory: Memory) -> Memory:
     return replace(freed, believed_since=act.now)
 
 
-def _declare_both(act: Act, memory: Memory, wanted: Proposal, *, other: Memory) -> Plan:
+def _declare_both(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:
     check_current(memory, act.now)
     check_current(other, act.now)
-    gone = _without_conflict(act, memory, other)
+    gone = _without_conflict(act, memory, other=other)
     if not gone:
         related = act.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
         if any(other.id in {one.from_id, one.to_id} for one in related):
@@ -195,10 +196,10 @@ def _declare_both(act: Act, memory: Memory, wanted: Proposal, *, other: Memory) 
             code="not_in_conflict",
             hint="Link them if they belong together.",
         )
-    return Plan(steps=(*gone, _related(act, memory, other, wanted=wanted)))
+    return Plan(steps=(*gone, _related(act, memory, other=other, wanted=wanted)))
 
 
-def _without_conflict(act: Act, memory: Memory, other: Memory) -> tuple[PutLink, ...]:
+def _without_conflict(act: Act, memory: Memory, *, other: Memory) -> tuple[PutLink, ...]:
     pair = {memory.id: memory, other.id: other}
     between = [
         one
@@ -208,7 +209,7 @@ def _without_conflict(act: Act, memory: Memory, other: Memory) -> tuple[PutLink,
     return tuple(PutLink(memory=pair[one.from_id], known=one, link=None) for one in between)
 
 
-def _related(act: Act, memory: Memory, other: Memory, *, wanted: Proposal) -> PutLink:
+def _related(act: Act, memory: Memory, *, other: Memory, wanted: Proposal) -> PutLink:
     made = Link(
         from_id=memory.id,
         to_id=other.id,

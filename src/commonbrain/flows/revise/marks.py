@@ -18,14 +18,14 @@ from commonbrain.flows.act import Act
 from commonbrain.flows.revise.plan import Plan, amending, check_current, show
 
 
-def pin(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def pin(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Pin a memory, so that it never fades, or take the pin off."""
     check_current(memory, act.now)
     is_pinned = bool(wanted.told["pinned"])
     return Plan(steps=amending(memory, replace(memory, pinned=is_pinned)), is_weighty=is_pinned)
 
 
-def retag(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def retag(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Add and take away tags; the others keep their order."""
     check_current(memory, act.now)
     added, removed = wanted.told["add"], wanted.told["remove"]
@@ -39,14 +39,14 @@ def retag(act: Act, memory: Memory, wanted: Proposal) -> Plan:
     return Plan(steps=amending(memory, replace(memory, tags=tags)))
 
 
-def rate(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def rate(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Count one vote from use, up or down."""
     check_current(memory, act.now)
     vote = int(wanted.told["vote"])
     return Plan(steps=amending(memory, replace(memory, rating=memory.rating + vote)))
 
 
-def set_status(act: Act, memory: Memory, wanted: Proposal) -> Plan:
+def set_status(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     """Move a task on, with a new due time, priority or assignee where given."""
     check_current(memory, act.now)
     if not isinstance(memory.detail, TaskDetail):

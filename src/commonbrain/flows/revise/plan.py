@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from commonbrain.domain import ids
 from commonbrain.domain.authority import Proposal
@@ -59,7 +59,12 @@ class Plan:
     hint: str | None = None
 
 
-Planner = Callable[[Act, Memory, Proposal], Plan]
+class Planner(Protocol):
+    """Plans one sort of change of a memory; changes nothing."""
+
+    def __call__(self, act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+        """Plan it, or raise `Invalid`, `NotFound` or `Refused` when it cannot be made."""
+        ...
 
 
 class Completion(StrEnum):

@@ -89,7 +89,7 @@ def replace_by(
     return outcome
 
 
-def carry_out(act: Act, new: Memory, activated: Memory, *, wanted: Proposal) -> None:
+def carry_out(act: Act, new: Memory, *, activated: Memory, wanted: Proposal) -> None:
     """Put a proposed text in the place of the old one, under the authority of its approver."""
     old = act.fetch(wanted.id)
     check_is_head(act, old)

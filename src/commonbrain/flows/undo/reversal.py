@@ -72,10 +72,10 @@ def reverse(
             after = replace(after, **cast("dict[str, Any]", dict(change.before)))
         elif not _agrees(after, change.before):
             kept = _who_changed(change, others)
-    return replace(nothing, after=_held(act, memory, after), beside=tuple(beside), kept=kept)
+    return replace(nothing, after=_held(act, memory, after=after), beside=tuple(beside), kept=kept)
 
 
-def _held(act: Act, before: Memory, after: Memory) -> Memory:
+def _held(act: Act, before: Memory, *, after: Memory) -> Memory:
     """Note since when it is believed again, if it is."""
     is_back = before.state not in CURRENT_STATES and after.state in CURRENT_STATES
     return replace(after, believed_since=act.now) if is_back else after

@@ -146,8 +146,8 @@ def _tell(reply: Revised) -> str:
 REVISE = Operation(
     name="revise",
     title="Revise",
-    purpose="Correct a memory: a newer text supersedes it, the old stays as history. Or mark, link, "
-    "restore it; or settle what is quarantined.",
+    purpose="Correct a memory: a newer text supersedes it, the old stays as history. Or mark, "
+    "link, restore it; or settle what is quarantined.",
     request=ReviseRequest,
     reply=Revised,
     handle=_handle,
