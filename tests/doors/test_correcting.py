@@ -121,7 +121,7 @@ async def test_an_agent_is_told_how_its_proposal_is_settled(path: Path) -> None:
         assert not told.is_error
         assert (told.structured_content or {})["status"] == "proposed"
         assert (swept.structured_content or {})["status"] == "proposed"
-        held: str = (swept.structured_content or {})["items"][0]["id"]
+        [held] = [word for word in str(swept.content).split() if word.startswith("mem_")][:1]
         assert f"revise approve {held}" in str(swept.content)
         assert isinstance(brain, Brain)
         assert brain.get(id_).state == "active"

@@ -192,30 +192,21 @@ def revised(done: Revised) -> RenderableType:
 
 def swept(reply: Swept) -> RenderableType:
     """Show what a sweep did or would do."""
-    table = Table()
-    for name in ("", "id", "headline", "why"):
-        table.add_column(name, overflow="fold")
-    for mark, named in (
-        ("", reply.items),
-        ("spared", reply.spared),
-        ("rests on them", reply.dependents),
-    ):
-        for one in named:
-            table.add_row(mark, one.id, Text(one.headline), Text(one.why or ""))
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(reply.by_kind.items()))
     line = Text(f"{reply.action} {reply.status}  {reply.count:,} ({kinds or 'none'})", style="bold")
-    left = [
-        f"{what}: {count:,} in all"
-        for what, count in (
-            ("spared", reply.spared_count),
-            ("resting on them", reply.dependents_count),
-        )
-        if count
-    ]
-    looked = [f"{place}: {count:,}" for place, count in reply.receipt.items()]
-    more = [*left, *looked, *([reply.hint] if reply.hint else [])]
-    tables = [table] if table.row_count else []
-    return Group(line, *tables, *(Text(text) for text in more))
+    lists = (
+        ("", reply.items, reply.count),
+        ("spared  ", reply.spared, reply.spared_count),
+        ("rests on them  ", reply.dependents, reply.dependents_count),
+    )
+    lines: list[Text] = []
+    for mark, named, count in lists:
+        lines += [Text(f"  {mark}{one.id}  {one.headline}  {one.why or ''}") for one in named]
+        if count > len(named):
+            lines.append(Text(f"  {mark}and {count - len(named):,} more", style="dim"))
+    looked = [f"  {place}: {count:,}" for place, count in reply.receipt.items()]
+    more = [*looked, *([reply.hint] if reply.hint else [])]
+    return Group(line, *lines, *(Text(text, style="dim") for text in more))
 
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
