@@ -9,7 +9,9 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.exporting import Export
-from commonbrain.flows.forget import Forget
+from commonbrain.flows.forget.erase import Erase
+from commonbrain.flows.forget.pipeline import Forget
+from commonbrain.flows.forget.prune import Prune
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
@@ -18,8 +20,9 @@ from commonbrain.flows.merging import Merge
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
-from commonbrain.flows.revise import Revise
+from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.status import Doctor, Status
+from commonbrain.flows.undo.pipeline import Undo
 
 
 class Identity(TypedDict, total=False):
@@ -46,6 +49,9 @@ class Brain:
     get: Get
     revise: Revise
     forget: Forget
+    erase: Erase
+    prune: Prune
+    undo: Undo
     import_: Import
     export: Export
     merge: Merge
@@ -66,6 +72,9 @@ class Brain:
             get=Get(house, caller),
             revise=Revise(house, caller),
             forget=Forget(house, caller),
+            erase=Erase(house, caller),
+            prune=Prune(house, caller),
+            undo=Undo(house, caller),
             import_=Import(house, caller),
             export=Export(house, caller),
             merge=Merge(house, caller),

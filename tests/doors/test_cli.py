@@ -102,8 +102,8 @@ def test_revise_forget_status_and_doctor_answer_in_json(brain: Brain) -> None:
     doctor = brain("doctor", "--json")
 
     assert [one.code for one in (revised, forgotten, status, doctor)] == [0] * 4
-    assert revised.json["status"] == "stored"
-    assert forgotten.json["was_forgotten_before"] is False
+    assert (revised.json["status"], revised.json["outcome"]["status"]) == ("done", "stored")
+    assert (forgotten.json["status"], forgotten.json["count"]) == ("done", 1)
     assert status.json["by_state"] == {"superseded": 1, "forgotten": 1}
     assert doctor.json["is_sound"] is True
 

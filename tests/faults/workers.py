@@ -106,3 +106,20 @@ def hold(path: Path, number: int, _times: int, line: Line) -> None:
             line.send(READY)
             line.recv()
     line.send(DONE)
+
+
+def correct(path: Path, number: int, times: int, line: Line) -> None:
+    """Supersede each of `times` facts that are there, saying how each went."""
+    with a_brain(path, agent=f"agent-{number}", chance=SeededChance(number)) as brain:
+        found = {item.body or "": item.id for item in brain.recall("", max_items=100).items}
+        line.send(READY)
+        line.recv()
+        for turn in range(times):
+            old = found[f"Service x{turn} runs on two cores"]
+            new = f"Agent{number} measured x{turn}: cores{number} are what it has"
+            try:
+                done = brain.revise.supersede(old, new, reason="measured")
+                line.send(f"{done.status} {done.id}")
+            except CommonbrainError as error:
+                line.send(f"{error.code}: {error}")
+    line.send(DONE)

@@ -110,13 +110,13 @@ class AnySequence(RuleBasedStateMachine):
         told = self.one_of(data, State.FORGOTTEN, State.SUPERSEDED)
         if told is None:
             return
-        if told.state is State.FORGOTTEN and told.by is None:
+        if told.by is None:
             self.brain.revise.restore(told.id, reason=WHY)
             told.state = State.ACTIVE
-        elif told.by is not None and told.by.state is State.ACTIVE and told.state is not State.FORGOTTEN:
+        elif told.by.state is State.ACTIVE:
             self.brain.revise.restore(told.id, reason=WHY)
             told.state, told.by.state, told.by = State.ACTIVE, State.FORGOTTEN, None
-        elif told.by is not None and told.by.state is State.SUPERSEDED:
+        elif told.by.state is State.SUPERSEDED:
             with pytest.raises(Refused):
                 self.brain.revise.restore(told.id, reason=WHY)
 

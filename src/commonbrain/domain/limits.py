@@ -18,6 +18,17 @@ ITEMS_PER_CALL_MAX: Final = 100
 TAGS_MAX: Final = 50
 ENTITIES_MAX: Final = 50
 """Of each sort that are found in one text: tags, people, references, topics."""
+NOTE_CHARS_MAX: Final = 2000
+"""Of an annotation: a sentence or a paragraph beside a memory."""
+FORGET_AT_ONCE_MAX: Final = 500
+"""Memories that one call forgets or erases; past it the reply says that more are left."""
+SCANNED_MAX: Final = 10_000
+"""Memories that a selector looks through."""
+PRUNE_AT_ONCE_MAX: Final = 50
+PRUNE_DAYS_MIN: Final = 30
+"""What was touched within this time is never pruned."""
+UNDO_CHANGES_MAX: Final = 2000
+UNDO_DAYS_MAX: Final = 31
 
 QUERY_CHARS_MAX: Final = 2000
 RECALL_ITEMS_DEFAULT: Final = 12

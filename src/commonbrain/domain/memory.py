@@ -141,15 +141,15 @@ ERASED: Final = "(erased)"
 """Stands where the headline of an erased memory stood."""
 
 
-def is_erased(memory: Memory) -> bool:
-    """Say whether a memory is one of which no word is left."""
-    return memory.state is State.FORGOTTEN and memory.headline == ERASED and not memory.body
-
-
 def full_text(headline: str, body: str) -> str:
     """Join headline and body, saying the headline once."""
     is_said = f" {_folded(headline.removesuffix('…'))}" in f" {_folded(body)}"
     return body if is_said else f"{headline}\n{body}"
+
+
+def is_erased(memory: Memory) -> bool:
+    """Say whether nothing is left of a memory but its id."""
+    return not memory.semantic_hash and not memory.body
 
 
 def semantic_hash(kind: Kind, text: str) -> str:

@@ -13,7 +13,7 @@ from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Detail
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
-from commonbrain.domain.memory import Draft, ThreadRef
+from commonbrain.domain.memory import Draft, Memory, State, ThreadRef
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.times import instant
@@ -66,6 +66,15 @@ class Course:
     compares_meaning: bool = True
     besides: frozenset[int] = frozenset()
     revises: int = 0
+    proposal: Mapping[str, object] | None = None
+    """The payload of a text that its author may only propose: it is stored, and held back."""
+
+    def held(self, memory: Memory) -> Memory:
+        """Hold back a memory that is only proposed."""
+        if self.proposal is None:
+            return memory
+        payload = {**memory.payload, **self.proposal}
+        return replace(memory, state=State.QUARANTINED, payload=payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +178,8 @@ class Remember:
                     *warnings,
                     f"Another {kind} may say this already: {of.headline}",
                 )
-        memory = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
+        made = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
+        memory = course.held(made)
         chance = self.house.chance
         return stored(
             commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance),

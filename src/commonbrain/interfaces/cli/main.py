@@ -26,6 +26,8 @@ app = typer.Typer(
 for _operation in OPERATIONS:
     if Door.CLI in _operation.doors:
         app.command(_operation.name)(draw(_operation))
+        for _special in _operation.commands:
+            app.command(_special.name)(draw(_operation, _special))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so

@@ -14,9 +14,11 @@ from rich.text import Text
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.times import show_instant
+from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.get import Shown
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.report import Report
+from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.interfaces.operations import Operation
 from commonbrain.ports.store import Finding
@@ -191,11 +193,43 @@ def report(reply: Report) -> RenderableType:
     return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)
 
 
+def revised(done: Revised) -> RenderableType:
+    """Show what became of a revision."""
+    if done.outcome is not None:
+        return outcome(done.outcome)
+    colour = {"done": "green", "unchanged": "cyan", "proposed": "yellow"}.get(done.status, "red")
+    line = Text.assemble(
+        (f"{done.action} {done.status}", f"bold {colour}"), f"  {done.id}  {done.headline or ''}"
+    )
+    more = [*done.changed, *([done.hint] if done.hint else [])]
+    return Group(line, *(Text(f"  {text}", style="dim") for text in more))
+
+
+def swept(reply: Swept) -> RenderableType:
+    """Show what a sweep did or would do."""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(reply.by_kind.items()))
+    line = Text(f"{reply.action} {reply.status}  {reply.count:,} ({kinds or 'none'})", style="bold")
+    lists = (
+        ("", reply.items, reply.count),
+        ("spared  ", reply.spared, reply.spared_count),
+        ("rests on them  ", reply.dependents, reply.dependents_count),
+    )
+    lines: list[Text] = []
+    for mark, named, count in lists:
+        lines += [Text(f"  {mark}{one.id}  {one.headline}  {one.why or ''}") for one in named]
+        if count > len(named):
+            lines.append(Text(f"  {mark}and {count - len(named):,} more", style="dim"))
+    looked = [f"  {place}: {count:,}" for place, count in reply.receipt.items()]
+    more = [*looked, *([reply.hint] if reply.hint else [])]
+    return Group(line, *lines, *(Text(text, style="dim") for text in more))
+
+
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "remember": _remembered,
     "recall": _recollection,
     "get": _shown,
-    "revise": outcome,
+    "revise": revised,
+    "forget": swept,
     "status": _condition,
     "doctor": _diagnosis,
 }

@@ -1,6 +1,6 @@
 """What an operation is, and the field types that several requests share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -46,6 +46,17 @@ class Watched(Protocol[GivenT_contra, MadeT_co]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of its own for one way to use an operation: some fields are settled by its name."""
+
+    name: str
+    purpose: str
+    preset: Mapping[str, object]
+    fields: frozenset[str]
+    """The request's other fields that it takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Operation(Generic[RequestT, ReplyT]):
     """One thing that can be asked of a brain, the same at every door."""
 
@@ -69,6 +80,11 @@ class Operation(Generic[RequestT, ReplyT]):
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
+
+    unconfirmed: Callable[[ReplyT], int | None] = lambda _: None
+    """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
+    commands: tuple[Command, ...] = ()
+    """Further names on the command line."""
 
     for_agents: Callable[[ReplyT], object] | None = None
     """Gives the reply in the shape that agents read as JSON, where that is another."""
