@@ -2,7 +2,6 @@
 
 import random
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -186,7 +185,7 @@ AnySequence.TestCase.settings = settings(
 TestAnySequence = AnySequence.TestCase
 
 
-def steps(brain: Brain, number: int) -> Iterator[Told]:
+def steps(brain: Brain, number: int) -> list[Told]:
     """What one of several threads does: it writes, corrects and forgets words of its own."""
     drawn = random.Random(number)  # noqa: S311 it is meant to be foreseen
     known: list[Told] = []
@@ -203,14 +202,14 @@ def steps(brain: Brain, number: int) -> Iterator[Told]:
         elif told.state is State.FORGOTTEN:
             brain.revise.restore(told.id, reason=WHY)
             told.state = State.ACTIVE
-    yield from known
+    return known
 
 
 def test_threads_do_not_disturb_each_others_memories(path: Path) -> None:
     with a_brain(path) as brain:
         with ThreadPoolExecutor(4) as pool:
-            made = pool.map(lambda number: list(steps(brain, number)), range(4))
-            known = [told for mine in made for told in mine]
+            made = [pool.submit(steps, brain, number) for number in range(4)]
+            known = [told for mine in made for told in mine.result()]
 
         assert len({told.id for told in known}) == 120
         for told in known:
