@@ -24,7 +24,9 @@ from commonbrain.domain.memory import Draft
 from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
+from commonbrain.flows.revise.plan import Revised
 
 __all__ = [
     "Brain",
@@ -39,8 +41,10 @@ __all__ = [
     "Recollection",
     "Refused",
     "Remembered",
+    "Revised",
     "Scope",
     "Status",
+    "Swept",
     "Trust",
     "Unavailable",
     "Verdict",
