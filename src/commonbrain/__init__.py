@@ -24,7 +24,9 @@ from commonbrain.domain.memory import Draft
 from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
+from commonbrain.flows.revise.plan import Revised
 from commonbrain.ports.keeping import Backup, Progress, Restored, unwatched
 
 __all__ = [
@@ -42,8 +44,10 @@ __all__ = [
     "Refused",
     "Remembered",
     "Restored",
+    "Revised",
     "Scope",
     "Status",
+    "Swept",
     "Trust",
     "Unavailable",
     "Verdict",

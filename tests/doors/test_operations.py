@@ -15,7 +15,8 @@ from commonbrain.interfaces.mcp import build_server
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
 
 OBVIOUS = frozenset(
-    "headline kind source_ref assignee agent session project kinds tags scope since until".split()
+    "headline kind source_ref assignee".split()
+    + "agent session project kinds labels tags scope since until".split()
 )
 """Fields of revise and forget that say what they say in remember and recall."""
 

@@ -86,7 +86,7 @@ def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str
     if len(ids) == 1:
         [only] = select(act, given)
         check_may_write(act.caller, only.scope)
-        if not is_entitled(act.caller, only):
+        if only.state is not State.FORGOTTEN and not is_entitled(act.caller, only):
             wanted = Proposal(op=Action.FORGET, id=only.id, reason=reason)
             held = propose(act, wanted, target=only)
             return Swept(

@@ -19,6 +19,9 @@ _BESIDE: Final = frozenset({"link", "annotation"})
 _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
+_Ends = tuple[int, int, LinkType]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reversal:
     """What taking back does to one memory; `kept` says why some or all of it cannot be."""
@@ -61,18 +64,48 @@ def reverse(
         return replace(nothing, kept=why)
     chosen = {one.id for one in wanted}
     others = [one for one in act.tx.changes.of([memory.id]) if one.id not in chosen]
+    newest_first = sorted(wanted, key=lambda one: one.id, reverse=True)
+    own = [one for one in newest_first if not _is_beside(one)]
+    aside = [one for one in newest_first if _is_beside(one)]
+    after, kept = _own(memory, own, others=others, resting=resting)
+    beside, kept_beside = _beside(act, aside, others=others)
+    after = _held(act, memory, after=after)
+    return Reversal(before=memory, after=after, beside=tuple(beside), kept=kept or kept_beside)
+
+
+def _is_beside(change: Change) -> bool:
+    return bool(_BESIDE & {*change.before, *change.after})
+
+
+def _own(
+    memory: Memory, changes: Sequence[Change], *, others: Sequence[Change], resting: Sequence[Link]
+) -> tuple[Memory, str | None]:
+    """Take back what was done to the memory itself."""
     after, kept = memory, None
-    beside: list[Change] = []
-    for change in sorted(wanted, key=lambda one: one.id, reverse=True):
+    for change in changes:
         if change.action is Action.CREATE:
             after, kept = _unborn(after, change, others=others, resting=resting) or (after, kept)
-        elif _BESIDE & {*change.before, *change.after}:
-            beside += [change] if _is_there(act, change) else []
         elif _agrees(after, change.after):
             after = replace(after, **cast("dict[str, Any]", dict(change.before)))
         elif not _agrees(after, change.before):
             kept = _who_changed(change, others)
-    return replace(nothing, after=_held(act, memory, after=after), beside=tuple(beside), kept=kept)
+    return after, kept
+
+
+def _beside(
+    act: Act, changes: Sequence[Change], *, others: Sequence[Change]
+) -> tuple[list[Change], str | None]:
+    """Pick the links and notes that can be taken back."""
+    taken: list[Change] = []
+    kept = None
+    links: dict[_Ends, Link | None] = {}
+    for change in changes:
+        stands = _stands(act, change, links=links)
+        if stands:
+            taken.append(change)
+        elif stands is False:
+            kept = _who_changed(change, others)
+    return taken, kept
 
 
 def _held(act: Act, before: Memory, *, after: Memory) -> Memory:
@@ -109,26 +142,41 @@ def _who_changed(change: Change, others: Sequence[Change]) -> str:
     return f"{who}; {change.action} is not taken back."
 
 
-def _is_there(act: Act, change: Change) -> bool:
-    """Say whether a link or annotation is as this change left it."""
-    if "annotation" in change.before or "annotation" in change.after:
-        image = cast("Mapping[str, Any]", change.after.get("annotation", {}))
-        there = act.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
-        ids_ = {one.id for one in there}
-        return image["id"] in ids_ if image else True
-    left = _link(change.after)
-    known = _link(change.before)
-    there = _standing(act, left or known)
-    if left is None or there is None:
-        return left is there is None
-    return there.observations == left.observations
+def _stands(act: Act, change: Change, *, links: dict[_Ends, Link | None]) -> bool | None:
+    """Say whether what stands beside is as a change left it; None when it is as before.
 
-
-def _standing(act: Act, link: Link | None) -> Link | None:
-    if link is None:
+    `links` holds how links look once what came later is taken back.
+    """
+    if "annotation" in {*change.before, *change.after}:
+        return _is_noted(act, change)
+    was, is_ = _link(change.before), _link(change.after)
+    either = was or is_
+    if either is None:
         return None
-    there = act.tx.links.touching([link.from_id], types=[link.type])
-    return next((one for one in there if one.to_id == link.to_id), None)
+    ends = either.from_id, either.to_id, either.type
+    if ends not in links:
+        there = act.tx.links.touching([either.from_id], types=[either.type])
+        links[ends] = next((one for one in there if one.to_id == either.to_id), None)
+    if _is_same(links[ends], is_):
+        links[ends] = was
+        return True
+    return None if _is_same(links[ends], was) else False
+
+
+def _is_noted(act: Act, change: Change) -> bool | None:
+    """Say whether a note is there that is to go, or gone that is to come back."""
+    image = cast("Mapping[str, Any]", {**change.before, **change.after}["annotation"])
+    there = act.tx.annotations.of([change.memory_id]).get(change.memory_id, [])
+    if "annotation" in change.after:
+        return True if image["id"] in {one.id for one in there} else None
+    same = [one for one in there if (one.agent, one.text) == (image["agent"], image["text"])]
+    return None if same else True
+
+
+def _is_same(one: Link | None, other: Link | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.observations, one.strength) == (other.observations, other.strength)
 
 
 def _link(image: Mapping[str, object]) -> Link | None:

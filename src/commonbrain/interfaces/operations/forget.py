@@ -19,7 +19,7 @@ from commonbrain.interfaces.operations.operation import (
     Until,
 )
 
-_SELECTING = ("agent", "session", "project", "kinds", "tags", "scope", "since", "until")
+_SELECTING = ("agent", "session", "project", "kinds", "labels", "tags", "scope", "since", "until")
 _ALLOWED = {
     "forget": frozenset({"ids", *_SELECTING}),
     "erase": frozenset({"ids", *_SELECTING}),
@@ -50,6 +50,7 @@ class ForgetRequest(Request):
     session: Name = None
     project: Name = None
     kinds: list[str] = Field(default=[])
+    labels: list[str] = Field(default=[])
     tags: list[str] = Field(default=[])
     scope: Name = None
     since: Since = None

@@ -1,0 +1,86 @@
+"""Laws of undo: whatever an agent did, in whatever order, is taken back and can be done again."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import stored
+from tests.flows.test_undo import state
+
+BASE = 4
+"""Memories that are there before; what the agent makes itself joins them."""
+Move = tuple[int, int, int]
+Deed = Callable[[Brain, str, str], object]
+DEEDS: tuple[Deed, ...] = (
+    lambda bob, id_, _: bob.forget(id_, reason="x"),
+    lambda bob, id_, _: bob.revise.restore(id_, reason="x"),
+    lambda bob, id_, _: bob.revise.keep_both(id_, reason="x"),
+    lambda bob, id_, other: bob.revise.resolve(id_, other=other, reason="x"),
+    lambda bob, id_, _: bob.revise.pin(id_),
+    lambda bob, id_, _: bob.revise.unpin(id_),
+    lambda bob, id_, _: bob.revise.retag(id_, add=["x"], remove=["ci"]),
+    lambda bob, id_, _: bob.revise.rate(id_, "up"),
+    lambda bob, id_, _: bob.revise.annotate(id_, "noted"),
+    lambda bob, id_, other: bob.revise.link(id_, other, type="causes"),
+    lambda bob, id_, other: bob.revise.unlink(id_, other, type="causes"),
+    lambda bob, id_, other: bob.revise.link(id_, other, type="derived_from"),
+)
+
+
+def play(bob: Brain, known: list[str], moves: list[Move]) -> None:
+    """Do what can be done of a list of moves; what is refused changes nothing."""
+    for turn, (deed, first, second) in enumerate(moves):
+        id_, other = known[first % len(known)], known[second % len(known)]
+        with suppress(CommonbrainError):
+            if deed < len(DEEDS):
+                DEEDS[deed](bob, id_, other)
+            elif deed == len(DEEDS):
+                made = bob.remember(f"Turn t{turn} was taken x{turn}", kind="event").items[0].id
+                known += [made] if made else []
+            else:
+                text = f"Thing y{turn} holds z{turn} now"
+                new = bob.revise.supersede(id_, text, reason="x").id
+                known += [new] if new and new not in known else []
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@example(moves=[(9, 1, 0), (9, 1, 0)])
+@given(
+    moves=st.lists(
+        st.tuples(st.integers(0, len(DEEDS) + 1), st.integers(0, 20), st.integers(0, 20)),
+        min_size=1,
+        max_size=14,
+    )
+)
+def test_undo_gives_back_what_was_and_undoing_it_gives_back_what_was_done(
+    tmp_path_factory: pytest.TempPathFactory, moves: list[Move]
+) -> None:
+    path: Path = tmp_path_factory.mktemp("undo") / "brain.db"
+    with a_brain(path) as brain:
+        bob, boss = brain.acting_as(agent="bob"), brain.acting_as(agent="boss")
+        known = [
+            stored(brain, f"Base b{n} stands on c{n}", kind="event", tags=["ci"])
+            for n in range(BASE)
+        ]
+        before = state(brain)
+        play(bob, known, moves)
+        after = state(brain)
+        count = boss.undo(agent="bob", reason="x").count
+        done = boss.undo(agent="bob", reason="x", confirm=count)
+        assert state(brain) == before, done
+        assert done.spared == ()
+        again = boss.undo(agent="boss", reason="x").count
+        boss.undo(agent="boss", reason="x", confirm=again)
+        assert state(brain) == after
+        assert brain.doctor().is_sound
