@@ -1,6 +1,7 @@
 """Whatever is done in whatever order, a brain says what a plain model in memory says."""
 
 import random
+import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -38,9 +39,9 @@ class AnySequence(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = Path(tempfile.mkdtemp())
         self.clock, self.chance = FakeClock(), SeededChance(1)
-        self.files = (Path(self.folder.name) / f"{number}.db" for number in range(10_000))
+        self.files = (self.folder / f"{number}.db" for number in range(10_000))
         self.file = next(self.files)
         self.brain = self.opened(self.file)
         self.known: list[Told] = []
@@ -54,7 +55,7 @@ class AnySequence(RuleBasedStateMachine):
             self.check(told)
         diagnosis = self.brain.doctor()
         self.brain.close()
-        self.folder.cleanup()
+        shutil.rmtree(self.folder)
         assert diagnosis.is_sound, diagnosis.findings
 
     def one_of(self, data: st.DataObject, *states: State) -> Told | None:
