@@ -162,7 +162,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("WP-30", "Salience weighs commitments, deadlines, recurrence, central entities."),
     Gap("WP-31", "Below the tenant's low salience a memory starts archived."),
     Gap("WP-32", "Confidence starts by trust, capped unsourced; it does not fall when stale."),
-    Gap("WP-33", "Facts that contradict are both kept, under a conflicts_with link."),
+    Gap("WP-33", "Facts that contradict are told and both kept; no link joins them yet."),
     Adopted("WP-34", "A memory is durable and found by its words while a vector is pending."),
     Adopted("WP-35", "Forget and supersede both need a reason and share one audit."),
     Replaced("WP-36", "Raw text is split by rule in milliseconds, not by a language model."),

@@ -15,6 +15,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.models import Embedder
 from commonbrain.settings import Settings
 
 
@@ -55,15 +56,25 @@ def load_settings() -> Settings:
         ) from error
 
 
-def build_house(settings: Settings, path: Path) -> House:
-    """Put ports and adapters together for one file."""
+def build_embedder(settings: Settings) -> Embedder:
+    """Choose the embedder that the settings name; its model is loaded on first use.
+
+    Raises:
+        Invalid: there is none of that name.
+
+    """
     make_embedder = EMBEDDERS.get(settings.embedder)
     if make_embedder is None:
         raise Invalid(
             f"There is no embedder {settings.embedder[:40]!r}.",
             hint=f"COMMONBRAIN_EMBEDDER may be {', '.join(EMBEDDERS)}.",
         )
-    embedder = make_embedder(threads=settings.embedder_threads)
+    return make_embedder(threads=settings.embedder_threads)
+
+
+def build_house(settings: Settings, path: Path) -> House:
+    """Put ports and adapters together for one file."""
+    embedder = build_embedder(settings)
     clock = SystemClock()
     store = open_sqlite(
         path.expanduser(),

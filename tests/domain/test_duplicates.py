@@ -11,6 +11,7 @@ from commonbrain.domain.duplicates import (
     contradicts,
     is_comparable,
     judge,
+    recurs,
 )
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import SIMILAR_HINTS_MAX
@@ -73,9 +74,9 @@ def test_hints_are_near_few_and_nearest_first(kind: Kind, similarities: Sequence
 )
 def test_another_number_or_a_denial_may_be_the_news(one: str, other: str) -> None:
     assert contradicts(one, other)
-    assert judge(Kind.FACT, one, near=near(0.99, text=other), space=SPACE) == Novel(
-        similar=tuple(near(0.99, text=other))
-    )
+    judged = judge(Kind.FACT, one, near=near(0.99, text=other), space=SPACE)
+    assert isinstance(judged, Novel)
+    assert judged.similar == tuple(near(0.99, text=other))
 
 
 def test_a_contradicting_neighbour_does_not_hide_one_that_agrees() -> None:
@@ -124,3 +125,65 @@ def test_only_the_same_and_the_null_project_are_compared(
 ) -> None:
     memory = a_memory(1, TEXT, project=stored)
     assert is_comparable(memory, Scope.TEAM, project=offered) is comparable
+
+
+def test_a_fact_that_contradicts_is_novel_and_names_what_it_contests() -> None:
+    stored = near(0.99, text="The API listens on port 8080")
+    judged = judge(Kind.FACT, "The API listens on port 9090", near=stored, space=SPACE)
+    assert isinstance(judged, Novel)
+    assert [one.neighbour for one in judged.conflicts] == stored
+
+
+def test_only_facts_contest_each_other() -> None:
+    stored = near(0.99, text="Retries are enabled")
+    judged = judge(Kind.RULE, "Retries are disabled", near=stored, space=SPACE)
+    assert judged == Novel(similar=tuple(stored))
+
+
+def test_a_given_subject_reaches_the_judgement() -> None:
+    stored = [Neighbour(id=1, headline="p", text="5432", similarity=0.9, subject="port")]
+    judged = judge(Kind.FACT, "5433", near=stored, space=SPACE, subject="Port")
+    assert isinstance(judged, Novel)
+    assert judged.conflicts
+
+
+def test_who_insists_on_a_duplicate_still_learns_what_else_it_contests() -> None:
+    contested = Neighbour(id=5, headline="n", text="Retries are disabled", similarity=0.9)
+    same = Neighbour(id=6, headline="s", text="Retries are enabled", similarity=0.95)
+    judged = judge(Kind.FACT, "Retries are enabled", near=[contested, same], space=SPACE)
+    assert isinstance(judged, Duplicate)
+    assert judged.of == same
+    assert [one.neighbour for one in judged.conflicts] == [contested]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The backup took 14 minutes", "The backup took 22 minutes"),
+        ("Deploy failed at 10:02 on Monday", "Deploy failed at 16:47 on Friday"),
+        ("Crawled 1,200 pages, 3.5GB", "crawled 1,340 pages, 9GB"),
+        ("Done at 2026-02-01T10:02:00Z", "Done at 2026-02-02T11:30:05Z"),
+        ("The disk is full", "The disk is full"),
+    ],
+)
+def test_an_event_recurs_when_only_numbers_and_times_differ(one: str, other: str) -> None:
+    assert recurs(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The backup took 14 minutes", "The import took 14 minutes"),
+        ("Fixed OPS-311", "Fixed OPS-312"),
+        ("14", "15"),
+        ("", ""),
+        ("The disk is full", "The disk is 96% full"),
+    ],
+)
+def test_another_thing_is_no_recurrence(one: str, other: str) -> None:
+    assert not recurs(one, other)
+
+
+@given(st.text(), st.text())
+def test_recurrence_is_mutual(one: str, other: str) -> None:
+    assert recurs(one, other) == recurs(other, one)

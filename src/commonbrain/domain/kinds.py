@@ -181,6 +181,8 @@ class Policy:
     """Where its salience starts, 0..1."""
     is_atomic: bool = False
     """Whether its body must say one thing: words are counted and merges refused."""
+    makes_claims: bool = False
+    """Whether one of it may contradict another, so that both are linked."""
     on_duplicate: OnDuplicate = OnDuplicate.KEEP
     half_life: timedelta | None = None
     """Strength halves in this time since the last access; None never fades."""
@@ -212,6 +214,7 @@ KINDS: Final[Mapping[Kind, Policy]] = {
             kind=Kind.FACT,
             detail=FactDetail,
             is_atomic=True,
+            makes_claims=True,
             on_duplicate=OnDuplicate.REFUSE,
             half_life=timedelta(days=7),
             salience=0.7,

@@ -16,6 +16,8 @@ SOURCE_REF_CHARS_MAX: Final = 512
 REASON_CHARS_MAX: Final = 1000
 ITEMS_PER_CALL_MAX: Final = 100
 TAGS_MAX: Final = 50
+ENTITIES_MAX: Final = 50
+"""Of each sort that are found in one text: tags, people, references, topics."""
 
 QUERY_CHARS_MAX: Final = 2000
 RECALL_ITEMS_DEFAULT: Final = 12

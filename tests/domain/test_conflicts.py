@@ -1,0 +1,140 @@
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.conflicts import Basis, judge, may_be_news
+from commonbrain.domain.limits import TEXT_BYTES_MAX
+from commonbrain.domain.statement import Statement
+
+# Plain letters, so that changing their case and back gives the same text.
+PROSE = st.text(alphabet="abeIsNot 019.,:'-\nABE", max_size=80)
+WORDS = st.lists(
+    st.sampled_from(
+        "the cache Redis Postgres is not never runs on owns Anna Ben 8080 9090 8 two Monday Friday"
+        " disabled enabled . moved to in of port".split()
+    ),
+    max_size=12,
+).map(" ".join)
+TEXTS = st.text() | WORDS
+
+
+def basis(one: str, other: str) -> Basis | None:
+    found = judge(Statement(text=one), Statement(text=other))
+    return found.basis if found else None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "by"),
+    [
+        ("The API listens on port 8080", "The API listens on port 9090", Basis.NUMBER),
+        ("The pool has eight threads", "The pool has 12 threads", Basis.NUMBER),
+        ("The release is on 2026-01-02", "The release is on 2026-02-03", Basis.NUMBER),
+        ("The runtime is v1.2", "The runtime is v1.3", Basis.NUMBER),
+        ("The archive lives in Oslo", "The archive lives in Turin", Basis.ENTITY),
+        ("The queue runs on RabbitMQ", "The queue has moved to Kafka", Basis.ENTITY),
+        ("Anna owns billing", "Billing is owned by Ben", Basis.ENTITY),
+        ("The sofa is green", "The sofa is grey", Basis.VALUE),
+        ("The key is in the drawer", "The key is in the safe", Basis.VALUE),
+        ("The timeout is 30 seconds", "The timeout is 30 minutes", Basis.VALUE),
+        ("The cache is shared", "The cache isn't shared", Basis.NEGATION),
+        ("Retries are enabled", "Retries are disabled", Basis.NEGATION),
+        ("The parser supports comments", "The parser no longer supports comments", Basis.NEGATION),
+    ],
+)
+def test_two_statements_about_one_subject_that_cannot_both_hold(
+    one: str, other: str, by: Basis
+) -> None:
+    assert basis(one, other) is by
+    assert may_be_news(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Staging deploys at 09:00", "Production deploys at 17:00"),
+        ("Anna owns billing", "Anna owns search"),
+        ("Jonas is allergic to nuts", "Marta is allergic to nuts"),
+        ("The worker is written in Go", "The worker is deployed by Ben"),
+        ("The parser supports comments", "The parser supports trailing commas"),
+        ("The build takes about forty minutes", "A build needs roughly 40 min"),
+        ("Never push to main", "Pushing to main is forbidden"),
+        ("The report is about costs", "The report is about delays"),
+        ("", "The cache is shared"),
+    ],
+)
+def test_other_subjects_other_properties_and_other_words_are_no_conflict(
+    one: str, other: str
+) -> None:
+    assert basis(one, other) is None
+
+
+def test_a_given_subject_beats_the_words() -> None:
+    here = Statement(text="5432", subject="Port of the orders database")
+    there = Statement(text="5433", subject="port of the orders database")
+    elsewhere = Statement(text="5433", subject="port of the users database")
+    assert judge(here, there)
+    assert judge(here, elsewhere) is None
+
+
+def test_two_bare_values_of_one_subject_are_a_conflict() -> None:
+    found = judge(
+        Statement(text="Postgres", subject="main store"),
+        Statement(text="SQLite", subject="main store"),
+    )
+    assert found
+    assert found.basis is Basis.VALUE
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The build host is slow", "The build server is slow"),
+        ("Lisa leads the team", "Bruno leads the team"),
+        ("Deploy on Monday", "Deploy on Friday"),
+    ],
+)
+def test_one_word_in_another_s_place_may_be_news(one: str, other: str) -> None:
+    assert may_be_news(one, other)
+
+
+def test_the_same_in_another_order_is_no_news() -> None:
+    assert not may_be_news("In Makefiles, indent with tabs", "Use tabs to indent in Makefiles")
+
+
+@given(TEXTS, TEXTS)
+def test_both_judgements_are_mutual(one: str, other: str) -> None:
+    assert basis(one, other) is basis(other, one)
+    assert may_be_news(one, other) == may_be_news(other, one)
+
+
+@given(TEXTS)
+def test_a_text_never_contradicts_itself(text: str) -> None:
+    assert basis(text, text) is None
+    assert not may_be_news(text, text)
+
+
+@given(PROSE, st.sampled_from([str.upper, str.lower, str.swapcase]))
+def test_case_and_spacing_make_no_conflict(text: str, write: type[str]) -> None:
+    spaced = write("  ".join(text.split(" ")))
+    assert basis(text, spaced) is None
+    assert not may_be_news(text, spaced)
+
+
+@given(WORDS, WORDS)
+def test_what_contradicts_is_never_a_duplicate(one: str, other: str) -> None:
+    assert basis(one, other) is None or may_be_news(one, other)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", "A", "@", ".", "-", "_", "'", "1", "1.", "a.", "aA", "a_", "is ", "not ", "\n", " "],
+)
+def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
+    text = (unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX]
+    started = process_time()
+    basis(text, text + "x")
+    may_be_news("x" + text, text)
+    # A quadratic reading takes tens of seconds; two linear ones a tenth of one.
+    assert process_time() - started < 2

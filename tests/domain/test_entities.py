@@ -1,0 +1,123 @@
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.entities import Entities, found_in
+from commonbrain.domain.limits import ENTITIES_MAX, NAME_CHARS_MAX, TEXT_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("Cut the #Release now, #hot-fix!", ("release", "hot-fix")),
+        ("#release and #RELEASE", ("release",)),
+        ("issue #12 and PR #7", ()),
+        ("# A heading", ()),
+        ("see https://example.org/a#part", ()),
+        ("a C# file & a#b", ()),
+        ("`#define X`", ()),
+    ],
+)
+def test_hashtags_are_tags(text: str, tags: tuple[str, ...]) -> None:
+    assert found_in(text).tags == tags
+
+
+@pytest.mark.parametrize(
+    ("text", "people"),
+    [
+        ("Fixed by @Anna.Lee and (@bo).", ("anna.lee", "bo")),
+        ("@anna\nplease look", ("anna",)),
+        ("write to me@example.org", ()),
+        ("@cache\ndef load(): ...", ()),
+        ("@app.get('/x')\nasync def x(): ...", ()),
+        ("use @property or @dataclass", ()),
+        ("install @types/node", ()),
+        ("@decision we keep SQLite", ()),
+        ("hello @everyone", ()),
+        ("run `ssh @host`", ()),
+    ],
+)
+def test_mentions_are_people_and_addresses_and_decorators_are_not(
+    text: str, people: tuple[str, ...]
+) -> None:
+    assert found_in(text).people == people
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "OPS-311",
+        "#123",
+        "COMMONBRAIN_STORE",
+        "v1.2.3",
+        "2.4.0-rc1",
+        "v0001_first_light",
+        "0003_add_users",
+        "20260102_add_index",
+        "1a2b3c4",
+        "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+        "src/app/main.py",
+        "/etc/hosts",
+        "~/.bashrc",
+        "config.toml",
+        "src/domain/rules",
+        "@types/node",
+        "https://example.org/a?b=c",
+    ],
+)
+def test_references_are_found_as_written(reference: str) -> None:
+    assert found_in(f"We saw {reference}.").references == (reference,)
+    assert found_in(f"We saw `{reference}`, too").references == (reference,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["and/or", "24/7", "UTF-8", "SHA-256", "1234567", "deadbeef", "2026/01/02", "e.g.", "3.5"],
+)
+def test_what_only_looks_like_a_reference_is_none(text: str) -> None:
+    assert found_in(f"it says {text} there").references == ()
+
+
+def test_topics_are_capitals_that_no_sentence_explains() -> None:
+    text = "The team likes Redis. Kafka came later, said Ben: Postgres stays in Berlin.\n- Later"
+    assert found_in(text).topics == ("redis", "ben", "berlin")
+
+
+@given(st.text())
+def test_any_text_has_few_short_names_each_once(text: str) -> None:
+    found = found_in(text)
+    sorts = (found.tags, found.people, found.references, found.topics)
+    assert all(len(names) == len(set(names)) <= ENTITIES_MAX for names in sorts)
+    assert all(0 < len(name) <= NAME_CHARS_MAX for names in sorts for name in names)
+    assert found.count == sum(map(len, sorts))
+
+
+@given(st.lists(st.from_regex(r"[A-Z][a-z]{2,8}", fullmatch=True), max_size=5))
+def test_case_makes_no_second_person(names: list[str]) -> None:
+    written = " ".join(f"@{name} @{name.upper()}" for name in names)
+    assert len(found_in(written).people) <= len({name.casefold() for name in names})
+
+
+def test_there_is_a_bound_on_everything() -> None:
+    text = " ".join(f"#t{n}" for n in range(500)) + " @" + "a" * 500
+    assert found_in(text).tags == tuple(f"t{n}" for n in range(ENTITIES_MAX))
+    assert found_in(text).people == ()
+
+
+def test_an_empty_text_names_nothing() -> None:
+    assert found_in("") == Entities()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("a", "A", "@", "#", "/", "`", "a/", "a.", "a-", "@a", "@a.", "\n@a(", ".", "../"),
+        *("A-", "A_", "http://", "+", "-", "f0_", "0f", "\n", " ", "'", "` "),
+    ],
+)
+def test_hostile_text_is_read_in_linear_time(unit: str) -> None:
+    started = process_time()
+    found_in((unit * TEXT_BYTES_MAX)[:TEXT_BYTES_MAX])
+    assert process_time() - started < 2

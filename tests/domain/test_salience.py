@@ -1,0 +1,44 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.salience import LOW, salience
+
+KIND = st.sampled_from(Kind)
+COUNT = st.integers(0, 10**9)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_plain_text_matters_as_its_kind_does(kind: Kind) -> None:
+    assert salience(kind, "The sofa is green") == KINDS[kind].salience
+
+
+def test_each_important_word_adds_three_hundredths() -> None:
+    assert salience(Kind.EVENT, "We must ship; the deadline is critical") == pytest.approx(0.54)
+
+
+def test_an_open_deadline_and_recurrence_and_names_raise_it() -> None:
+    assert salience(Kind.TASK, "Call Ben", due=True) == pytest.approx(0.8)
+    assert salience(Kind.EVENT, "The disk is full", recurrences=3) == pytest.approx(0.51)
+    assert salience(Kind.FACT, "Ben knows Anna", entities=2) == pytest.approx(0.72)
+
+
+@given(KIND, st.text(), COUNT, COUNT)
+def test_it_is_a_fraction_and_never_below_where_its_kind_starts(
+    kind: Kind, text: str, recurrences: int, entities: int
+) -> None:
+    for due in (False, True):
+        found = salience(kind, text, due=due, recurrences=recurrences, entities=entities)
+        assert LOW < KINDS[kind].salience <= found <= 1
+
+
+@given(KIND, st.text(), COUNT, COUNT, COUNT)
+def test_it_never_falls_when_something_is_added(
+    kind: Kind, text: str, recurrences: int, entities: int, more: int
+) -> None:
+    before = salience(kind, text, recurrences=recurrences, entities=entities)
+    assert salience(kind, text, due=True, recurrences=recurrences, entities=entities) >= before
+    assert salience(kind, text, recurrences=recurrences + more, entities=entities) >= before
+    assert salience(kind, text, recurrences=recurrences, entities=entities + more) >= before
+    assert salience(kind, f"{text} urgent", recurrences=recurrences, entities=entities) >= before

@@ -1,0 +1,109 @@
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.models.minilm import MiniLm
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.domain.kinds import Kind
+from commonbrain.evals.duplicates import Report, evaluate
+from commonbrain.evals.pairs import Half, Label, Pair, read_pairs
+from commonbrain.evals.tables import show
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+
+BETWEEN_MACHINES = 0.03
+"""Processors round the model's sums differently, by up to 0.01 of cosine a text."""
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return evaluate(read_pairs(), MiniLm())
+
+
+def test_the_pairs_are_many_of_every_label_and_none_twice() -> None:
+    pairs = read_pairs()
+    assert len(pairs) >= 240
+    assert len({(pair.one, pair.other) for pair in pairs}) == len(pairs)
+    assert min(Counter(pair.label for pair in pairs).values()) >= 40
+    assert {pair.kind for pair in pairs} == {Kind.RULE, Kind.FACT, Kind.TASK, Kind.EVENT}
+
+
+def test_no_first_text_is_in_both_halves() -> None:
+    halves = {half: {p.one for p in read_pairs() if p.half is half} for half in Half}
+    assert halves[Half.CALIBRATE].isdisjoint(halves[Half.CHECK])
+    sizes = sorted(map(len, halves.values()))
+    assert sizes[0] > sizes[1] * 0.6
+
+
+def test_the_space_s_thresholds_are_those_the_evaluation_chooses(report: Report) -> None:
+    assert abs(report.configured_duplicate_at - report.duplicate_at) <= BETWEEN_MACHINES
+    assert abs(report.configured_similar_at - report.similar_at) <= BETWEEN_MACHINES
+
+
+@pytest.mark.requirement("WP-06")
+def test_on_pairs_it_was_not_chosen_by_a_refusal_is_mostly_right(report: Report) -> None:
+    check = report.findings[list(Half).index(Half.CHECK)]
+    assert check.duplicate.agreement.precision >= 0.8
+    assert check.duplicate.agreement.recall >= 0.6
+    assert check.similar.agreement.recall >= 0.85
+    assert check.duplicate.precision.low <= check.duplicate.agreement.precision
+    assert check.duplicate.precision.high >= check.duplicate.agreement.precision
+
+
+def test_a_conflict_that_is_marked_is_one_in_nine_of_ten_cases(report: Report) -> None:
+    for half in report.findings:
+        assert half.conflict.agreement.precision >= 0.9
+        assert half.conflict.agreement.recall >= 0.55
+
+
+def test_an_embedder_that_is_down_is_told(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable) as raised:
+        evaluate(read_pairs(), MiniLm(model_path=tmp_path / "none.onnx"))
+    assert raised.value.code == "embedder_down"
+
+
+def test_a_space_in_which_nothing_meets_the_criterion_is_told() -> None:
+    told_apart_by_nobody = [
+        Pair(label=label, kind=Kind.FACT, one=f"{label} {n} a b c", other=f"{label} {n} d e f")
+        for label in Label
+        for n in range(40)
+    ]
+    with pytest.raises(Invalid, match="No threshold"):
+        evaluate(told_apart_by_nobody, WordHashEmbedder())
+
+
+def test_people_get_tables(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    show(report)
+    printed = capsys.readouterr().out
+    assert f"duplicate_at {report.duplicate_at}" in printed
+    assert "near_miss" in printed
+
+
+def test_programs_get_the_same_report_as_json(report: Report) -> None:
+    ran = evals("duplicates", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == json.loads(json.dumps(asdict(report)))
+
+
+def test_what_keeps_it_from_running_is_told_with_the_next_step() -> None:
+    ran = evals("duplicates", COMMONBRAIN_EMBEDDER="none-such")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("invalid: There is no embedder 'none-such'.")
+    assert "minilm" in ran.stderr
+
+
+def evals(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "commonbrain.evals", *arguments]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | environment,
+    )
