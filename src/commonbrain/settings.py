@@ -8,6 +8,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.screening import OnSecret
 
 
 def _default_store() -> Path:
@@ -41,6 +42,10 @@ class Settings(BaseSettings):
             "full: an acknowledged write is on disk; normal: the last ones may be lost when the "
             "power fails, never when a process dies."
         ),
+    )
+    secrets: OnSecret = Field(
+        default=OnSecret.REJECT,
+        description="reject: a text that holds a secret is refused; redact: it is stored without.",
     )
     lock_wait_s: float = Field(
         default=LOCK_WAIT_S,

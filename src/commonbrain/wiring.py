@@ -7,6 +7,7 @@ from typing import Unpack
 from pydantic import ValidationError
 
 from commonbrain.adapters.models import EMBEDDERS
+from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain, Identity
@@ -83,13 +84,16 @@ def build_house(settings: Settings, path: Path) -> House:
         is_durable=settings.durability == "full",
         lock_wait_s=settings.lock_wait_s,
     )
+    screen = PatternScreen()
     return House(
         store=store,
         embedder=embedder,
         clock=clock,
         chance=SystemChance(),
-        journal=Journal(store),
+        journal=Journal(store, screen),
         importers=IMPORTERS,
+        screen=screen,
+        on_secret=settings.secrets,
     )
 
 

@@ -7,8 +7,9 @@ value behind a name such as `password` must look like one and not like a placeho
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -17,10 +18,10 @@ from commonbrain.domain.screening import Found
 
 _FORMATS: Final = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[^-]{0,16000}-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[^-]{0,16000})",
+    r"(?:[^-]|-(?!----)){0,16000}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
     "Anthropic key": r"(?<![\w-])sk-ant-[\w-]{20,200}",
     "OpenAI key": r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,250}",
-    "AWS access key id": r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])",
+    "AWS access key id": r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
     "Google API key": r"(?<![\w-])AIza[\w-]{35}(?![\w-])",
     "Google OAuth secret": r"(?<![\w-])GOCSPX-[\w-]{28}(?![\w-])",
     "Google access token": r"(?<![\w.-])ya29\.[\w-]{20,500}",
@@ -44,7 +45,7 @@ _FORMATS: Final = {
     "JSON web token": r"(?<![\w.-])eyJ[\w-]{8,4000}\.eyJ[\w-]{4,8000}\.[\w-]{0,2000}",
     "bearer token": r"(?i:(?<![\w-])(?:bearer|basic)[ ]{1,3})(?P<bearer>[\w.~+/-]{20,2000}={0,2})",
     "password in an address": r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://"
-    r"[^\s:/?#@\[\]]{0,64}:(?P<address>[^\s/@\[\]]{2,200})@",
+    r"(?P<user>[^\s:/?#@\[\]]{0,64}):(?P<address>[^\s/@\[\]]{2,200})@",
 }
 _NAMES: Final = (
     r"pass(?:word|wd|phrase)|pwd|secret|token|credential"
@@ -64,7 +65,7 @@ _SPOKEN: Final = re.compile(
 )
 _PASSWORD_NAMES: Final = ("pass", "pwd")
 _PLACEHOLDER: Final = re.compile(
-    r"[$%{(\[<*]|your|my[_-]|example|sample|dummy|placeholder|redacted|change[_-]?(?:me|it)|replace"
+    r"^[/~.]|^https?:|[$%{(\[<*]|your|my[_-]|example|sample|dummy|placeholder|redacted|change[_-]?(?:me|it)|replace"
     r"|xxx|\.{3}|…|\bnone\b|\bnull\b|\bundefined\b|\btrue\b|\bfalse\b|required|optional|process\.env"
     r"|environ|getenv|secrets?\.|config\.|settings\.|vault|env\.|^pass(?:word|wd)?$|^secret$|^token$"
     r"|^test$|^user:?$|\(|todo|hidden|masked|expired?|rotated?",
@@ -101,13 +102,16 @@ class PatternScreen:
     def find(self, text: str) -> list[Found]:
         """Find what is a secret, or looks like one; where two overlap the first stands."""
         certain = _apart([*self._formatted(text), *_assigned(text)])
-        return _apart([*certain, *_random(text)])
+        looks = _beside(certain, _random(text))
+        return sorted([*certain, *looks], key=lambda one: one.start)
 
     def _formatted(self, text: str) -> Iterator[Found]:
         for sort, pattern in self.formats:
             for match in pattern.finditer(text):
                 start, end = match.span(match.lastgroup or 0)
-                if not _is_placeholder(text[start:end], sort):
+                # A database on one's own machine has the password postgres for the user postgres.
+                is_default = text[start:end] == match.groupdict().get("user")
+                if not is_default and not _is_placeholder(text[start:end], sort):
                     yield Found(sort=sort, start=start, end=end)
 
 
@@ -172,9 +176,7 @@ def _random(text: str) -> Iterator[Found]:
         if _UUID.fullmatch(run) or "/" in run[:1] or not _is_mixed(run):
             continue
         if _bits(run) >= _BITS_MIN:
-            yield Found(
-                sort="random text", start=match.start(), end=match.end(), is_certain=False
-            )
+            yield Found(sort="random text", start=match.start(), end=match.end(), is_certain=False)
 
 
 def _is_mixed(run: str) -> bool:
@@ -188,9 +190,20 @@ def _bits(run: str) -> float:
 
 
 def _apart(found: Iterable[Found]) -> list[Found]:
-    """Keep those that do not overlap, certain ones first, in the order of the text."""
+    """Keep the first and longest of those that overlap, in the order of the text."""
     kept: list[Found] = []
-    for one in sorted(found, key=lambda one: (not one.is_certain, one.start, -one.end)):
-        if all(one.end <= other.start or one.start >= other.end for other in kept):
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or one.start >= kept[-1].end:
             kept.append(one)
-    return sorted(kept, key=lambda one: one.start)
+    return kept
+
+
+def _beside(certain: Sequence[Found], looks: Iterable[Found]) -> list[Found]:
+    """Leave out of what merely looks random all that a certain secret touches."""
+    starts = [one.start for one in certain]
+
+    def is_free(one: Found) -> bool:
+        place = bisect_left(starts, one.end)
+        return place == 0 or certain[place - 1].end <= one.start
+
+    return [one for one in looks if is_free(one)]

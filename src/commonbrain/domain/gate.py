@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.domain import limits
+from commonbrain.domain.columns import with_columns
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.kinds import (
     KINDS,
     Detail,
@@ -98,11 +100,15 @@ def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
     """Settle the kind's own columns, refusing a severity elsewhere and columns of other kinds."""
     detail = draft.detail or policy.detail()
     if type(detail) is not policy.detail:
-        return Rejected(
-            code="gate_kind",
-            reason=f"A {policy.kind} does not have the columns of {type(detail).__name__}.",
-            hint=f"Its own columns are {', '.join(policy.columns)}.",
-        )
+        return _foreign_columns(policy, f"the columns of {type(detail).__name__}")
+    foreign = sorted(set(draft.columns) - set(policy.columns))
+    if foreign:
+        return _foreign_columns(policy, ", ".join(foreign)[:80])
+    try:
+        detail = with_columns(detail, draft.columns)
+    except Invalid as error:
+        code = error.code if error.code.startswith("gate_") else "gate_kind"
+        return Rejected(code=code, reason=error.message, hint=error.hint)
     if draft.severity is None:
         return detail
     if not isinstance(detail, RuleDetail):
@@ -119,6 +125,14 @@ def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
             hint="A BLOCKER must never be broken, a PATTERN is how things are done.",
         )
     return replace(detail, severity=Severity(severity))
+
+
+def _foreign_columns(policy: Policy, foreign: str) -> Rejected:
+    return Rejected(
+        code="gate_kind",
+        reason=f"A {policy.kind} does not have {foreign}.",
+        hint=f"Its own columns are {', '.join(policy.columns)}.",
+    )
 
 
 def _check_headline(policy: Policy, headline: str) -> Rejected | None:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder
+from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import Store
 
 
@@ -20,3 +22,6 @@ class House:
     chance: Chance
     journal: Journal
     importers: Mapping[str, Importer]
+    screen: Screen
+    on_secret: OnSecret = OnSecret.REJECT
+    """What becomes of a text that holds a secret."""

@@ -52,7 +52,8 @@ class Revise:
         old_id = ids.parse(ids.MEMORY, id)
         with self.house.store.snapshot(self.caller.tenant) as tx:
             old = fetch(tx, self.caller, id_=old_id)
-        prepared = prepare(_inherit(draft_of(text, **known), old), self.caller)
+        draft = _inherit(draft_of(text, **known), old)
+        prepared = prepare(draft, self.caller, house=self.house)
         if not isinstance(prepared, Prepared):
             return rejected(prepared)
         [ready] = embed([prepared], self.house.embedder)

@@ -116,6 +116,10 @@ class Memories(Protocol):
         """
         ...
 
+    def skilled(self, name: str) -> list[int]:
+        """Find the current rules whose trigger has this name."""
+        ...
+
     def newest(self, look: Look, *, limit: int) -> list[Hit]:
         """List what the look allows, latest occurrence first."""
         ...
@@ -183,6 +187,10 @@ class Threads(Protocol):
             IdTaken: another thread has the new id; nothing was stored.
 
         """
+        ...
+
+    def exists(self, thread_id: int) -> bool:
+        """Say whether there is such a thread."""
         ...
 
 
@@ -267,6 +275,10 @@ class Records(Protocol):
 
     def keep_reply(self, reply: Reply) -> None:
         """Keep an answer under its idempotency key."""
+        ...
+
+    def drop_replies(self, *, before: datetime) -> None:
+        """Drop every answer that was kept before a moment."""
         ...
 
     def trace(self, trace: Trace) -> None:

@@ -36,3 +36,10 @@ class ThreadShelf:
         if not self.work.add(threads, row):
             raise IdTaken
         return new_id
+
+    def exists(self, thread_id: int) -> bool:
+        """Say whether there is such a thread."""
+        there = select(threads.c.id).where(
+            threads.c.tenant_id == self.work.tenant, threads.c.id == thread_id
+        )
+        return self.work.connection.execute(there).first() is not None
