@@ -8,7 +8,6 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.screening import OnSecret
 
 
 def _default_store() -> Path:
@@ -43,8 +42,8 @@ class Settings(BaseSettings):
             "power fails, never when a process dies."
         ),
     )
-    secrets: OnSecret = Field(
-        default=OnSecret.REJECT,
+    secrets: Literal["reject", "redact"] = Field(
+        default="reject",
         description="reject: a text that holds a secret is refused; redact: it is stored without.",
     )
     lock_wait_s: float = Field(

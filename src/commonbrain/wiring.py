@@ -13,6 +13,7 @@ from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
@@ -93,7 +94,7 @@ def build_house(settings: Settings, path: Path) -> House:
         journal=Journal(store, screen),
         importers=IMPORTERS,
         screen=screen,
-        on_secret=settings.secrets,
+        on_secret=OnSecret(settings.secrets),
     )
 
 

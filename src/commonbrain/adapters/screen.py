@@ -73,7 +73,7 @@ _PLACEHOLDER: Final = re.compile(
 )
 _TERM: Final = re.compile(
     r"(?:md5|sha-?\d+|argon2\w*|base64\w*|bcrypt|scrypt|pbkdf2|oauth2?\w*|utf-?8|[hre]s\d{3}|aes-?\d+"
-    r"|ed25519|x509|v\d+|k8s|\d+[a-z]{0,5}|[a-z]+-?\d{1,2})\W{0,2}",
+    r"|ed25519|x509|k8s|(?:v|version|tls|ssl|http|level|step|phase|type)-?\d{1,3})\W{0,2}",
     re.IGNORECASE,
 )
 """Technical words with a digit that stand behind a colon in plain prose."""

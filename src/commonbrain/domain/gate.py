@@ -99,11 +99,10 @@ def _unknown_kind(given: str | None) -> Rejected:
 def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
     """Settle the kind's own columns, refusing a severity elsewhere and columns of other kinds."""
     detail = draft.detail or policy.detail()
-    if type(detail) is not policy.detail:
-        return _foreign_columns(policy, f"the columns of {type(detail).__name__}")
+    is_other = type(detail) is not policy.detail
     foreign = sorted(set(draft.columns) - set(policy.columns))
-    if foreign:
-        return _foreign_columns(policy, ", ".join(foreign)[:80])
+    if is_other or foreign:
+        return _foreign_columns(policy, type(detail).__name__ if is_other else ", ".join(foreign))
     try:
         detail = with_columns(detail, draft.columns)
     except Invalid as error:
@@ -130,7 +129,7 @@ def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
 def _foreign_columns(policy: Policy, foreign: str) -> Rejected:
     return Rejected(
         code="gate_kind",
-        reason=f"A {policy.kind} does not have {foreign}.",
+        reason=f"A {policy.kind} does not have the columns of {foreign[:80]}.",
         hint=f"Its own columns are {', '.join(policy.columns)}.",
     )
 

@@ -1,9 +1,10 @@
 """Links: typed, weighted edges between two memories, and the law by which they strengthen."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.trust import Trust
@@ -72,3 +73,20 @@ def strengthened(known: Link, by: Link) -> Link:
         trust=max(known.trust, by.trust, key=lambda trust: trust.weight),
         observed_at=max(known.observed_at, by.observed_at),
     )
+
+
+def link_image(link: Link) -> dict[str, object]:
+    """Write a link as the JSON values that a before-image holds."""
+    times = {name: getattr(link, name).isoformat() for name in ("created_at", "observed_at")}
+    return asdict(link) | times
+
+
+def link_of(image: Mapping[str, Any]) -> Link:
+    """Read a link back from a before-image."""
+    read: dict[str, Any] = {
+        "type": LinkType(image["type"]),
+        "trust": Trust(image["trust"]),
+        "created_at": datetime.fromisoformat(image["created_at"]),
+        "observed_at": datetime.fromisoformat(image["observed_at"]),
+    }
+    return Link(**{**image, **read})

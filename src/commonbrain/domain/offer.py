@@ -33,13 +33,14 @@ def check_types(draft: Draft) -> None:
 
     """
     for name, types in _TYPES.items():
-        value = getattr(draft, name)
+        value: Any = getattr(draft, name)
         if value is None and name != "body":
             continue
         if not isinstance(value, types):
-            raise _wrong(name, type(value))
+            raise _wrong(name, cast("type", type(value)))
         member = _MEMBERS.get(name)
-        odd = [one for one in value if not isinstance(one, member)] if member else []
+        members = cast("list[object]", value) if member else []
+        odd = [one for one in members if member and not isinstance(one, member)]
         if odd:
             raise _wrong(name, type(odd[0]))
 

@@ -44,7 +44,7 @@ def _words(given: object, what: str) -> list[str]:
     listed = [given] if isinstance(given, str) else given or []
     if not isinstance(listed, list | tuple):
         raise _wrong(f"The {what} of a skill are a list of words.")
-    words = cast("list[object]", list(cast("list[object]", listed)))
+    words = list(cast("list[object]", listed))
     if len(words) > KEYWORDS_MAX:
         raise _wrong(f"A skill has {len(words)} {what}; {KEYWORDS_MAX} are allowed.")
     if not all(isinstance(word, str) and 0 < len(word.strip()) <= NAME_CHARS_MAX for word in words):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Unpack, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
@@ -227,7 +227,7 @@ class Remember:
             return 0
         again = replace(known, detail=replace(detail, recurrences=detail.recurrences + 1))
         deed = Deed(action=Action.RECUR, caller=self.caller, at=look.now)
-        amend(tx, known, again, deed=deed)
+        amend(tx, known, after=again, deed=deed)
         return detail.recurrences + 1
 
     def _mark_conflicts(self, tx: Transaction, memory: Memory, judged: Judged) -> None:
@@ -259,10 +259,13 @@ def _listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
         Invalid: it is neither.
 
     """
-    listed = [drafts] if isinstance(drafts, Draft) else drafts
-    if not isinstance(listed, Sequence) or not all(isinstance(one, Draft) for one in listed):
+    # No annotation keeps a program from giving a number.
+    given = cast("object", [drafts] if isinstance(drafts, Draft) else drafts)
+    listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
+    known = [one for one in listed if isinstance(one, Draft)]
+    if len(known) < len(listed):
         raise Invalid(
             "What is to be remembered is neither a text nor drafts.",
             hint="Give a text, a Draft, or a list of them.",
         )
-    return list(listed)
+    return known

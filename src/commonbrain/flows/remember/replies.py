@@ -86,7 +86,7 @@ def _read(body: Mapping[str, Any]) -> Remembered:
 
 
 def _outcome(given: Mapping[str, Any]) -> Outcome:
-    read = {
+    read: dict[str, Any] = {
         "status": Status(given["status"]),
         "kind": Kind(given["kind"]) if given["kind"] else None,
         "similar": tuple(Similar(**one) for one in given["similar"]),
@@ -98,7 +98,7 @@ def _outcome(given: Mapping[str, Any]) -> Outcome:
 
 
 def _part(given: Mapping[str, Any]) -> Part:
-    read = {
+    read: dict[str, Any] = {
         "status": Status(given["status"]),
         "kind": Kind(given["kind"]) if given["kind"] else None,
     }

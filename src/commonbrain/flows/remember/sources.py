@@ -7,7 +7,7 @@ from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
-from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.links import Link, LinkType, link_image
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
@@ -31,8 +31,7 @@ def settle_sources(tx: Transaction, prepared: Prepared, caller: Caller) -> Prepa
     _check_thread(tx, prepared)
     if not sources:
         return prepared
-    private = {one.agent for one in sources if one.scope is Scope.PRIVATE}
-    if len(private | ({caller.agent} if private else set())) > 1:
+    if any(one.scope is Scope.PRIVATE and one.agent != caller.agent for one in sources):
         raise Refused(
             "Private memories of different authors cannot be made into one.",
             code="scope_denied",
@@ -92,8 +91,7 @@ def put_link(
     )
     tx.links.put(link)
     deed = Deed(action=Action.LINK, caller=caller, at=now)
-    image = {"from_id": memory.id, "to_id": to, "type": str(type_), "basis": basis}
-    record_beside(tx, memory, deed=deed, before={}, after={"link": image})
+    record_beside(tx, memory, deed=deed, before={}, after={"link": link_image(link)})
 
 
 def _sources(tx: Transaction, prepared: Prepared, caller: Caller) -> list[Memory]:

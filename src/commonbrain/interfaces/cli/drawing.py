@@ -11,12 +11,20 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.limits import TEXT_BYTES_MAX
+from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.operations import Operation
 
 # A list is given by repeating its option, which reads better in the singular.
-_SINGULAR: Final = {"tags": "tag", "kinds": "kind", "labels": "label"}
+_SINGULAR: Final = {
+    "tags": "tag",
+    "kinds": "kind",
+    "labels": "label",
+    "people": "person",
+    "keywords": "keyword",
+    "skill_projects": "skill-project",
+    "finds_tasks": "tasks",
+}
 _FROM_STDIN: Final = "-"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -102,7 +110,7 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:  # n
     """
     if given.get("text") == _FROM_STDIN:
         # One byte more than the gate allows, so that it sees what is too long without reading on.
-        given["text"] = sys.stdin.buffer.read(TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
+        given["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
     try:
         return operation.request.model_validate(given)
     except ValidationError as error:
