@@ -53,7 +53,7 @@ _NAMES: Final = (
 )
 # A name may stand inside a longer one, DB_PASSWORD or client-secret, and before more of it.
 _ASSIGNED: Final = re.compile(
-    rf"(?P<name>(?<![A-Za-z])(?:{_NAMES})|(?<=[a-z])(?:Password|Secret|Token|ApiKey|AccessKey))"
+    rf"(?P<name>(?<![A-Za-z])(?:{_NAMES})|(?<=[a-z])(?:Password|Passwd|Pwd|Secret|Token|ApiKey|AccessKey))"
     r"(?:_(?:key|value|hash|access_key))?"
     r"[\"'`]?[ \t]{0,3}(?P<sign>=>|:=|={1,2}|:)[ \t]{0,3}"
     r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`,;<>]{4,500})",
