@@ -8,7 +8,7 @@ from commonbrain.domain.chunks import CHUNK_WORDS_MAX, CHUNK_WORDS_MIN, count_wo
 
 PIECES = st.sampled_from(
     ["one", "two.", "Three!", "\n", "\n\n", " ", "```", "等等。", "word " * 90]
-)  # noqa: RUF001 full stops of Chinese
+)
 
 
 @pytest.mark.requirement("WP-39")

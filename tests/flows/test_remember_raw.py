@@ -85,7 +85,7 @@ def test_each_stage_is_timed(brain: Brain) -> None:
 def test_odd_texts_are_data(brain: Brain, text: str) -> None:
     outcome = told(brain, text, kind="event")
     assert outcome.status is Status.STORED
-    assert not {"\x00", "\x07", "\x1b"} & set(brain.get(str(outcome.id)).body)
+    assert not {"\x00", "\x07", "\x1b"} & set(brain.get(str(outcome.id)).body or "")
     assert brain.recall(text.encode("utf-8", "replace").decode()).items
     assert all(finding.is_sound for finding in brain.doctor().findings)
 

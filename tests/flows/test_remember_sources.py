@@ -56,8 +56,13 @@ def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
 
 @pytest.mark.parametrize(
     "offered",
-    [5, None, b"text", [1, 2], [None], Draft(body=5), Draft(body="x", tags=(1,))]  # type: ignore[arg-type]
-    + [Draft(body="x", confidence="high"), Draft(body="x", kind=3), {"body": "x"}],  # type: ignore[arg-type]
+    [
+        *(5, None, b"text", [1, 2], [None], {"body": "x"}),
+        Draft(body=5),  # type: ignore[arg-type]
+        Draft(body="x", tags=(1,)),  # type: ignore[arg-type]
+        Draft(body="x", confidence="high"),  # type: ignore[arg-type]
+        Draft(body="x", kind=3),  # type: ignore[arg-type]
+    ],
 )
 def test_what_is_no_text_is_invalid(brain: Brain, offered: object) -> None:
     with pytest.raises(Invalid):
@@ -77,8 +82,12 @@ def test_what_is_known_of_a_text_must_be_of_its_type(
 
 @pytest.mark.parametrize(
     "known",
-    [{"kind": "fact", "due_at": "2027-01-01"}, {"kind": "task", "due_at": "tomorrow"}]
-    + [{"kind": "task", "priority": "huge"}, {"kind": "rule", "must_ack": "yes"}],
+    [
+        {"kind": "fact", "due_at": "2027-01-01"},
+        {"kind": "task", "due_at": "tomorrow"},
+        {"kind": "task", "priority": "huge"},
+        {"kind": "rule", "must_ack": "yes"},
+    ],
 )
 def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
     brain: Brain, known: dict[str, object]

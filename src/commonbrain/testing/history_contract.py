@@ -11,7 +11,7 @@ import pytest
 
 from commonbrain.domain.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity
 from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
+from commonbrain.domain.memory import State, ThreadRef
 from commonbrain.domain.revision import Action, Span
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.trust import Trust
@@ -231,6 +231,41 @@ class HistoryContract:
         assert lexical(store, "tea", wanted=look(session="s1")) == [1]
         assert lexical(store, "tea", wanted=look(states=(State.ARCHIVED,))) == [3]
         assert lexical(store, "tea", wanted=look(thread=5)) == []
+
+    def test_replies_kept_before_a_moment_are_dropped(self, store: Store) -> None:
+        old, new = (
+            Reply(agent="ann", key=key, digest="d", body={"n": 1}, memory_ids=(1,), at=at)
+            for key, at in (("old", NOON), ("new", LATER))
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.records.keep_reply(old)
+            tx.records.keep_reply(new)
+            tx.records.drop_replies(before=LATER)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.records.reply("ann", "old") is None
+            assert tx.records.reply("ann", "new") == new
+
+    def test_a_rule_is_found_by_the_name_of_its_trigger_while_it_is_current(
+        self, store: Store
+    ) -> None:
+        skill = {"name": "push", "keywords": ["push"]}
+        rule = a_memory(91, "Always push", kind=Kind.RULE, detail=RuleDetail(skill=skill))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(rule)
+            tx.memories.add(a_memory(92, "Never push", kind=Kind.RULE))
+            assert tx.memories.skilled("push") == [91]
+            assert tx.memories.skilled("pull") == []
+            tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
+            assert tx.memories.skilled("push") == []
+
+    def test_a_thread_exists_once_it_was_opened(self, store: Store) -> None:
+        thread = ThreadRef(key="k", subject="s")
+        with store.begin(LOCAL_TENANT) as tx:
+            assert not tx.threads.exists(7)
+            tx.threads.open(thread, None, new_id=7, now=NOON)
+            assert tx.threads.exists(7)
+        with store.snapshot("another") as tx:
+            assert not tx.threads.exists(7)
 
 
 def store_bytes(store: Store) -> bytes:

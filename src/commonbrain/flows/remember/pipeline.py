@@ -131,11 +131,11 @@ class Remember:
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
             )
             watch.lap("decide")
-            reply = Remembered(items=outcomes, stages_ms=watch.stages_ms)
+            reply = Remembered(items=outcomes, stages_ms=dict(watch.stages_ms))
             if ticket is not None:
                 keep(tx, ticket, reply, look=look)
         watch.lap("commit")
-        return reply
+        return replace(reply, stages_ms=watch.stages_ms)
 
     def rehearse(self, drafts: Sequence[Draft]) -> list[Outcome]:
         """Say what would become of drafts, as far as it can be told letter by letter."""
