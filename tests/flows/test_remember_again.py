@@ -61,7 +61,7 @@ def test_a_key_that_is_none_is_invalid(brain: Brain, key: str) -> None:
         brain.remember(FACT, idempotency_key=key)
 
 
-@pytest.mark.requirement("WP-33")
+@pytest.mark.requirement("WP-27", "WP-33")
 def test_facts_that_contradict_are_both_kept_and_linked(brain: Brain) -> None:
     old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
     new = told(brain, "The upload limit of the api is 20 MB", kind="fact")

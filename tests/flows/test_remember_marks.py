@@ -15,7 +15,6 @@ mail ann@decision.org for more
 @atom the queue | was polled | the disk filled up | the build stood still"""
 
 
-@pytest.mark.requirement("WP-44")
 def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
     said = told(brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api")
     assert said.status is Status.STORED

@@ -67,6 +67,7 @@ def test_a_text_of_too_many_passages_is_refused_whole(brain: Brain) -> None:
     assert brain.status().memories == 0
 
 
+@pytest.mark.requirement("WP-25")
 def test_each_stage_is_timed(brain: Brain) -> None:
     timed = brain.remember(MINUTES).stages_ms or {}
     assert list(timed) == [

@@ -10,7 +10,6 @@ from commonbrain.flows.remember.outcome import Status
 from tests.flows.asking import stored, told
 
 
-@pytest.mark.requirement("PV-01")
 def test_what_is_derived_is_linked_and_no_more_trusted_or_wider_than_its_sources(
     brain: Brain,
 ) -> None:

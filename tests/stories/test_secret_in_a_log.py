@@ -19,7 +19,7 @@ LOG = f"""The deploy of host seven failed this morning.
 Restarting the pool mended it within a minute."""
 
 
-@pytest.mark.requirement("ST-15")
+@pytest.mark.requirement("ST-11")
 def test_a_secret_pasted_in_a_log(brain: Brain, path: Path) -> None:
     # An agent pastes what it saw. The passage with the secret is refused, the others are kept.
     before, log, after = brain.remember(LOG).items

@@ -65,7 +65,7 @@ def with_texts(draft: Draft, change: Change) -> Draft:
         columns=_mapped(draft.columns, change),
         thread=_thread(draft.thread, change),
         detail=_detail(draft.detail, change),
-        **{name: _changed(name, getattr(draft, name), change) for name in _PLAIN},
+        **{name: _changed(name, getattr(draft, name), change=change) for name in _PLAIN},
     )
 
 
@@ -74,13 +74,13 @@ _PLAIN: Final = (
 )
 
 
-def _changed(name: str, value: Any, change: Change) -> Any:  # noqa: ANN401 fields hold anything
+def _changed(name: str, value: Any, *, change: Change) -> Any:  # noqa: ANN401 fields hold anything
     match value:
         case str():
             return change(name, value) or None
         case tuple() | list():
             members = cast("list[object]", value)
-            told = (_changed(name, one, change) for one in members)
+            told = (_changed(name, one, change=change) for one in members)
             return tuple(one for one in told if one is not None)
         case Mapping():
             return _mapped(cast("Mapping[str, object]", value), change)
@@ -89,7 +89,7 @@ def _changed(name: str, value: Any, change: Change) -> Any:  # noqa: ANN401 fiel
 
 
 def _mapped(given: Mapping[str, object], change: Change) -> dict[str, object]:
-    return {name: _changed(name, value, change) for name, value in given.items()}
+    return {name: _changed(name, value, change=change) for name, value in given.items()}
 
 
 def _thread(thread: ThreadRef | None, change: Change) -> ThreadRef | None:

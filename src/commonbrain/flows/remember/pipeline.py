@@ -133,7 +133,7 @@ class Remember:
             watch.lap("decide")
             reply = Remembered(items=outcomes, stages_ms=dict(watch.stages_ms))
             if ticket is not None:
-                keep(tx, ticket, reply, look=look)
+                keep(tx, ticket, reply=reply, look=look)
         watch.lap("commit")
         return replace(reply, stages_ms=watch.stages_ms)
 
@@ -152,7 +152,7 @@ class Remember:
 
     def settle(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Outcome:
         """Decide on one prepared draft against what is stored, and store it or say why not."""
-        prepared = settle_sources(tx, prepared, self.caller)
+        prepared = settle_sources(tx, prepared, caller=self.caller)
         refusal = check_skill(tx, prepared, besides=course.besides)
         if refusal is not None:
             return rejected(refusal)
@@ -189,7 +189,7 @@ class Remember:
         chance = self.house.chance
         memory = commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance)
         link_sources(tx, memory, to=prepared.draft.derived_from, caller=self.caller)
-        self._mark_conflicts(tx, memory, judged)
+        self._mark_conflicts(tx, memory, judged=judged)
         if judged.recurring is not None:
             self._recur(tx, judged.recurring, look=look)
         return stored(
@@ -230,7 +230,7 @@ class Remember:
         amend(tx, known, after=again, deed=deed)
         return detail.recurrences + 1
 
-    def _mark_conflicts(self, tx: Transaction, memory: Memory, judged: Judged) -> None:
+    def _mark_conflicts(self, tx: Transaction, memory: Memory, *, judged: Judged) -> None:
         """Link a new memory to what it contradicts, where it is trusted enough to say so."""
         if memory.state is State.QUARANTINED:
             return

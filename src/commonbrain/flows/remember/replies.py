@@ -61,7 +61,7 @@ def replay(tx: Transaction, ticket: Ticket, *, look: Look) -> Remembered | None:
     return _read(known.body)
 
 
-def keep(tx: Transaction, ticket: Ticket, reply: Remembered, *, look: Look) -> None:
+def keep(tx: Transaction, ticket: Ticket, *, reply: Remembered, look: Look) -> None:
     """Keep an answer, and drop those that are too old to be asked for."""
     tx.records.drop_replies(before=look.now - timedelta(seconds=REPLY_KEPT_S))
     named = [id_ for one in reply.items for id_ in (one.id, *(part.id for part in one.derived))]

@@ -18,7 +18,7 @@ from commonbrain.ports.store import Transaction
 _WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 
 
-def settle_sources(tx: Transaction, prepared: Prepared, caller: Caller) -> Prepared:
+def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Prepared:
     """Lower trust and narrow scope to those of the sources; asks nothing when none is named.
 
     Raises:
@@ -27,7 +27,7 @@ def settle_sources(tx: Transaction, prepared: Prepared, caller: Caller) -> Prepa
         Refused: `scope_denied`, private memories of different authors would be mixed.
 
     """
-    sources = _sources(tx, prepared, caller)
+    sources = _sources(tx, prepared, caller=caller)
     _check_thread(tx, prepared)
     if not sources:
         return prepared
@@ -94,7 +94,7 @@ def put_link(
     record_beside(tx, memory, deed=deed, before={}, after={"link": link_image(link)})
 
 
-def _sources(tx: Transaction, prepared: Prepared, caller: Caller) -> list[Memory]:
+def _sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> list[Memory]:
     draft = prepared.draft
     message_id = draft.source_message_id
     wanted = [*draft.derived_from, *([message_id] if message_id is not None else [])]
