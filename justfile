@@ -25,7 +25,7 @@ mend:
 reference:
     python -m commonbrain.interfaces.reference docs/reference/generated
 
-# Drive clients that nobody here wrote: MCP Inspector and Claude Code, from the npm registry.
+# Drive clients that nobody here wrote, from the npm registry: MCP Inspector, Claude Code and more.
 clients *arguments:
     python -m tests.clients.setup
     pytest --clients tests/clients {{ arguments }}

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from commonbrain.brain import Brain
+from commonbrain.settings import Settings
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.clients.selection import ClientsSelection, add_option
@@ -38,6 +39,6 @@ def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
 def no_settings_from_outside() -> Iterator[None]:
     """Keep the settings of whoever runs the tests out of them."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("STORE", "AGENT", "SESSION", "PROJECT", "EMBEDDER", "DURABILITY"):
-            patch.delenv(f"COMMONBRAIN_{name}", raising=False)
+        for name in Settings.model_fields:
+            patch.delenv(f"COMMONBRAIN_{name.upper()}", raising=False)
         yield

@@ -25,8 +25,10 @@ from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
+from commonbrain.ports.keeping import Backup, Progress, Restored, unwatched
 
 __all__ = [
+    "Backup",
     "Brain",
     "CommonbrainError",
     "Corrupt",
@@ -39,12 +41,14 @@ __all__ = [
     "Recollection",
     "Refused",
     "Remembered",
+    "Restored",
     "Scope",
     "Status",
     "Trust",
     "Unavailable",
     "Verdict",
     "open",
+    "restore",
 ]
 
 
@@ -65,3 +69,29 @@ def open(store: str | Path | None = None, **identity: Unpack[Identity]) -> Brain
     from commonbrain.wiring import open_brain  # noqa: PLC0415
 
     return open_brain(store, **identity)
+
+
+def restore(
+    file: str | Path,
+    store: str | Path | None = None,
+    *,
+    digest: str | None = None,
+    on_progress: Progress = unwatched,
+) -> Restored:
+    """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
+
+    Args:
+        file: what `brain.backup(...)` wrote.
+        store: what to replace; by default the store that `open` would open.
+        digest: the SHA-256 that the file must have, as the backup told it.
+        on_progress: told how far it has come, 0..1.
+
+    Raises:
+        Invalid: the file is not there, is the store itself, or has another digest.
+        Unavailable: the store is open in another process, or its folder cannot be written.
+        Corrupt: the file is damaged, not a store, or of a newer version.
+
+    """
+    from commonbrain.wiring import restore as put_back  # noqa: PLC0415
+
+    return put_back(file, store, digest=digest, on_progress=on_progress)

@@ -7,14 +7,22 @@ from typing import Self, TypedDict, Unpack
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
-from commonbrain.flows.forget import Forget
+from commonbrain.flows.embedding import EmbedPending
+from commonbrain.flows.exporting import Export
+from commonbrain.flows.forget.erase import Erase
+from commonbrain.flows.forget.pipeline import Forget
+from commonbrain.flows.forget.prune import Prune
 from commonbrain.flows.get import Get
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
+from commonbrain.flows.keep import Keep
+from commonbrain.flows.merging import Merge
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
-from commonbrain.flows.revise import Revise
+from commonbrain.flows.repair import Repair
+from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.status import Doctor, Status
+from commonbrain.flows.undo.pipeline import Undo
 
 
 class Identity(TypedDict, total=False):
@@ -41,9 +49,17 @@ class Brain:
     get: Get
     revise: Revise
     forget: Forget
+    erase: Erase
+    prune: Prune
+    undo: Undo
     import_: Import
+    export: Export
+    merge: Merge
     status: Status
     doctor: Doctor
+    embed_pending: EmbedPending
+    repair: Repair
+    backup: Keep
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -56,9 +72,17 @@ class Brain:
             get=Get(house, caller),
             revise=Revise(house, caller),
             forget=Forget(house, caller),
+            erase=Erase(house, caller),
+            prune=Prune(house, caller),
+            undo=Undo(house, caller),
             import_=Import(house, caller),
+            export=Export(house, caller),
+            merge=Merge(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),
+            embed_pending=EmbedPending(house, caller),
+            repair=Repair(house, caller),
+            backup=Keep(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

@@ -1,10 +1,10 @@
 """Every setting once: its name, unit, default, bounds and environment variable."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import Field
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from commonbrain.domain.limits import LOCK_WAIT_S
@@ -12,6 +12,19 @@ from commonbrain.domain.limits import LOCK_WAIT_S
 
 def _default_store() -> Path:
     return user_data_path("commonbrain", appauthor=False) / "brain.db"
+
+
+def _safe_key(key: SecretStr | None) -> SecretStr | None:
+    """Take off the line end that a key read from a file brings along."""
+    if key is None:
+        return None
+    stripped = key.get_secret_value().strip()
+    if not (stripped.isascii() and stripped.isprintable()):
+        raise ValueError("no key has spaces within, control characters or accents")
+    return SecretStr(stripped)
+
+
+Cosine = Annotated[float, Field(gt=-1, lt=1)]
 
 
 class Settings(BaseSettings):
@@ -31,7 +44,44 @@ class Settings(BaseSettings):
         max_length=128,
         description="Where new memories belong unless they say.",
     )
-    embedder: str = Field(default="minilm", description="Which embedding model to use.")
+    embedder: str = Field(
+        default="minilm",
+        description="Which embedding model to use: minilm (in this process), ollama, or openai.",
+    )
+    embedder_model: str | None = Field(
+        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
+    )
+    embedder_url: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="The base of the endpoint's API, without name and password.",
+    )
+    embedder_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+        default=None, description="The key for the endpoint; it is never shown."
+    )
+    embedder_dimensions: int | None = Field(
+        default=None,
+        ge=2,
+        le=16_384,
+        description="How many numbers a vector has, where the model's name does not tell.",
+    )
+    embedder_timeout_s: float = Field(
+        default=20, gt=0, le=600, description="Seconds an endpoint may take for one request."
+    )
+    embedder_retries: int = Field(
+        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
+    )
+    duplicate_at: Cosine | None = Field(
+        default=None,
+        description="Cosine at which two texts say the same; the vector space's own unless set.",
+    )
+    similar_at: Cosine | None = Field(
+        default=None, description="Cosine at which a neighbour is worth a hint."
+    )
+    relevant_at: Cosine | None = Field(
+        default=None,
+        description="Cosine below which a memory without a word in common is no answer.",
+    )
     embedder_threads: int = Field(
         default=1, ge=1, le=64, description="Processor cores one embedding may use."
     )

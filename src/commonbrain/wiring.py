@@ -1,24 +1,35 @@
 """Builds the house from settings; nobody else knows the adapters."""
 
 import getpass
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
 from pydantic import ValidationError
 
-from commonbrain.adapters.models import EMBEDDERS
+from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain, Identity
-from commonbrain.domain.errors import Invalid
+from commonbrain.domain.errors import Corrupt, Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.screening import OnSecret
+from commonbrain.domain.space import Space
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
 from commonbrain.ports.models import Embedder
+from commonbrain.ports.store import SpaceMismatch
 from commonbrain.settings import Settings
+
+_HIDDEN = frozenset({"embedder_api_key", "embedder_url"})
+"""Settings that may hold a secret: errors do not repeat what they were given."""
 
 
 def open_brain(store: str | Path | None = None, **identity: Unpack[Identity]) -> Brain:
@@ -40,6 +51,52 @@ def open_brain(store: str | Path | None = None, **identity: Unpack[Identity]) ->
     return Brain.of(house, caller).acting_as(**identity)
 
 
+def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
+    """Say what a restore would put in the place of what, and change nothing.
+
+    Raises:
+        Invalid: the file is not there, or is the store itself.
+        Unavailable: one of the two cannot be read.
+        Corrupt: the file is damaged, not a store, or of a newer version.
+
+    """
+    return plan_restore(Path(file).expanduser(), _store_path(store))
+
+
+def restore(
+    file: str | Path,
+    store: str | Path | None = None,
+    *,
+    digest: str | None = None,
+    on_progress: Progress = unwatched,
+) -> Restored:
+    """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
+
+    Args:
+        file: the backup.
+        store: what to replace; by default as for `open`.
+        digest: the SHA-256 that the backup must have.
+        on_progress: told how far it has come, 0..1.
+
+    Raises:
+        Invalid: the file is not there, is the store itself, or has another digest.
+        Unavailable: `store_in_use`, or the folder cannot be written; the store is as it was.
+        Corrupt: the file is damaged, not a store, or of a newer version; the store is as it was.
+
+    """
+    return put_in_place(
+        Path(file).expanduser(),
+        _store_path(store),
+        digest=digest,
+        clock=SystemClock(),
+        on_progress=on_progress,
+    )
+
+
+def _store_path(store: str | Path | None) -> Path:
+    return (Path(store) if store else load_settings().store).expanduser()
+
+
 def load_settings() -> Settings:
     """Read the settings from the environment.
 
@@ -51,40 +108,27 @@ def load_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        name = "_".join(str(part) for part in first["loc"]).upper()
+        name = "_".join(str(part) for part in first["loc"])
+        is_hidden = name in _HIDDEN
+        given = "not valid" if is_hidden else repr(str(first["input"])[:80])
         raise Invalid(
-            f"COMMONBRAIN_{name} is {str(first['input'])[:80]!r}: {first['msg']}.",
+            f"COMMONBRAIN_{name.upper()} is {given}: {first['msg']}.",
             hint="Mend or unset it.",
-        ) from error
-
-
-def build_embedder(settings: Settings) -> Embedder:
-    """Choose the embedder that the settings name; its model is loaded on first use.
-
-    Raises:
-        Invalid: there is none of that name.
-
-    """
-    make_embedder = EMBEDDERS.get(settings.embedder)
-    if make_embedder is None:
-        raise Invalid(
-            f"There is no embedder {settings.embedder[:40]!r}.",
-            hint=f"COMMONBRAIN_EMBEDDER may be {', '.join(EMBEDDERS)}.",
-        )
-    return make_embedder(threads=settings.embedder_threads)
+        ) from (None if is_hidden else error)
 
 
 def build_house(settings: Settings, path: Path) -> House:
     """Put ports and adapters together for one file."""
-    embedder = build_embedder(settings)
+    embedder = make_embedder(settings)
     clock = SystemClock()
-    store = open_sqlite(
-        path.expanduser(),
-        space=embedder.space,
-        clock=clock,
-        is_durable=settings.durability == "full",
-        lock_wait_s=settings.lock_wait_s,
-    )
+    with _telling_of_settings():
+        store = open_sqlite(
+            path.expanduser(),
+            space=_calibrated(embedder.space, settings),
+            clock=clock,
+            is_durable=settings.durability == "full",
+            lock_wait_s=settings.lock_wait_s,
+        )
     screen = PatternScreen()
     return House(
         store=store,
@@ -93,9 +137,65 @@ def build_house(settings: Settings, path: Path) -> House:
         chance=SystemChance(),
         journal=Journal(store, screen),
         importers=IMPORTERS,
+        archive=JsonLines(),
         screen=screen,
         on_secret=OnSecret(settings.secrets),
     )
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """Make the embedder that settings name; nothing is loaded or sent yet.
+
+    Raises:
+        Invalid: there is no such embedder, or what it needs to know is missing or wrong.
+
+    """
+    make = EMBEDDERS.get(settings.embedder)
+    if make is None:
+        raise Invalid(
+            f"There is no embedder {settings.embedder[:40]!r}.",
+            hint=f"COMMONBRAIN_EMBEDDER may be {', '.join(EMBEDDERS)}.",
+        )
+    options = Options(
+        threads=settings.embedder_threads,
+        model=settings.embedder_model,
+        url=settings.embedder_url,
+        key=settings.embedder_api_key,
+        dimensions=settings.embedder_dimensions,
+        timeout_s=settings.embedder_timeout_s,
+        retries=settings.embedder_retries,
+    )
+    return make(options)
+
+
+def _calibrated(space: Space, settings: Settings) -> Space:
+    """Give a space the thresholds that settings know better."""
+    told = {name: getattr(settings, name) for name in ("duplicate_at", "similar_at", "relevant_at")}
+    calibrated = replace(space, **{name: at for name, at in told.items() if at is not None})
+    if not calibrated.relevant_at < calibrated.similar_at <= calibrated.duplicate_at:
+        raise Invalid(
+            f"The thresholds are relevant {calibrated.relevant_at}, similar "
+            f"{calibrated.similar_at}, duplicate {calibrated.duplicate_at}; each must be above "
+            "the one before.",
+            hint="Mend COMMONBRAIN_RELEVANT_AT, COMMONBRAIN_SIMILAR_AT, COMMONBRAIN_DUPLICATE_AT.",
+        )
+    return calibrated
+
+
+@contextmanager
+def _telling_of_settings() -> Generator[None]:
+    """Say which settings open a store whose vectors another embedder made."""
+    try:
+        yield
+    except SpaceMismatch as error:
+        known = settings_of(error.known)
+        raise Corrupt(
+            error.message,
+            code=error.code,
+            hint=f"Open it with {known}, or make a new store and import into it."
+            if known
+            else error.hint,
+        ) from error
 
 
 def _login_name() -> str:

@@ -5,6 +5,7 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,16 +57,43 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def inspector(modules: Path, place: Place, server_command: Path, store: Path) -> Inspector:
-    """The Inspector's command line, run by a Node new enough for it."""
-    own = modules / OWN_NODE
-    node = own if own.exists() else Path(shutil.which("node") or "node")
+def inspector(
+    modules: Path, node: Path, *, place: Place, server_command: Path, store: Path
+) -> Inspector:
+    """The Inspector's command line."""
     server = (server_command, "--store", store, "mcp")
     return Inspector(place=place, program=(node, modules / INSPECTOR), server=server)
 
 
+@pytest.fixture(scope="session")
+def node(modules: Path) -> Path:
+    """A Node new enough for every client that needs one."""
+    own = modules / OWN_NODE
+    return own if own.exists() else Path(shutil.which("node") or "node")
+
+
 @pytest.fixture
-def claude_code(modules: Path, place: Place, server_command: Path, store: Path) -> ClaudeCode:
+def connected(place: Place, server_command: Path, store: Path) -> Callable[[str], Place]:
+    """Tells a client by name of the server, in the place."""
+
+    def connect(client: str) -> Place:
+        command = (server_command, "--store", store, "connect", client)
+        ended = place.run(command, timeout_s=CONNECT_S_MAX)
+        assert ended.status == 0, ended
+        return place
+
+    return connect
+
+
+@pytest.fixture
+def claude_code(
+    modules: Path,
+    place: Place,
+    *,
+    server_command: Path,
+    store: Path,
+    connected: Callable[[str], Place],
+) -> ClaudeCode:
     """Claude Code, a program of its own in the package for this kind of machine, connected."""
     if os.environ.get(CONNECT_VARIABLE) == "by-hand":
         server = {
@@ -76,7 +104,5 @@ def claude_code(modules: Path, place: Place, server_command: Path, store: Path) 
         known = {"mcpServers": {"commonbrain": server}}
         (place.home / ".claude.json").write_text(json.dumps(known))
     else:
-        command = (server_command, "--store", store, "connect", "claude-code")
-        ended = place.run(command, timeout_s=CONNECT_S_MAX)
-        assert ended.status == 0, ended
+        connected("claude-code")
     return ClaudeCode(place=place, program=modules / CLAUDE_CODE / "claude")

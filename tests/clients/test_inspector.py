@@ -42,7 +42,7 @@ STORY = (
     Step(tool="recall", arguments=ABOUT_BOTH, shows=KEY_IS_IN_SLOT_7),
     Step(tool="get", arguments={"id": "{0}"}, shows=KEY_IS_IN_SLOT_7),
     Step(tool="revise", arguments=SUPERSEDE | {"id": "{0}"}, shows="mem_"),
-    Step(tool="forget", arguments={"id": "{1}", "reason": "of no use"}, shows="{1}"),
+    Step(tool="forget", arguments={"ids": '["{1}"]', "reason": "of no use"}, shows="{1}"),
     Step(
         tool="recall",
         arguments=ABOUT_BOTH,

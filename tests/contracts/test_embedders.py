@@ -1,22 +1,38 @@
 """Every embedder that can be chosen keeps the port's laws, and so does the one for tests."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.models import EMBEDDERS
+from commonbrain.adapters.models import EMBEDDERS, Options
 from commonbrain.adapters.models.minilm import MiniLm
 from commonbrain.domain.errors import Unavailable
 from commonbrain.ports.models import Embedder
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.embedder_contract import EmbedderContract
+from tests.models.server import FAMILIES, ModelServer
 
 
-@pytest.mark.parametrize("name", EMBEDDERS)
-class TestEmbedders(EmbedderContract):
+class TestMiniLmEmbedder(EmbedderContract):
     @pytest.fixture
-    def embedder(self, name: str) -> Embedder:
-        return EMBEDDERS[name](threads=1)
+    def embedder(self) -> Embedder:
+        return EMBEDDERS["minilm"](Options(threads=1))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+class TestRemoteEmbedders(EmbedderContract):
+    # The endpoint of the tests makes its vectors of words.
+    understands_meaning = False
+
+    @pytest.fixture
+    def embedder(self, family: str) -> Iterator[Embedder]:
+        with ModelServer() as server:
+            yield server.embedder(family)
+
+
+def test_every_embedder_that_can_be_chosen_keeps_the_contract() -> None:
+    assert set(EMBEDDERS) == {"minilm", *FAMILIES}
 
 
 class TestWordHashEmbedder(EmbedderContract):

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -5,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.scoring import confidence, strength
+from commonbrain.domain.memory import CURRENT_STATES, State
+from commonbrain.domain.scoring import (
+    confidence,
+    half_life,
+    is_archived,
+    is_dormant,
+    strength,
+)
 from commonbrain.domain.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
 
@@ -95,3 +103,67 @@ def test_an_access_revives_and_an_older_one_does_no_harm() -> None:
 
 def test_a_clock_set_back_makes_nothing_stronger_than_new() -> None:
     assert strength(a_memory(1, "x"), NOON - timedelta(days=1)) == 1
+
+
+@given(
+    st.sampled_from(Kind),
+    st.integers(0, 10**6),
+    st.integers(0, 10**6),
+    st.integers(-50, 50),
+    st.floats(0, 1),
+)
+def test_use_votes_and_weight_never_shorten_a_life(
+    kind: Kind, one: int, other: int, rating: int, salience: float
+) -> None:
+    fewer, more = sorted([one, other])
+    base = a_memory(1, "x", kind=kind, access_count=fewer, rating=rating, salience=salience)
+    better = (
+        replace(base, access_count=more),
+        replace(base, rating=rating + 1),
+        replace(base, salience=min(1.0, salience + 0.1)),
+        replace(base, pinned=True),
+    )
+    later = NOON + timedelta(days=40)
+    assert all(strength(base, later) <= strength(one, later) <= 1 for one in better)
+
+
+@given(st.integers(0, 10**9), st.integers(-(10**6), 10**6), st.floats(0, 1))
+def test_no_signal_makes_a_memory_immortal_or_gone(
+    accesses: int, rating: int, salience: float
+) -> None:
+    memory = a_memory(1, "x", access_count=accesses, rating=rating, salience=salience)
+    lasting, own = half_life(memory), KINDS[Kind.FACT].half_life
+    assert lasting is not None
+    assert own is not None
+    assert own / 4 <= lasting <= own * 20
+
+
+def test_a_fact_nobody_touches_is_dormant_after_23_days_until_it_is_read() -> None:
+    memory = a_memory(1, "x")
+    for days, asleep in ((0, False), (23, False), (24, True), (400, True)):
+        assert is_dormant(memory, NOON + timedelta(days=days)) is asleep
+    read = replace(memory, last_access_at=NOON + timedelta(days=30), access_count=1)
+    assert not is_dormant(read, NOON + timedelta(days=30))
+
+
+@given(DAYS, st.sampled_from(sorted(set(State) - CURRENT_STATES)))
+def test_nothing_wakes_what_does_not_hold(age: timedelta, state: State) -> None:
+    memory = a_memory(1, "x", state=state)
+    assert not is_dormant(memory, NOON + age)
+    over = a_memory(1, "x", expires_at=NOON)
+    assert not is_dormant(over, NOON + age)
+
+
+@given(DAYS)
+def test_what_binds_is_owed_or_was_said_never_sleeps(age: timedelta) -> None:
+    for kind in (Kind.RULE, Kind.TASK, Kind.MESSAGE):
+        assert not is_dormant(a_memory(1, "x", kind=kind), NOON + age)
+
+
+def test_an_incident_is_archived_when_nobody_read_it_for_90_days() -> None:
+    incident = a_memory(1, "x", kind=Kind.INCIDENT)
+    later = NOON + timedelta(days=90)
+    assert (is_archived(incident, NOON), is_archived(incident, later)) == (False, True)
+    assert is_dormant(incident, later)
+    assert not is_archived(replace(incident, pinned=True), later)
+    assert is_dormant(replace(incident, state=State.ARCHIVED), NOON)

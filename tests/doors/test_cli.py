@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,8 @@ def test_revise_forget_status_and_doctor_answer_in_json(brain: Brain) -> None:
     doctor = brain("doctor", "--json")
 
     assert [one.code for one in (revised, forgotten, status, doctor)] == [0] * 4
-    assert revised.json["status"] == "stored"
-    assert forgotten.json["was_forgotten_before"] is False
+    assert (revised.json["status"], revised.json["outcome"]["status"]) == ("done", "stored")
+    assert (forgotten.json["status"], forgotten.json["count"]) == ("done", 1)
     assert status.json["by_state"] == {"superseded": 1, "forgotten": 1}
     assert doctor.json["is_sound"] is True
 
@@ -314,3 +315,43 @@ def ran(path: Path, *arguments: str) -> Ran:
         check=False,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def test_backup_and_restore_answer_programs_and_ask_people(brain: Brain, path: Path) -> None:
+    brain("remember", FACT, "--kind", "fact")
+    file = str(path.with_name("brain.bak"))
+    kept = brain("backup", file, "--json")
+    again = brain("backup", file, "--json")
+    brain("remember", "The kettle is in the blue cupboard.", "--kind", "fact")
+    unasked = brain("restore", file, "--json")
+    looked = brain("restore", file, "--dry-run", "--json")
+    refused = brain("restore", file, stdin=b"n\n")
+    other = brain("restore", file, "--yes", "--json", "--digest", "0" * 64)
+    held = brain("status", "--json").json["memories"]
+    done = brain("restore", file, "--yes", "--json", "--digest", kept.json["digest"])
+
+    assert (kept.code, kept.json["memories"]) == (0, 1)
+    assert (again.code, again.json["error"]["hint"]) == (2, "Add --force to replace it.")
+    assert unasked.code == other.code == 2
+    assert [looked.json[side]["memories"] for side in ("comes", "goes")] == [1, 2]
+    assert refused.code == 1
+    assert "goes" in refused.out
+    assert held == 2
+    assert (done.code, done.json["memories"]) == (0, 1)
+    assert Path(done.json["kept"]).exists()
+    assert brain("status", "--json").json["memories"] == 1
+
+
+def test_doctor_names_the_next_step_and_takes_it(brain: Brain, path: Path) -> None:
+    brain("remember", FACT, "--kind", "fact")
+    with closing(driver().connect(str(path), isolation_level=None)) as raw:
+        raw.execute("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
+    ill = brain("doctor")
+    mended = brain("doctor", "--repair")
+    found = brain("recall", "row-level security", "--json")
+
+    assert ill.code == 6
+    assert "brain doctor --repair" in ill.out
+    assert mended.code == 0
+    assert "the words of 1 memory" in mended.out
+    assert "words" in found.json["items"][0]["why"]

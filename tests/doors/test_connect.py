@@ -49,17 +49,7 @@ url = "http://cranes.example"
 """
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    project = tmp_path / "project"
-    home.mkdir()
-    project.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("CODEX_HOME", raising=False)
-    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    monkeypatch.chdir(project)
-    return home
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def put(path: Path, text: str) -> Path:
@@ -313,12 +303,12 @@ def test_claude_code_takes_any_layout(text: str, home: Path) -> None:
     assert json.loads(after)["mcpServers"]["commonbrain"]["command"] == ENTRY.command
 
 
-def test_line_ends_are_kept(home: Path) -> None:
-    claude(home, '{\r\n  "a": 1\r\n}\r\n')
-    codex(home, "a = 1\r\n")
-    for client in CLIENTS:
-        after = connect(client, ENTRY).after or ""
-        assert after.count("\n") == after.count("\r\n")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_line_ends_are_kept(client: str) -> None:
+    text = "a = 1\r\n" if client == "codex" else '{\r\n  "a": 1\r\n}\r\n'
+    put(CLIENTS[client].path("user"), text)
+    after = connect(client, ENTRY).after or ""
+    assert after.count("\n") == after.count("\r\n") > 2
 
 
 @pytest.mark.parametrize(

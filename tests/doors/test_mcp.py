@@ -107,7 +107,7 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "recall": {"query": "where is the kettle?"},
             "get": {"id": id_},
             "revise": {"op": "supersede", "id": id_, "text": other, "reason": "It moved."},
-            "forget": {"id": id_, "reason": "Nobody asks."},
+            "forget": {"ids": [id_], "reason": "Nobody asks."},
             "status": {},
         }
         assert set(calls) == set(TOOLS)

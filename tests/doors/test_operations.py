@@ -14,8 +14,10 @@ from commonbrain.interfaces.cli.main import run
 from commonbrain.interfaces.mcp import build_server
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
 
-OBVIOUS = frozenset({"headline", "kind", "source_ref"})
-"""Fields of revise that say what they say in remember, where they are described."""
+OBVIOUS = frozenset(
+    "headline kind source_ref assignee agent session project kinds tags scope since until".split()
+)
+"""Fields of revise and forget that say what they say in remember and recall."""
 
 AnyOperation = Operation[Any, Any]
 every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
@@ -69,7 +71,7 @@ async def test_library_command_and_mcp_give_the_same_json(
         brain.forget(gone.id, reason="Nobody asks.")
         again = {"text": "We chose Postgres for row-level security.", "kind": "fact"}
         # Each of these answers the same however often it is asked.
-        calls: dict[str, dict[str, str]] = {
+        calls: dict[str, dict[str, Any]] = {
             "remember": again,
             "recall": {"query": "why postgres?", "project": "api"},
             "get": {"id": gone.id},
@@ -80,7 +82,7 @@ async def test_library_command_and_mcp_give_the_same_json(
                 "kind": "?",
                 "text": "x",
             },
-            "forget": {"id": gone.id, "reason": "Nobody asks."},
+            "forget": {"ids": [gone.id], "reason": "Nobody asks."},
             "status": {},
         }
         async with Client(build_server(lambda: brain)) as client:
@@ -99,7 +101,7 @@ async def test_library_command_and_mcp_give_the_same_json(
 def printed(
     path: Path,
     operation: AnyOperation,
-    given: dict[str, str],
+    given: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> dict[str, Any]:
@@ -110,12 +112,17 @@ def printed(
         if name not in operation.positional
         for part in (f"--{name}", value)
     ]
-    named = [given[name] for name in operation.positional]
+    named = [part for name in operation.positional for part in listed(given[name])]
     line = ["brain", "--store", str(path), operation.name, *named, *options, "--json"]
     monkeypatch.setattr(sys, "argv", line)
     with pytest.raises(SystemExit):
         run()
     return json.loads(capsys.readouterr().out)
+
+
+def listed(value: str | list[str]) -> list[str]:
+    """One or several arguments as several."""
+    return [value] if isinstance(value, str) else value
 
 
 def steady(reply: dict[str, Any]) -> dict[str, Any]:

@@ -40,10 +40,12 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
     for operation in OPERATIONS:
         _, told = page.split(f"\n## brain {operation.name}\n")
         section = told.partition("\n## ")[0]
-        assert section.count("\n| `") == len(operation.request.model_fields) + 1
+        fields = operation.request.model_fields
+        # Every command takes --json, and --yes where a preview asks for a yes.
+        assert section.count("\n| `") == len(fields) + 1 + ("confirm" in fields)
         assert "| `--json` |" in section
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page
-    assert "| `--tag`, any number of times | no | Free keywords |" in page
+    assert "| `--tag`, any number of times | no | Keywords |" in page
     assert "completion" not in page
 
 

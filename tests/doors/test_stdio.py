@@ -187,3 +187,25 @@ def test_stdout_carries_the_protocol_alone_even_when_warnings_are_raised(path: P
 
     assert (code, rest) == (0, b"")
     assert {message["jsonrpc"] for message in server.said} == {"2.0"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells who listens on Linux only")
+def test_the_server_listens_on_no_socket(path: Path) -> None:
+    with served(path) as server:
+        server.shake_hands()
+        server.call("status", {}, number=2)
+        own = Path(f"/proc/{server.process.pid}")
+        held = {str(one.readlink()) for one in (own / "fd").iterdir()}
+        rows = [
+            line.split()
+            for name in ("tcp", "tcp6")
+            if (own / "net" / name).exists()
+            for line in (own / "net" / name).read_text().splitlines()[1:]
+        ]
+        listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A"}
+        # Flags 10000 say that a Unix socket accepts connections.
+        unix = (line.split() for line in (own / "net" / "unix").read_text().splitlines()[1:])
+        listening |= {f"socket:[{row[6]}]" for row in unix if int(row[3], 16) & 0x10000}
+
+    assert held
+    assert not held & listening

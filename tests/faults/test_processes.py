@@ -1,5 +1,6 @@
 """Many processes on one file: nothing acknowledged is lost, and nobody is told of a lock."""
 
+import random
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ WRITERS = 4
 READERS = 2
 WRITES = 25
 READS = 40
+KILLS = 8
 
 
 def test_processes_that_make_write_and_read_one_file_at_once_lose_nothing(path: Path) -> None:
@@ -57,6 +59,22 @@ def test_a_writer_that_is_killed_loses_nothing_it_acknowledged(path: Path) -> No
         assert_all_there(brain, ids)
         assert brain.recall("thing1x3").items[0].id == ids[3]
         assert brain.remember("Life goes on.", kind="event").items[0].status == "stored"
+
+
+def test_writers_that_are_killed_again_and_again_leave_a_sound_store(path: Path) -> None:
+    chance = random.Random(7)  # noqa: S311 to be foreseen
+    ids: list[str] = []
+    for number in range(KILLS):
+        with worker(write, path, number=number, times=100_000) as victim:
+            start_together([victim])
+            said = [victim.hear() or "" for _ in range(chance.randint(1, 8))]
+            victim.process.kill()
+            ids += acknowledged([*said, *victim.hear_out()])
+
+    assert len(ids) >= KILLS
+    assert len(set(ids)) == len(ids)
+    with a_brain(path) as brain:
+        assert_all_there(brain, ids)
 
 
 @pytest.mark.requirement("PF-05")

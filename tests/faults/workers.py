@@ -15,6 +15,11 @@ from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import SeededChance
 from tests.processes import PATIENCE_S
 
+# Children of a clean process that has loaded everything once: a hundred times faster to start than
+# a new Python, and as separate.
+PROCESSES = get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+
 READY = "ready"
 DONE = "done"
 
@@ -51,9 +56,8 @@ class Worker:
 @contextmanager
 def worker(work: Work, path: Path, *, number: int, times: int) -> Generator[Worker]:
     """Start a process that opens the file when told to go; end it whatever happens."""
-    context = get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(path, number, times, theirs), daemon=True)
+    ours, theirs = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=work, args=(path, number, times, theirs), daemon=True)
     process.start()
     theirs.close()
     try:
@@ -101,4 +105,21 @@ def hold(path: Path, number: int, _times: int, line: Line) -> None:
         with brain.house.store.begin(LOCAL_TENANT):
             line.send(READY)
             line.recv()
+    line.send(DONE)
+
+
+def correct(path: Path, number: int, times: int, line: Line) -> None:
+    """Supersede each of `times` facts that are there, saying how each went."""
+    with a_brain(path, agent=f"agent-{number}", chance=SeededChance(number)) as brain:
+        found = {item.body or "": item.id for item in brain.recall("", max_items=100).items}
+        line.send(READY)
+        line.recv()
+        for turn in range(times):
+            old = found[f"Service x{turn} runs on two cores"]
+            new = f"Agent{number} measured x{turn}: cores{number} are what it has"
+            try:
+                done = brain.revise.supersede(old, new, reason="measured")
+                line.send(f"{done.status} {done.id}")
+            except CommonbrainError as error:
+                line.send(f"{error.code}: {error}")
     line.send(DONE)

@@ -9,6 +9,7 @@ from commonbrain.domain.memory import State
 from commonbrain.domain.recollection import Verdict
 from commonbrain.domain.scope import Role
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.forget.swept import Stage
 from tests.flows.asking import bodies, stored
 
 FACT = "The nightly build runs on two cores"
@@ -18,7 +19,8 @@ FACT = "The nightly build runs on two cores"
 def test_a_forgotten_memory_is_out_of_every_arm_and_leaves_a_tombstone(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     done = brain.forget(id_, reason=" It was wrong ")
-    assert (done.id, done.reason, done.was_forgotten_before) == (id_, "It was wrong", False)
+    assert (done.status, done.count, done.reason) == (Stage.DONE, 1, "It was wrong")
+    assert [one.id for one in done.items] == [id_]
     for query in ("nightly", FACT, ""):
         assert brain.recall(query).verdict is Verdict.NOTHING_STORED
     shown = brain.get(id_)
@@ -37,7 +39,7 @@ def test_forgetting_leaves_the_others_alone(brain: Brain) -> None:
 def test_forgetting_again_is_harmless_and_says_so(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     brain.forget(id_, reason="wrong")
-    assert brain.forget(id_, reason="still wrong").was_forgotten_before
+    assert brain.forget(id_, reason="still wrong").status is Stage.UNCHANGED
 
 
 @pytest.mark.requirement("LC-05")
@@ -65,11 +67,17 @@ def test_a_text_that_is_no_id_is_refused(brain: Brain) -> None:
         brain.forget("the build", reason="wrong")
 
 
-def test_what_is_trusted_more_than_the_caller_cannot_be_forgotten_by_it(brain: Brain) -> None:
+@pytest.mark.requirement("LC-14")
+def test_what_is_trusted_more_than_the_caller_is_proposed_to_be_forgotten(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact", trust="trusted_tool")
-    with pytest.raises(Refused) as refusal:
-        brain.acting_as(trust_ceiling=Trust.USER_CLAIM).forget(id_, reason="rival")
-    assert refusal.value.code == "trust_override_denied"
+    bob = brain.acting_as(agent="bob", trust_ceiling=Trust.USER_CLAIM)
+    held, again = (bob.forget(id_, reason="rival") for _ in range(2))
+    assert (held.status, held.count) == (Stage.PROPOSED, 0)
+    assert held.items == again.items
+    assert bodies(brain) == [FACT]
+    brain.revise.approve(held.items[0].id, reason="right")
+    assert bodies(brain) == []
+    assert brain.get(id_).state is State.FORGOTTEN
 
 
 def test_a_reader_forgets_nothing(brain: Brain) -> None:

@@ -8,7 +8,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.kinds import MessageDetail
 from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.flows.importing import Report
+from commonbrain.flows.report import Report
 from commonbrain.ports.importing import Piece, Unreadable
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import bodies, stored

@@ -6,7 +6,6 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
 from commonbrain.domain.kinds import Kind, RuleDetail, Severity
 from commonbrain.domain.memory import State
-from commonbrain.domain.trust import Trust
 from commonbrain.flows.remember.outcome import Status
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored, told
@@ -142,14 +141,6 @@ def test_what_cannot_be_seen_cannot_be_superseded(brain: Brain) -> None:
             brain.revise.supersede(id_, FOUR, reason="curious")
 
 
-def test_what_is_trusted_more_than_the_caller_is_out_of_its_reach(brain: Brain) -> None:
-    old = stored(brain, TWO, kind="fact", trust="trusted_tool")
-    with pytest.raises(Refused) as refusal:
-        brain.acting_as(trust_ceiling=Trust.USER_CLAIM).revise.supersede(old, FOUR, reason="x")
-    assert refusal.value.code == "trust_override_denied"
-    assert bodies(brain, "build") == [TWO]
-
-
 def test_a_shared_memory_cannot_be_superseded_by_a_private_one(brain: Brain) -> None:
     shared = stored(brain, TWO, kind="fact")
     bob = brain.acting_as(agent="bob")
@@ -167,19 +158,6 @@ def test_an_agents_own_private_memory_may_be_shared_by_its_successor(brain: Brai
     assert bob.get(outcome.id or "").superseded_count == 1
     with pytest.raises(NotFound):
         bob.get(private)
-
-
-@pytest.mark.parametrize("kind", ["rule", "fact"])
-def test_what_is_trusted_less_does_not_replace_what_is_trusted_more(
-    brain: Brain, kind: str
-) -> None:
-    old = stored(brain, "Never push to main", kind=kind)
-    with pytest.raises(Refused) as refusal:
-        brain.revise.supersede(
-            old, "Always push to main", reason="read it somewhere", trust="untrusted_web"
-        )
-    assert refusal.value.code == "trust_override_denied"
-    assert bodies(brain, "push to main") == ["Never push to main"]
 
 
 def test_a_forgotten_memory_cannot_be_superseded(brain: Brain, clock: FakeClock) -> None:

@@ -22,7 +22,7 @@ def test_the_same_event_a_hundred_times(brain: Brain, clock: FakeClock) -> None:
     assert brain.status().memories == 1
     assert brain.get(first).detail["recurrences"] == 99
     with brain.house.store.snapshot("default") as tx:
-        changes = tx.changes.of(ids.parse(ids.MEMORY, first))
+        changes = tx.changes.of([ids.parse(ids.MEMORY, first)])
     assert [change.action for change in changes] == [Action.CREATE] + [Action.RECUR] * 99
     assert changes[-1].at == clock.now()
 

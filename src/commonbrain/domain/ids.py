@@ -20,6 +20,9 @@ _LENGTH: Final = 13
 
 MEMORY: Final = "mem"
 TRACE: Final = "trc"
+THREAD: Final = "thr"
+ANNOTATION: Final = "ann"
+CHANGE: Final = "chg"
 
 
 def make_id(now: datetime, random_bits: int) -> int:

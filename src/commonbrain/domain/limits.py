@@ -18,6 +18,17 @@ ITEMS_PER_CALL_MAX: Final = 100
 TAGS_MAX: Final = 50
 ENTITIES_MAX: Final = 50
 """Of each sort that are found in one text: tags, people, references, topics."""
+NOTE_CHARS_MAX: Final = 2000
+"""Of an annotation: a sentence or a paragraph beside a memory."""
+FORGET_AT_ONCE_MAX: Final = 500
+"""Memories that one call forgets or erases; past it the reply says that more are left."""
+SCANNED_MAX: Final = 10_000
+"""Memories that a selector looks through."""
+PRUNE_AT_ONCE_MAX: Final = 50
+PRUNE_DAYS_MIN: Final = 30
+"""What was touched within this time is never pruned."""
+UNDO_CHANGES_MAX: Final = 2000
+UNDO_DAYS_MAX: Final = 31
 
 QUERY_CHARS_MAX: Final = 2000
 RECALL_ITEMS_DEFAULT: Final = 12
@@ -36,6 +47,8 @@ JOURNAL_ENTRIES_MAX: Final = 1000
 """Recall traces that may wait in memory; past it the oldest are dropped and counted."""
 IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
+EMBED_BATCH: Final = 64
+"""Memories that get their vectors later, embedded and committed together."""
 LOCK_WAIT_S: Final = 30.0
 """How long a writer waits for the others; measured worst case under 8 processes is about 5 s."""
 RAW_TEXT_BYTES_MAX: Final = 1024 * 1024

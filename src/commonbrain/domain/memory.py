@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
 from commonbrain.domain.scope import Scope
@@ -35,6 +36,17 @@ class ThreadRef:
 
     key: str
     subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """A conversation that messages belong to; its key is unique in the tenant."""
+
+    id: int
+    key: str
+    subject: str
+    project: str | None = None
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +143,19 @@ class Memory:
         return " ".join(name for name in named if name)
 
 
+ERASED: Final = "(erased)"
+"""Stands where the headline of an erased memory stood."""
+
+
 def full_text(headline: str, body: str) -> str:
     """Join headline and body, saying the headline once."""
     is_said = f" {_folded(headline.removesuffix('…'))}" in f" {_folded(body)}"
     return body if is_said else f"{headline}\n{body}"
+
+
+def is_erased(memory: Memory) -> bool:
+    """Say whether nothing is left of a memory but its id."""
+    return not memory.semantic_hash and not memory.body
 
 
 def semantic_hash(kind: Kind, text: str) -> str:

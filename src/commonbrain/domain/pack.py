@@ -1,6 +1,6 @@
 """Packing: the best evidence that fits a budget of items and tokens, quoted for an agent."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -42,6 +42,7 @@ class Packed:
 def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
     """Fill the budget best first: whole bodies, then headlines, then bare ids."""
     items: list[Item] = []
+    kept: set[int] = set()
     # What stands around the items is paid for in advance.
     spent = max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS)
     chosen = _choose(ranked, budget.max_items)
@@ -55,11 +56,11 @@ def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
             if spent + cost + kept_free <= budget.max_tokens:
                 spent += cost
                 items.append(form)
+                kept.add(candidate.memory.id)
                 break
-    kept = {item.id for item in items}
-    shown = (ids.show(ids.MEMORY, candidate.memory.id) for candidate in ranked)
-    left_out = [id_ for id_ in shown if id_ not in kept]
-    omitted = Omitted(count=len(left_out), ids=tuple(left_out[: limits.OMITTED_IDS_MAX]))
+    left_out = [candidate.memory.id for candidate in ranked if candidate.memory.id not in kept]
+    shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
+    omitted = Omitted(count=len(left_out), ids=shown)
     return Packed(items=tuple(items), tokens=spent if items else 0, omitted=omitted)
 
 
@@ -96,11 +97,13 @@ def to_item(candidate: Candidate) -> Item:
     )
 
 
-def _forms(candidate: Candidate) -> tuple[Item, Item, Item]:
-    """Give its forms from the fullest to the barest: body, headline, id."""
+def _forms(candidate: Candidate) -> Iterator[Item]:
+    """Give its forms from the fullest to the barest: body, headline, id; most fit as a whole."""
     whole = to_item(candidate)
+    yield whole
     headline = replace(whole, body=None)
-    return whole, headline, replace(headline, headline=None)
+    yield headline
+    yield replace(headline, headline=None)
 
 
 def _seat(candidate: Candidate, last_number: int, *, room: int) -> int:

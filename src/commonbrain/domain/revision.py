@@ -1,15 +1,20 @@
 """What a change leaves behind: its before-image, and the span in which a revision was believed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 
 _UNCHANGING: Final = frozenset({"id", "kind", "headline", "body", "semantic_hash", "recorded_at"})
 """What a memory keeps from its birth to its erasure."""
+
+
+DEPRECATED: Final = "DEPRECATED"
+"""What stands where the severity of a superseded rule would; the row keeps what it was."""
 
 
 class Action(StrEnum):
@@ -85,6 +90,24 @@ def difference(before: Memory, after: Memory) -> tuple[dict[str, object], dict[s
 def superseded(memory: Memory, *, by: int, at: datetime) -> Memory:
     """Give a memory as it is once another holds in its place."""
     return replace(memory, state=State.SUPERSEDED, superseded_by=by, superseded_at=at)
+
+
+def restored(memory: Memory, *, at: datetime) -> Memory | None:
+    """Give an archived or expired memory as it is once it holds again; None when it does."""
+    is_over = memory.expires_at is not None and memory.expires_at <= at
+    if memory.state is State.ACTIVE and not is_over:
+        return None
+    since = at if memory.state not in CURRENT_STATES else memory.believed_since
+    expires_at = None if is_over else memory.expires_at
+    return replace(memory, state=State.ACTIVE, expires_at=expires_at, believed_since=since)
+
+
+def shown_detail(memory: Memory) -> dict[str, object]:
+    """Give the columns that only its kind has; a superseded rule reads as deprecated."""
+    columns: dict[str, object] = asdict(memory.detail)
+    if memory.kind is Kind.RULE and memory.state is State.SUPERSEDED:
+        columns["severity"] = DEPRECATED
+    return columns
 
 
 def ended_belief(before: Memory, after: Memory, *, at: datetime) -> Span | None:

@@ -1,11 +1,12 @@
 """Where a memory's confidence and strength start and how they move."""
 
+import math
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.memory import Memory
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.trust import Trust
 
 _CONFIDENCE: Final = {
@@ -16,6 +17,11 @@ _CONFIDENCE: Final = {
 _PER_HEDGE: Final = 0.05
 _UNSOURCED_FACT_MAX: Final = 0.6
 _FLOOR: Final = 0.1
+DORMANT_BELOW: Final = 0.1
+"""An untouched fact falls below it after 23 days."""
+_USED_MAX: Final = 5.0
+"""Reached by 15 accesses: a fact of that use halves in 35 days."""
+_VOTES_TO_DOUBLE: Final = 3
 _HEDGE: Final = re.compile(
     r"\b(?:maybe|perhaps|possibly|probably|might|could be|i think|i guess|seems?|apparently"
     r"|not sure|unclear|roughly|likely)\b",
@@ -33,10 +39,51 @@ def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> floa
 def strength(memory: Memory, now: datetime) -> float:
     """Say how fresh a memory is, 0..1: 2^(-age / half-life), age since it was last touched.
 
-    Age runs from the later of recording and last access, so imported history is not born faded.
+    The half-life of its kind is lengthened by use, votes and weight, see `half_life`; what has none
+    and what is pinned never fades.
     """
-    half_life = KINDS[memory.kind].half_life
-    if half_life is None or memory.pinned:
+    lasting = half_life(memory)
+    if lasting is None or memory.pinned:
         return 1.0
-    touched = max(memory.recorded_at, memory.last_access_at or memory.recorded_at)
-    return 2.0 ** -(max((now - touched) / half_life, 0.0))
+    return 2.0 ** -(max((now - last_touched(memory)) / lasting, 0.0))
+
+
+def half_life(memory: Memory) -> timedelta | None:
+    """Give the time in which a memory loses half its strength; None when it never does.
+
+    The kind's half-life times 1 + log2(1 + accesses), at most 5; times 2^(rating / 3), between 1/2
+    and 2; times 2^(salience - the kind's own), between 1/2 and 2. Each factor is 1 for a memory
+    as it is born and none lowers what more accesses, votes or salience give. The logarithm lets
+    the first accesses count most, as in the power law of practice; the bounds keep any one signal
+    from making a memory immortal or gone.
+    """
+    policy = KINDS[memory.kind]
+    if policy.half_life is None:
+        return None
+    used = min(1 + math.log2(1 + memory.access_count), _USED_MAX)
+    liked = 2.0 ** max(-1.0, min(memory.rating / _VOTES_TO_DOUBLE, 1.0))
+    weighty = 2.0 ** max(-1.0, min(memory.salience - policy.salience, 1.0))
+    return policy.half_life * (used * liked * weighty)
+
+
+def last_touched(memory: Memory) -> datetime:
+    """Give the later of recording and last access, so that imported history is not born faded."""
+    return max(memory.recorded_at, memory.last_access_at or memory.recorded_at)
+
+
+def is_archived(memory: Memory, now: datetime) -> bool:
+    """Say whether a memory rests in the archive: put there, or unread for as long as its kind."""
+    after = KINDS[memory.kind].archived_after
+    is_unread = after is not None and now - last_touched(memory) >= after and not memory.pinned
+    return memory.state is State.ARCHIVED or (memory.state is State.ACTIVE and is_unread)
+
+
+def is_dormant(memory: Memory, now: datetime) -> bool:
+    """Say whether a memory that holds sleeps: archived, or too weak; any access wakes the weak.
+
+    What is superseded, forgotten, expired or awaits review is not asleep and never wakes so.
+    """
+    is_over = memory.expires_at is not None and memory.expires_at <= now
+    if memory.state not in CURRENT_STATES or is_over:
+        return False
+    return is_archived(memory, now) or strength(memory, now) < DORMANT_BELOW

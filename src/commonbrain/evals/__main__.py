@@ -11,7 +11,7 @@ from commonbrain.domain.errors import CommonbrainError
 from commonbrain.evals.duplicates import evaluate
 from commonbrain.evals.pairs import read_pairs
 from commonbrain.evals.tables import show
-from commonbrain.wiring import build_embedder, load_settings
+from commonbrain.wiring import load_settings, make_embedder
 
 app = typer.Typer(
     name="commonbrain.evals",
@@ -31,7 +31,7 @@ def duplicates(
     *, as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False
 ) -> None:
     """Choose and check the thresholds for duplicates and hints, and measure the conflict rule."""
-    report = evaluate(read_pairs(), build_embedder(load_settings()))
+    report = evaluate(read_pairs(), make_embedder(load_settings()))
     if as_json:
         typer.echo(json.dumps(asdict(report)))
     else:

@@ -1,13 +1,14 @@
 """Get: one memory by its id, whole, with a banner when it is no longer the current one."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import NotFound
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.times import show_instant
 from commonbrain.domain.trust import Trust
@@ -119,7 +120,7 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
-        detail={} if is_forgotten else asdict(memory.detail),
+        detail={} if is_forgotten else shown_detail(memory),
     )
 
 

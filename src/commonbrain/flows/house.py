@@ -1,10 +1,12 @@
 """What every flow stands on: the ports, filled by wiring."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 
 from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.journal import Journal
+from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder
@@ -23,5 +25,8 @@ class House:
     journal: Journal
     importers: Mapping[str, Importer]
     screen: Screen
+    archive: Archive
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
+    is_behind: Event = field(default_factory=Event)
+    """Set while memories that this process stored without vectors may still wait for them."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import IMPORT_BATCH
@@ -12,35 +13,17 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.outcome import Outcome, Status
 from commonbrain.flows.remember.pipeline import Course, Remember
+from commonbrain.flows.report import Refusal, Report
 from commonbrain.ports.importing import Piece
 
-_REFUSALS_SHOWN_MAX = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """One piece that did not get in: where it stands in the source, and why."""
-
-    where: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What became of every piece read: the counts of outcomes add up to `read`."""
-
-    format: str
-    source: str
-    read: int = 0
-    stored: int = 0
-    exists: int = 0
-    quarantined: int = 0
-    rejected: int = 0
-    unreadable: int = 0
-    refusals: tuple[Refusal, ...] = ()
-    """The first hundred that were rejected or unreadable."""
-    progress: float = 0.0
-    """How far into the source this has come, 0..1."""
+_COUNTED: Final = {
+    Status.STORED: "stored",
+    Status.EXISTS: "exists",
+    Status.QUARANTINED: "quarantined",
+    Status.REJECTED: "rejected",
+    Status.DUPLICATE: "rejected",
+}
+"""The count of the report that each outcome adds to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +89,17 @@ def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
 
 def _add(report: Report, batch: Sequence[Piece], *, outcomes: Sequence[Outcome]) -> Report:
     """Count one batch; drafts and outcomes stand in the same order."""
-    counts = dict.fromkeys(Status, 0)
+    counted: list[str] = []
     refusals = list(report.refusals)
     told = iter(outcomes)
     for piece in batch:
         if not isinstance(piece.content, Draft):
             refusals.append(Refusal(where=piece.content.where, reason=piece.content.reason))
+            counted.append("unreadable")
             continue
         outcome = next(told)
-        counts[outcome.status] += 1
+        counted.append(_COUNTED[outcome.status])
         if outcome.status.is_refused:
             where = piece.content.source_ref or piece.content.body[:60]
             refusals.append(Refusal(where=where, reason=outcome.reason or outcome.status))
-    return replace(
-        report,
-        read=report.read + len(batch),
-        stored=report.stored + counts[Status.STORED],
-        exists=report.exists + counts[Status.EXISTS],
-        quarantined=report.quarantined + counts[Status.QUARANTINED],
-        rejected=report.rejected + counts[Status.REJECTED] + counts[Status.DUPLICATE],
-        unreadable=report.unreadable + len(batch) - len(outcomes),
-        refusals=tuple(refusals[:_REFUSALS_SHOWN_MAX]),
-        progress=batch[-1].progress,
-    )
+    return report.counting(counted, refusals=refusals, progress=batch[-1].progress)

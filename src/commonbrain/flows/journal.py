@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
+from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
 from commonbrain.domain.screening import redacted
@@ -79,6 +80,9 @@ class Journal:
                 with self._store.begin(tenant) as tx:
                     taken = sum(not _keep(tx, self._screened(trace)) for trace in own)
                 self._dropped += taken
+            except CommonbrainError as error:
+                _LOG.warning("%d recall traces were dropped: %s", len(own), error.message)
+                self._dropped += len(own)
             except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
                 _LOG.warning("%d recall traces were dropped", len(own), exc_info=True)
                 self._dropped += len(own)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
 from commonbrain.domain.revision import Action, Change, difference, ended_belief
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.trust import Trust
+from commonbrain.ports.history import Annotation
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import AuditEntry, Transaction
 
@@ -108,3 +110,17 @@ def _record(tx: Transaction, memory: Memory, *, deed: Deed, change: Change) -> N
     topic = _TOPICS.get(deed.action)
     if topic is not None:
         tx.records.publish(topic, memory.id, at=deed.at)
+
+
+def annotation_image(annotation: Annotation) -> dict[str, object]:
+    """Write an annotation as the JSON values that a before-image holds."""
+    return {**asdict(annotation), "at": annotation.at.isoformat()}
+
+
+def annotation_of(image: Mapping[str, Any]) -> Annotation:
+    """Read an annotation back from a before-image."""
+    read: dict[str, Any] = {
+        "at": datetime.fromisoformat(image["at"]),
+        "trust": Trust(image["trust"]),
+    }
+    return Annotation(**{**image, **read})

@@ -8,6 +8,7 @@ from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
+from commonbrain.flows.repair import Repaired
 from commonbrain.ports.store import Finding
 
 
@@ -32,6 +33,8 @@ class Diagnosis:
     store: str
     is_sound: bool
     findings: tuple[Finding, ...]
+    repaired: Repaired | None = None
+    """What was written anew before these checks, when that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
+from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.links import Link, LinkType
-from commonbrain.domain.memory import Memory, State, ThreadRef
+from commonbrain.domain.memory import Memory, State, Thread, ThreadRef
 from commonbrain.domain.query import Filter, Trace
-from commonbrain.domain.revision import Change, Span
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
-from commonbrain.domain.trust import Trust
+from commonbrain.ports.history import Annotations, Changes, Links
+from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 
 
@@ -56,19 +57,6 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Annotation:
-    """What somebody noted beside a memory, under an authority of their own."""
-
-    id: int = 0
-    """Drawn by the shelf."""
-    memory_id: int
-    text: str
-    agent: str
-    trust: Trust
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What a call with an idempotency key was answered: `digest` tells its content apart."""
 
@@ -89,6 +77,8 @@ class Finding:
     check: str
     is_sound: bool
     detail: str
+    hint: str = ""
+    """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
 class Memories(Protocol):
@@ -140,6 +130,14 @@ class Memories(Protocol):
         """Say which of these case-folded names are of somebody who said something here."""
         ...
 
+    def predecessor(self, memory_id: int) -> int | None:
+        """Give the memory whose place this one took; None when it is a first."""
+        ...
+
+    def page(self, *, after: int, limit: int) -> list[int]:
+        """List ids of memories of any state above one id, ascending."""
+        ...
+
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
         ...
@@ -172,8 +170,33 @@ class Index(Protocol):
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
         ...
 
+    def follow(self) -> None:
+        """Bring what this process keeps of vectors up to the rows.
+
+        Searching does so by itself; doing it before a transaction that writes keeps others from
+        waiting for it.
+        """
+        ...
+
     def pending(self) -> int:
         """Count the findable memories that have no vector yet."""
+        ...
+
+    def unembedded(self, *, limit: int) -> list[int]:
+        """List findable memories, superseded ones too, that have no vector; oldest first."""
+        ...
+
+    def embed(self, memory_id: int, given: Matrix) -> bool:
+        """Give a memory its vectors `(windows, d)`, if it is findable and has none yet.
+
+        Returns:
+            Whether it got them; another process may have been faster, or have forgotten it.
+
+        """
+        ...
+
+    def drop_unsound_vectors(self) -> int:
+        """Take away vectors of another size or of memories that cannot be found; count them."""
         ...
 
 
@@ -189,72 +212,16 @@ class Threads(Protocol):
         """
         ...
 
-    def exists(self, thread_id: int) -> bool:
-        """Say whether there is such a thread."""
+    def page(self, *, after: int, limit: int) -> list[Thread]:
+        """List threads above one id, ascending."""
         ...
 
+    def merge(self, thread: Thread) -> int:
+        """Take in a thread of another store; give the id that it has here from now on.
 
-class Links(Protocol):
-    """The shelf of links between memories."""
-
-    def put(self, link: Link) -> Link:
-        """Make a link, or strengthen the one that is there; give it as it is now."""
-        ...
-
-    def replace(self, link: Link) -> None:
-        """Set a link to exactly this, whether it was there or not."""
-        ...
-
-    def drop(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
-        """Take a link away and give it back; None when there was none."""
-        ...
-
-    def touching(self, ids: Sequence[int], *, types: Sequence[LinkType] = ()) -> list[Link]:
-        """List the links from or to any of these memories, strongest first; no types means all."""
-        ...
-
-
-class Changes(Protocol):
-    """The shelf of before-images: what undo, restore and questions about the past read."""
-
-    def add(self, change: Change) -> None:
-        """Append one change; its id is drawn here."""
-        ...
-
-    def of(self, memory_id: int) -> list[Change]:
-        """List what was done to one memory, oldest first."""
-        ...
-
-    def by(
-        self,
-        *,
-        agent: str | None,
-        session: str | None,
-        since: datetime | None,
-        until: datetime | None,
-        limit: int,
-    ) -> list[Change]:
-        """List what an agent or session did in a time, newest first; None leaves a side open."""
-        ...
-
-    def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:
-        """Give the ended spans in which memories were believed, oldest first."""
-        ...
-
-
-class Annotations(Protocol):
-    """The shelf of what was noted beside memories."""
-
-    def add(self, annotation: Annotation) -> int:
-        """Append one; give its id."""
-        ...
-
-    def drop(self, annotation_id: int) -> None:
-        """Take one away."""
-        ...
-
-    def of(self, ids: Sequence[int]) -> dict[int, list[Annotation]]:
-        """Give the annotations of memories, oldest first; memories without any are absent."""
+        Where a key is known under another id, the lower of both stands, so that two stores which
+        take in each other's threads end alike; messages here follow.
+        """
         ...
 
 
@@ -385,6 +352,32 @@ class Store(Protocol):
         """
         ...
 
+    def rebuild_text(self, on_progress: Progress = unwatched) -> int:
+        """Write the full text anew from the rows, in short transactions; count the memories.
+
+        Others read and write meanwhile. When it is interrupted, running it again finishes it.
+
+        Raises:
+            Unavailable: `store_down`, the store stayed locked, is full or read-only.
+
+        """
+        ...
+
+    def backup(
+        self, destination: Path, *, replace: bool = False, on_progress: Progress = unwatched
+    ) -> Backup:
+        """Write everything, as of one moment, into a file that is verified before it appears.
+
+        Others read and write meanwhile. Whatever goes wrong, the destination is as it was.
+
+        Raises:
+            Invalid: the destination exists and is not to be replaced, or is the store itself.
+            Unavailable: the destination cannot be written, or the store cannot be read.
+            Corrupt: the store is damaged; a damaged backup is not left behind.
+
+        """
+        ...
+
     def close(self) -> None:
         """Let go of the store; what was committed stays."""
         ...
@@ -392,3 +385,17 @@ class Store(Protocol):
 
 class IdTaken(Exception):
     """A freshly drawn id exists already: draw another and try again."""
+
+
+class SpaceMismatch(Corrupt):
+    """A store's vectors live in another space, `known` by name; it was left as found."""
+
+    default_code = "space_mismatch"
+
+    def __init__(self, known: str, *, made: str) -> None:
+        super().__init__(
+            f"This store's vectors live in the space {known}; the embedder makes {made}.",
+            hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
+            "with, or make a new store and import into it.",
+        )
+        self.known = known

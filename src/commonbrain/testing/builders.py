@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.brain import Brain
@@ -49,6 +50,7 @@ def a_brain(
         chance=chance or SeededChance(),
         journal=Journal(store, screen),
         importers=IMPORTERS,
+        archive=JsonLines(),
         screen=screen,
         on_secret=on_secret,
     )

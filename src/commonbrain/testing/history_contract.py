@@ -4,20 +4,21 @@ A subclass gives `open_store`, as for `StoreContract`.
 """
 
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from commonbrain.domain.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity
 from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State, ThreadRef
+from commonbrain.domain.memory import State
 from commonbrain.domain.revision import Action, Span
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.store import Annotation, Reply, Store
+from commonbrain.ports.history import Annotation
+from commonbrain.ports.store import Reply, Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
+    LATER,
     OpenStore,
     a_change,
     a_link,
@@ -28,8 +29,6 @@ from commonbrain.testing.store_steps import (
     put,
     stored,
 )
-
-LATER = NOON + timedelta(hours=1)
 
 
 class HistoryContract:
@@ -118,7 +117,7 @@ class HistoryContract:
             tx.changes.add(change)
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            [kept] = tx.changes.of(1)
+            [kept] = tx.changes.of([1])
             assert replace(kept, id=0) == change
             assert tx.changes.believed([1, 2]) == {1: [Span(since=NOON, until=LATER)]}
 
@@ -131,7 +130,7 @@ class HistoryContract:
                 tx.changes.add(a_change(1, at=at, reason=str(number)))
 
         with store.snapshot(LOCAL_TENANT) as tx:
-            assert [change.reason for change in tx.changes.of(1)] == list("01234")
+            assert [change.reason for change in tx.changes.of([1])] == list("01234")
 
     def test_changes_are_listed_by_who_made_them_and_when(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
@@ -198,7 +197,7 @@ class HistoryContract:
             assert left.state is State.FORGOTTEN
             assert (left.body, left.tags, left.source_ref) == ("", (), None)
             assert left.detail == KINDS[kind].detail()
-            assert tx.changes.of(1)[0].before == {}
+            assert tx.changes.of([1])[0].before == {}
             assert tx.records.reply("ann", "k") is None
             assert tx.links.touching([2]) == []
 
@@ -257,15 +256,6 @@ class HistoryContract:
             assert tx.memories.skilled("pull") == []
             tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
             assert tx.memories.skilled("push") == []
-
-    def test_a_thread_exists_once_it_was_opened(self, store: Store) -> None:
-        thread = ThreadRef(key="k", subject="s")
-        with store.begin(LOCAL_TENANT) as tx:
-            assert not tx.threads.exists(7)
-            tx.threads.open(thread, None, new_id=7, now=NOON)
-            assert tx.threads.exists(7)
-        with store.snapshot("another") as tx:
-            assert not tx.threads.exists(7)
 
 
 def store_bytes(store: Store) -> bytes:

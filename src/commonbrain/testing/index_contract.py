@@ -191,6 +191,104 @@ class IndexContract:
         assert lexical(store, "tea") == [1]
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.index.pending() == 1
+            assert tx.index.unembedded(limit=5) == [1]
+
+    @pytest.mark.requirement("WP-34")
+    def test_a_memory_embedded_later_is_found_by_its_meaning(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "tea is ready"), a_memory(2, "builds went red"))
+
+        assert _embed(store, 1, text="tea is ready")
+
+        assert nearest(store, "tea is ready") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (1, [2])
+
+    def test_the_oldest_wait_first_and_no_more_than_asked_for(self, store: Store) -> None:
+        _put_pending(store, *(a_memory(number, f"note {number}") for number in (3, 1, 2)))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(limit=2) == [1, 2]
+
+    def test_what_was_superseded_meanwhile_still_gets_its_vectors(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
+        with store.begin(LOCAL_TENANT) as tx:
+            over = NOON + timedelta(days=1)
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=over)
+            believed = Span(since=NOON, until=over)
+            tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
+
+        assert _embed(store, 1, text="the port is 80")
+
+        then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
+        assert nearest(store, "the port is 80", wanted=then) == [1]
+
+    def test_only_a_findable_memory_without_vectors_gets_some(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"))
+        _put_pending(store, a_memory(2, "builds went red"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.drop(2)
+            move(tx, 2, state=State.FORGOTTEN)
+
+        for memory_id in (1, 2, 99):
+            assert not _embed(store, memory_id, text="builds went red")
+
+        assert nearest(store, "builds went red") == []
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (0, [])
+
+    def test_embedding_that_is_rolled_back_leaves_a_memory_waiting(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "tea is ready"))
+
+        with pytest.raises(ZeroDivisionError), store.begin(LOCAL_TENANT) as tx:
+            assert tx.index.embed(1, EMBEDDER.passages(["tea is ready"])[0])
+            raise ZeroDivisionError
+
+        assert nearest(store, "tea is ready") == []
+        assert _embed(store, 1, text="tea is ready")
+
+    def test_no_tenant_embeds_for_another(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "tea is ready"))
+
+        with store.begin("other") as tx:
+            assert tx.index.unembedded(limit=5) == []
+            assert not tx.index.embed(1, EMBEDDER.passages(["tea is ready"])[0])
+
+    def test_vectors_of_what_cannot_be_found_are_dropped(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"), a_memory(2, "so is cake"))
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 2, state=State.FORGOTTEN)
+            assert tx.index.drop_unsound_vectors() == 1
+            assert tx.index.drop_unsound_vectors() == 0
+
+        assert nearest(store, "tea is ready") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(limit=5) == []
+            assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
+
+    def test_words_written_anew_stand_once_and_alone(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        put(store, a_memory(1, "cake is ready"))
+        fractions: list[float] = []
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.reword(memory)
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([1], [])
+
+        # The rows are the truth: they still say cake.
+        assert store.rebuild_text(fractions.append) == 1
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([], [1])
+        assert fractions == [1.0]
+
+
+def _put_pending(store: Store, *memories: Memory) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        for memory in memories:
+            tx.memories.add(memory)
+            tx.index.put(memory, None)
+
+
+def _embed(store: Store, memory_id: int, *, text: str) -> bool:
+    with store.begin(LOCAL_TENANT) as tx:
+        return tx.index.embed(memory_id, EMBEDDER.passages([text])[0])
 
 
 def _put_vectors(store: Store, vectors: Matrix, *, rare: Sequence[int] = ()) -> None:

@@ -23,6 +23,7 @@ OpenStore = Callable[[], Store]
 EMBEDDER: Final = WordHashEmbedder()
 SPACE: Final = EMBEDDER.space
 ANN: Final = Caller(agent="ann")
+LATER: Final = NOON + timedelta(hours=1)
 
 
 def look(caller: Caller = ANN, *, now: timedelta = timedelta(), **wanted: object) -> Look:

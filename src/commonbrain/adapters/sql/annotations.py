@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, select
 
 from commonbrain.adapters.sql.tables import annotations
 from commonbrain.adapters.sql.work import Work
-from commonbrain.ports.store import Annotation
+from commonbrain.ports.history import Annotation
 
 _OF: Final = (
     select(*(annotations.c[field.name] for field in fields(Annotation)))
@@ -30,6 +30,10 @@ class AnnotationShelf:
     def add(self, annotation: Annotation) -> int:
         """Append one; give its id."""
         return self.work.append(annotations, asdict(annotation), at=annotation.at)
+
+    def merge(self, annotation: Annotation) -> bool:
+        """Take in an annotation of another store under its own id; False when it is known."""
+        return self.work.add(annotations, {"tenant_id": self.work.tenant, **asdict(annotation)})
 
     def drop(self, annotation_id: int) -> None:
         """Take one away."""

@@ -23,8 +23,18 @@ _ROWS: Final = (
     )
     .where(changes.c.tenant_id == bindparam("tenant"))
 )
-_OF: Final = _ROWS.where(changes.c.memory_id == bindparam("memory")).order_by(changes.c.id)
+_AMONG: Final = _ROWS.where(changes.c.memory_id.in_(bindparam("ids", expanding=True))).order_by(
+    changes.c.id
+)
 _LAST: Final = select(func.max(changes.c.id)).where(changes.c.tenant_id == bindparam("tenant"))
+_LATEST: Final = (
+    select(changes.c.memory_id, func.max(changes.c.id))
+    .where(
+        changes.c.tenant_id == bindparam("tenant"),
+        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
+    .group_by(changes.c.memory_id)
+)
 _KIND: Final = select(memories.c.kind).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id == bindparam("memory")
 )
@@ -49,28 +59,28 @@ class ChangeShelf:
 
     def add(self, change: Change) -> None:
         """Append one change; its id is drawn here."""
-        kind = self._kind(change.memory_id) if change.before or change.after else Kind.FACT
-        row = {
-            "memory_id": change.memory_id,
-            "action": change.action,
-            "agent": change.agent,
-            "session": change.session,
-            "reason": change.reason,
-            "at": change.at,
-            "before": _written(change.before, kind),
-            "after": _written(change.after, kind),
-            "believed_since": change.believed.since if change.believed else None,
-            "believed_until": change.believed.until if change.believed else None,
-        }
-        while not self.work.add(
-            changes, row | {"tenant_id": self.work.tenant, "id": self._next(change.at)}
-        ):
+        row = self._row(change)
+        while not self.work.add(changes, row | {"id": self._next(change.at)}):
             pass
 
-    def of(self, memory_id: int) -> list[Change]:
-        """List what was done to one memory, oldest first."""
-        given = {"tenant": self.work.tenant, "memory": memory_id}
-        return [_change(row) for row in self.work.connection.execute(_OF, given).mappings()]
+    def merge(self, change: Change) -> bool:
+        """Take in a change of another store under its own id; False when it is known."""
+        return self.work.add(changes, self._row(change) | {"id": change.id})
+
+    def latest(self, ids: Sequence[int]) -> dict[int, int]:
+        """Give the id of the latest change of each memory; unchanged ones are absent."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        rows = self.work.connection.execute(_LATEST, given)
+        return {memory_id: latest for memory_id, latest in rows}  # noqa: C416 rows are no pairs
+
+    def of(self, ids: Sequence[int]) -> list[Change]:
+        """List what was done to memories, oldest first."""
+        if not ids:
+            return []
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return [_change(row) for row in self.work.connection.execute(_AMONG, given).mappings()]
 
     def by(
         self,
@@ -104,6 +114,22 @@ class ChangeShelf:
         for memory_id, since, until in self.work.connection.execute(_BELIEVED, given):
             spans[memory_id].append(Span(since=since, until=until))
         return dict(spans)
+
+    def _row(self, change: Change) -> dict[str, Any]:
+        kind = self._kind(change.memory_id) if change.before or change.after else Kind.FACT
+        return {
+            "tenant_id": self.work.tenant,
+            "memory_id": change.memory_id,
+            "action": change.action,
+            "agent": change.agent,
+            "session": change.session,
+            "reason": change.reason,
+            "at": change.at,
+            "before": _written(change.before, kind),
+            "after": _written(change.after, kind),
+            "believed_since": change.believed.since if change.believed else None,
+            "believed_until": change.believed.until if change.believed else None,
+        }
 
     def _next(self, at: datetime) -> int:
         """Draw an id above every other: undo goes by their order, whatever the clock does."""

@@ -1,25 +1,26 @@
 """The shelf of memories: projection, detail and tags, written and read together."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
-    RowMapping,
+    Executable,
+    Select,
     String,
     Table,
     bindparam,
     case,
-    column,
     delete,
     func,
     insert,
     or_,
     select,
+    union_all,
     update,
-    values,
 )
 
 from commonbrain.adapters.sql.columns import Instant
@@ -43,15 +44,20 @@ _NAMED: Final = {
 _PROJECTED: Final = tuple(
     field.name for field in fields(Memory) if field.name not in {"body", "detail", *_NAMED}
 )
+_ID: Final = _PROJECTED.index("id")
+_KIND: Final = _PROJECTED.index("kind")
+_COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
 _ADD_ENTITIES: Final = insert(entities)
-_GET: Final = select(memories).where(
+_GET: Final = select(*(memories.c[name] for name in _PROJECTED)).where(
     memories.c.tenant_id == bindparam("tenant"),
     memories.c.id.in_(bindparam("ids", expanding=True)),
 )
 _GET_DETAIL: Final = {
-    kind: select(table).where(
+    kind: select(
+        table.c.memory_id, table.c.body, *(table.c[name] for name in _COLUMNS[kind])
+    ).where(
         table.c.tenant_id == bindparam("tenant"),
         table.c.memory_id.in_(bindparam("ids", expanding=True)),
     )
@@ -142,18 +148,21 @@ class MemoryShelf:
         rows = self._rows(_GET, ids)
         by_kind: defaultdict[Kind, list[int]] = defaultdict(list)
         for row in rows:
-            by_kind[row["kind"]].append(row["id"])
+            by_kind[row[_KIND]].append(row[_ID])
         details = {
-            detail["memory_id"]: detail
+            memory_id: detail
             for kind, of_kind in by_kind.items()
-            for detail in self._rows(_GET_DETAIL[kind], of_kind)
+            for memory_id, *detail in self._rows(_GET_DETAIL[kind], of_kind)
         }
-        names: defaultdict[int, list[RowMapping]] = defaultdict(list)
-        for row in self._rows(_GET_NAMES, ids):
-            names[row["memory_id"]].append(row)
+        names: defaultdict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
+        for memory_id, type_, name in self._rows(_GET_NAMES, ids):
+            named, field = names[memory_id], _FIELD_OF[type_]
+            named[field] = (*named.get(field, ()), name)
         return {
-            row["id"]: _memory(row, details[row["id"]], names=names.get(row["id"], ()))
+            row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
             for row in rows
+            # What has lost its body cannot be shown; `doctor` tells of it.
+            if row[_ID] in details
         }
 
     def by_hash(
@@ -214,12 +223,26 @@ class MemoryShelf:
         """Say which of these case-folded names are of somebody who said something here."""
         if not names:
             return set()
-        asked = values(column("name", String), name="asked").data([(name,) for name in names])
-        each = asked.cte("asked")
-        # One look into the index per name, however much its bearer said.
-        said = _SAID.where(entities.c.name == each.c.name).exists()
-        given = {"tenant": self.work.tenant}
-        return set(self.work.connection.execute(select(each.c.name).where(said), given).scalars())
+        given = {f"name_{number}": name for number, name in enumerate(names)}
+        statement = _people(len(names))
+        return set(
+            self.work.connection.execute(statement, given | {"tenant": self.work.tenant}).scalars()
+        )
+
+    def predecessor(self, memory_id: int) -> int | None:
+        """Give the memory whose place this one took; None when it is a first."""
+        here = memories.c.tenant_id == self.work.tenant, memories.c.superseded_by == memory_id
+        return self.work.connection.execute(select(memories.c.id).where(*here)).scalar()
+
+    def page(self, *, after: int, limit: int) -> list[int]:
+        """List ids of memories of any state above one id, ascending."""
+        statement = (
+            select(memories.c.id)
+            .where(memories.c.tenant_id == self.work.tenant, memories.c.id > after)
+            .order_by(memories.c.id)
+            .limit(limit)
+        )
+        return list(self.work.connection.execute(statement).scalars())
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""
@@ -241,22 +264,28 @@ class MemoryShelf:
     def _of(self, memory_id: int) -> Mapping[str, Any]:
         return {"tenant": self.work.tenant, "memory": memory_id}
 
-    def _rows(self, statement: Any, ids: Sequence[int]) -> Sequence[RowMapping]:  # noqa: ANN401
+    def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        return self.work.connection.execute(statement, given).mappings().all()
+        return self.work.connection.execute(statement, given).all()
 
 
-def _memory(row: RowMapping, detail: RowMapping, *, names: Iterable[RowMapping]) -> Memory:
+@lru_cache
+def _people(count: int) -> Select[str]:
+    """Select of so many names those of somebody who said something."""
+    names = (bindparam(f"name_{number}", type_=String) for number in range(count))
+    # Not VALUES, which would be compiled anew each time.
+    each = union_all(*(select(name.label("name")) for name in names)).cte("asked")
+    # One look into the index per name, however much its bearer said.
+    return select(each.c.name).where(_SAID.where(entities.c.name == each.c.name).exists())
+
+
+def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: Mapping[str, Any]) -> Memory:
     """Put the rows of one memory together."""
-    kind: Kind = row["kind"]
-    policy = KINDS[kind]
-    own = policy.detail(**{name: detail[name] for name in policy.columns})
-    projected = {name: row[name] for name in _PROJECTED}
-    named: dict[str, Any] = {}
-    for one in names:
-        field = _FIELD_OF[one["type"]]
-        named[field] = (*named.get(field, ()), one["name"])
-    return Memory(**projected, body=detail["body"], detail=own, **named)
+    kind: Kind = row[_KIND]
+    body, *columns = detail
+    own = KINDS[kind].detail(**dict(zip(_COLUMNS[kind], columns, strict=True)))
+    projected = dict(zip(_PROJECTED, row, strict=True))
+    return Memory(**projected, body=body, detail=own, **names)
 
 
 def _projection(memory: Memory) -> dict[str, Any]:

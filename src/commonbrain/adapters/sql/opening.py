@@ -7,7 +7,8 @@ from typing import Final
 from sqlalchemy import Connection, inspect, text
 
 from commonbrain.adapters.sql.sqlite import Sqlite
-from commonbrain.adapters.sql.store import SqlStore, known_space, register, translated
+from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register, translated
+from commonbrain.adapters.sql.tables import OURS
 from commonbrain.adapters.sql.work import Dialect
 from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
@@ -17,8 +18,6 @@ from commonbrain.ports.clock import Clock
 SCHEMA_VERSION: Final = "0002"
 """The newest migration; a test holds it to Alembic's head."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
-_OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
-"""Tables that every version of a store has."""
 
 
 def open_sqlite(
@@ -43,7 +42,7 @@ def open_sqlite(
         unless_opened.callback(dialect.engine.dispose)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
-    return SqlStore(dialect, space)
+    return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
 
 
 def _settle(dialect: Dialect, *, space: Space, clock: Clock) -> int:
@@ -75,7 +74,7 @@ def _version(connection: Connection, location: str) -> str | None:
     if not names:
         return None
     # Other programs keep their migrations by Alembic as well.
-    if not names.issuperset(_OURS):
+    if not names.issuperset(OURS):
         raise Corrupt(
             f"{location} is a database of another program.",
             code="store_foreign",

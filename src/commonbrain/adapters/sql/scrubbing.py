@@ -18,10 +18,7 @@ from commonbrain.adapters.sql.tables import (
 )
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.memory import State
-
-ERASED = "(erased)"
-"""Stands where the headline of an erased memory stood."""
+from commonbrain.domain.memory import ERASED, State
 
 
 def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:

@@ -1,24 +1,16 @@
-"""How SQLite is connected to: driver, pragmas, transactions, and the switch to WAL mode.
-
-The bundled SQLite of many Pythons (3.7.0 to 3.51.2) can corrupt a WAL file that several connections
-write and checkpoint, so a wheel with a mended one is used where there is one.
-"""
+"""How SQLite is connected to: pragmas, transactions, and the switch to WAL mode."""
 
 from __future__ import annotations
 
-import importlib
 import json
-import sqlite3
 import threading
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 from sqlalchemy import (
-    URL,
     Connection,
     Engine,
     Insert,
@@ -28,37 +20,25 @@ from sqlalchemy import (
     exc,
 )
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.engine.interfaces import DBAPICursor
 from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wait_random
 
 from commonbrain.adapters.sql.codes import Codes
-from commonbrain.adapters.sql.sqlite_checks import examine_sqlite
+from commonbrain.adapters.sql.sqlite_checks import clear_text, examine_sqlite
+from commonbrain.adapters.sql.sqlite_copies import write_backup
+from commonbrain.adapters.sql.sqlite_driver import driver
 from commonbrain.adapters.sql.sqlite_file import StoreFile, make_file
 from commonbrain.adapters.sql.sqlite_index import SqliteIndex
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
+from commonbrain.ports.keeping import Backup, Progress
 from commonbrain.ports.store import Finding
 
-_MENDED: Final = (3, 51, 3)
-"""The first SQLite without the WAL corruption bug."""
 _TO_WAL: Final = "PRAGMA journal_mode = WAL"
+_TO_WRITE: Final = "BEGIN IMMEDIATE"
 _TRIES_APART_S: Final = 0.01
 """Who is in the way is done in a few milliseconds."""
-
-
-def driver() -> ModuleType:
-    """Give the module with a SQLite that is safe for several processes, or warn that none is."""
-    try:
-        return importlib.import_module("pysqlite3.dbapi2")
-    except ImportError:
-        if sqlite3.sqlite_version_info < _MENDED:
-            warnings.warn(
-                f"SQLite {sqlite3.sqlite_version} has a bug that can corrupt a store which several "
-                f"processes write. Install pysqlite3, or use a Python with SQLite 3.51.3 or newer.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-        return sqlite3
 
 
 @cache
@@ -85,8 +65,7 @@ class Sqlite:
         """Make the file, readable by its owner alone, and the pool; connect to nothing yet."""
         self._file = make_file(self.path)
         self.engine = create_engine(
-            # A plain string would end at a question mark, and stay relative to wherever we go.
-            URL.create("sqlite", database=str(self._file.path)),
+            self._file.url,
             module=driver(),
             connect_args={"timeout": self.lock_wait_s, "check_same_thread": False},
             pool_size=8,
@@ -96,7 +75,7 @@ class Sqlite:
             hide_parameters=True,
         )
         event.listen(self.engine, "connect", self._on_connect)
-        event.listen(self.engine, "begin", _on_begin)
+        event.listen(self.engine, "begin", self._on_begin)
 
     @property
     def location(self) -> str:
@@ -104,24 +83,34 @@ class Sqlite:
         return str(self.path)
 
     def is_prepared(self, connection: Connection) -> bool:
-        """Say whether the file is in WAL mode; a copy made by VACUUM is not."""
+        """Say whether the file is in WAL mode, which a copy is not, or must stay as it is."""
+        if self._file.is_read_only:
+            return True
         return connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
 
     def prepare(self) -> None:
         """Put a file into WAL mode, which it keeps; only outside a transaction can it be."""
         # SQLite refuses this at once while another process looks at the file, however long the
         # timeout: when several make a store together, the waiting has to be done here.
-        locked = retry_if_exception_message(match=".*locked")
+        self._wait_for(self._turn_to_wal, _TO_WAL)
+
+    def _wait_for(self, action: Callable[[], object], statement: str) -> None:
+        """Do it as soon as nobody is in the way.
+
+        Raises:
+            exc.OperationalError: somebody stayed in the way, or something else is wrong.
+
+        """
         waiting = Retrying(
-            retry=locked,
+            retry=retry_if_exception_message(match=".*locked"),
             wait=wait_random(max=_TRIES_APART_S),
             stop=stop_after_delay(self.lock_wait_s),
             reraise=True,
         )
         try:
-            waiting(self._turn_to_wal)
+            waiting(action)
         except driver().OperationalError as error:
-            raise exc.OperationalError(_TO_WAL, None, error) from error
+            raise exc.OperationalError(statement, None, error) from error
 
     def _turn_to_wal(self) -> None:
         connection = self.engine.raw_connection()
@@ -159,8 +148,26 @@ class Sqlite:
 
         A deferred one would have to be thrown away whenever somebody else wrote in between.
         """
-        self._file.check_in_place()
-        return self.engine.connect().execution_options(begins="BEGIN IMMEDIATE")
+        self._file.check_writable()
+        return self.engine.connect().execution_options(begins=_TO_WRITE)
+
+    def check_kept(self) -> None:
+        """Acknowledge nothing that went into a file which was moved meanwhile."""
+        self._file.check_kept()
+
+    def reader(self) -> Connection:
+        """Open a connection whose transaction sees one moment and waits for nobody."""
+        self._file.check_readable()
+        return self.engine.connect()
+
+    def schema_mark(self, connection: Connection) -> int:
+        """Give a number that every change of the schema changes; asking takes microseconds."""
+        # SQLAlchemy would take ten times as long as SQLite, and this is asked at every beginning.
+        asked = connection.connection.cursor()
+        asked.execute("PRAGMA schema_version")
+        (mark,) = asked.fetchone() or (0,)
+        asked.close()
+        return mark
 
     def index(self, work: Work) -> SqliteIndex:
         """Give the shelf of full text and vectors."""
@@ -173,7 +180,23 @@ class Sqlite:
 
     def examine(self, connection: Connection) -> list[Finding]:
         """Check the file, its mode, and that full text and vectors agree with the rows."""
-        return examine_sqlite(connection, self.space_id)
+        is_read_only = self._file.is_read_only
+        found = examine_sqlite(connection, self.space_id, is_read_only=is_read_only)
+        return [*found, self._file.examine()]
+
+    def clear_text(self, connection: Connection) -> None:
+        """Take entries without a memory out of the full text; empty it if it is malformed."""
+        clear_text(connection)
+
+    def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:
+        """Write everything, as of one moment, into another file."""
+        return write_backup(
+            self._file,
+            destination,
+            replace=replace,
+            wait_s=self.lock_wait_s,
+            on_progress=on_progress,
+        )
 
     def _on_connect(self, connection: Any, _record: object) -> None:  # noqa: ANN401 a driver's own
         # The driver must not open transactions by itself: `begin` decides how they open.
@@ -183,9 +206,25 @@ class Sqlite:
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 
+    def _on_begin(self, connection: Connection) -> None:
+        statement = connection.get_execution_options().get("begins", "BEGIN")
+        if statement == _TO_WRITE:
+            self._begin_to_write(connection.connection.cursor())
+        else:
+            connection.exec_driver_sql(statement)
 
-def _on_begin(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("begins", "BEGIN"))
+    def _begin_to_write(self, cursor: DBAPICursor) -> None:
+        """Take the write lock with the same chance as everybody else who waits for it.
+
+        SQLite's own waiting sleeps longer the longer it has waited, so that who comes late goes
+        first: among eight writers on a busy machine one waited for more than 30 seconds.
+        """
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._wait_for(lambda: cursor.execute(_TO_WRITE), _TO_WRITE)
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {round(self.lock_wait_s * 1000)}")
+            cursor.close()
 
 
 def _compact_json(value: object) -> str:

@@ -1,15 +1,21 @@
 """What `doctor` asks of a SQLite file: is it whole, and do its indexes agree with its rows?"""
 
+from contextlib import suppress
 from typing import Final
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, exc, text
 
+from commonbrain.domain.memory import FINDABLE_STATES
 from commonbrain.ports.store import Finding
 
 # Every memory that can be found must stand in the full text, and nothing else may. Contentless
-# FTS5 keeps one row per document in memory_text_docsize. The states are those that are indexed.
-_INDEXED: Final = "state IN ('active', 'archived', 'superseded')"
+# FTS5 keeps one row per document in memory_text_docsize.
+_STATES: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
+_INDEXED: Final = f"state IN ({_STATES})"
 # ruff: noqa: S608 the statements are put together from constants of this file alone
+_REPAIR: Final = "brain doctor --repair writes what is derived anew from the rows."
+_REPLACE: Final = "brain restore FILE puts a backup in its place and keeps it."
+_STALE_TEXT: Final = f"NOT IN (SELECT id FROM memories WHERE {_INDEXED})"
 _COUNTS: Final = {
     "full text": (
         "memories missing from the full text",
@@ -18,8 +24,7 @@ _COUNTS: Final = {
     ),
     "full text, stale": (
         "entries of the full text without a memory",
-        "SELECT count(*) FROM memory_text_docsize WHERE id NOT IN "
-        f"(SELECT id FROM memories WHERE {_INDEXED})",
+        f"SELECT count(*) FROM memory_text_docsize WHERE id {_STALE_TEXT}",
     ),
     "vectors": (
         "vectors of memories that cannot be found",
@@ -35,39 +40,74 @@ _COUNTS: Final = {
 }
 
 
-def examine_sqlite(connection: Connection, space_id: int) -> list[Finding]:
+def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool) -> list[Finding]:
     """Check the file's pages, its mode, its references, and what is derived from the rows."""
     run = connection.exec_driver_sql
     version = run("SELECT sqlite_version()").scalar_one()
     mode = run("PRAGMA journal_mode").scalar_one()
+    # A search first: FTS5 holds what it remembers of its index against pages that other connections
+    # have changed since, and calls them corrupt, unless it was asked for something in between. If
+    # it is corrupt indeed, the check that follows says so.
+    with suppress(exc.DatabaseError):
+        run("SELECT rowid FROM memory_text WHERE memory_text MATCH 'a' LIMIT 1").all()
     pages = [row[0] for row in run("PRAGMA integrity_check(10)")]
     dangling = run("PRAGMA foreign_key_check").fetchmany(10)
     waiting = connection.execute(
         text(
             f"SELECT count(*) FROM memories m WHERE {_INDEXED} AND NOT EXISTS (SELECT 1 FROM "
             "vectors v WHERE v.tenant_id = m.tenant_id AND v.memory_id = m.id "
-            "AND v.space_id = :space)"
+            "AND v.space_id = :space AND v.vector IS NOT NULL)"
         ),
         {"space": space_id},
     ).scalar_one()
     return [
         Finding(
             check="engine",
-            is_sound=mode == "wal",
+            # A file that must stay as it is may be in another mode, such as a backup's.
+            is_sound=mode == "wal" or is_read_only,
             detail=f"SQLite {version}, {mode} mode",
         ),
-        Finding(check="pages", is_sound=pages == ["ok"], detail="; ".join(pages)),
+        _pages(pages),
         Finding(
             check="references",
             is_sound=not dangling,
             detail=f"{len(dangling)} dangling",
+            hint=_REPLACE if dangling else "",
         ),
         *(_count(connection, check) for check in _COUNTS),
-        Finding(check="embeddings", is_sound=True, detail=f"{waiting} memories wait for one"),
+        Finding(
+            check="embeddings",
+            is_sound=True,
+            detail=f"{waiting} memories wait for one",
+            hint="brain doctor --repair embeds them." if waiting else "",
+        ),
     ]
+
+
+def clear_text(connection: Connection) -> None:
+    """Take entries without a memory out of the full text; empty it if it is malformed."""
+    run = connection.exec_driver_sql
+    if run("PRAGMA integrity_check(memory_text)").scalars().all() == ["ok"]:
+        run(
+            f"DELETE FROM memory_text WHERE rowid IN (SELECT id FROM memory_text_docsize "
+            f"WHERE id {_STALE_TEXT})"
+        )
+    else:
+        # It answers with errors or nonsense as it is: emptied it finds less until it is written.
+        run("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
+
+
+def _pages(found: list[str]) -> Finding:
+    is_derived = all("FTS5 table" in line for line in found)
+    hint = _REPAIR if is_derived else _REPLACE
+    is_sound = found == ["ok"]
+    return Finding(
+        check="pages", is_sound=is_sound, detail="; ".join(found), hint="" if is_sound else hint
+    )
 
 
 def _count(connection: Connection, check: str) -> Finding:
     what, query = _COUNTS[check]
     count = connection.exec_driver_sql(query).scalar_one()
-    return Finding(check=check, is_sound=count == 0, detail=f"{count} {what}")
+    hint = _REPAIR if count else ""
+    return Finding(check=check, is_sound=count == 0, detail=f"{count} {what}", hint=hint)

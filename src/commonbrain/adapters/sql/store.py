@@ -5,9 +5,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from threading import Event
 
-from sqlalchemy import Connection, exc, insert, select
+from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
@@ -19,9 +20,24 @@ from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.work import Dialect, Work
 from commonbrain.domain.errors import CommonbrainError, Corrupt, Unavailable
+from commonbrain.domain.memory import FINDABLE_STATES
+from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
-from commonbrain.ports.store import Finding, Index
+from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.store import Finding, Index, SpaceMismatch
 
+_VERSION = text("SELECT version_num FROM alembic_version")
+_IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
+_FINDABLE = select(func.count()).select_from(memories).where(_IS_FINDABLE)
+_NEXT_FINDABLE = (
+    select(memories.c.id)
+    .where(memories.c.tenant_id == bindparam("tenant"))
+    .where(memories.c.id > bindparam("after"), _IS_FINDABLE)
+    .order_by(memories.c.id)
+    .limit(bindparam("limit"))
+)
+_REWORDED_AT_ONCE = 200
+"""Memories whose words are written in one transaction: others wait a few hundredths of a second."""
 _AUDIT_KEY_BYTES = 32
 """As long as the digest it keys (RFC 2104)."""
 
@@ -61,12 +77,41 @@ class SqlTransaction:
         return {"full text": 1, **scrub(self.work, memory_id, kind=kind)}
 
 
+@dataclass(slots=True)
+class Schema:
+    """Notices when a newer program changed the schema of a store that is open here."""
+
+    version: str
+    mark: int | None = None
+
+    def check(self, connection: Connection, dialect: Dialect) -> None:
+        """Look closer only when the schema is not the one last seen.
+
+        Raises:
+            Corrupt: `store_newer`, what this program does not know may be a rule it would break.
+
+        """
+        mark = dialect.schema_mark(connection)
+        if mark == self.mark:
+            return
+        version = connection.execute(_VERSION).scalar_one()
+        if version != self.version:
+            raise Corrupt(
+                f"{dialect.location} was brought to schema version {version} while it was open "
+                f"here; this program knows {self.version}.",
+                code="store_newer",
+                hint="Nothing was changed. Start this program anew with the newer Commonbrain.",
+            )
+        self.mark = mark
+
+
 @dataclass(frozen=True, slots=True)
 class SqlStore:
     """A relational store of any dialect; made by `open_sqlite`, which brings its schema up."""
 
     dialect: Dialect
     space: Space
+    schema: Schema
     closed: Event = field(default_factory=Event)
 
     @property
@@ -83,9 +128,12 @@ class SqlStore:
             self.dialect.writer() as connection,
             connection.begin(),
         ):
+            self.schema.check(connection, self.dialect)
             yield SqlTransaction.of(
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
+        # It may have been moved between the first look and the commit; after it, it cannot matter.
+        self.dialect.check_kept()
 
     @contextmanager
     def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
@@ -106,15 +154,55 @@ class SqlStore:
         with translated(self.location):
             self.dialect.compact()
 
+    def rebuild_text(self, on_progress: Progress = unwatched) -> int:
+        """Write the full text anew from the rows, in short transactions; count the memories.
+
+        A batch is replaced at once, so that nothing stops being found meanwhile.
+        """
+        with self.begin(LOCAL_TENANT) as tx:
+            connection = tx.work.connection
+            self.dialect.clear_text(connection)
+            total = connection.execute(_FINDABLE).scalar_one()
+            owners = connection.execute(select(tenants.c.id)).scalars().all()
+        done = 0
+        for owner in owners:
+            for count in self._reword(owner):
+                done += count
+                on_progress(min(done / max(total, 1), 1.0))
+        return done
+
+    def backup(
+        self, destination: Path, *, replace: bool = False, on_progress: Progress = unwatched
+    ) -> Backup:
+        """Write everything, as of one moment, into a file that is verified before it appears."""
+        self._check_open()
+        return self.dialect.backup(destination, replace=replace, on_progress=on_progress)
+
     def close(self) -> None:
         """Let go of every connection; whoever asks afterwards is told."""
         self.closed.set()
         self.dialect.engine.dispose()
 
+    def _reword(self, tenant: str) -> Generator[int]:
+        """Write a tenant's full text batch by batch; tell how many memories each had."""
+        given = {"tenant": tenant, "limit": _REWORDED_AT_ONCE}
+        last = -1
+        while True:
+            with self.begin(tenant) as tx:
+                asked = given | {"after": last}
+                ids = tx.work.connection.execute(_NEXT_FINDABLE, asked).scalars().all()
+                for memory in tx.memories.get(ids).values():
+                    tx.index.reword(memory)
+            if not ids:
+                return
+            last = ids[-1]
+            yield len(ids)
+
     @contextmanager
     def _reader(self) -> Generator[Connection]:
         self._check_open()
-        with self.dialect.engine.connect() as connection, connection.begin():
+        with self.dialect.reader() as connection, connection.begin():
+            self.schema.check(connection, self.dialect)
             yield connection
 
     def _check_open(self) -> None:
@@ -149,7 +237,8 @@ def translated(location: str) -> Generator[None]:
             raise
         raise Corrupt(
             f"The store {location} cannot be read: {_cause(error)}.",
-            hint="Nothing was changed. Keep the file, and restore a backup beside it.",
+            hint="Nothing was changed. `brain doctor` says what can be mended; what cannot is "
+            "replaced by `brain restore FILE`, which keeps it.",
         ) from error
 
 
@@ -157,7 +246,7 @@ def known_space(connection: Connection, space: Space) -> int | None:
     """Give the id of the store's space, None when it has none yet.
 
     Raises:
-        Corrupt: `space_mismatch`, the store's vectors live in another space.
+        SpaceMismatch: the store's vectors live in another space.
 
     """
     known = connection.execute(select(spaces)).mappings().all()
@@ -166,13 +255,7 @@ def known_space(connection: Connection, space: Space) -> int | None:
             return row["id"]
     if not known:
         return None
-    names = ", ".join(row["name"] for row in known)
-    raise Corrupt(
-        f"This store's vectors live in the space {names}; the embedder makes {space.name}.",
-        code="space_mismatch",
-        hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
-        "with, or make a new store and import into it.",
-    )
+    raise SpaceMismatch(", ".join(row["name"] for row in known), made=space.name)
 
 
 def register(connection: Connection, tenant: str, *, space: Space, now: datetime) -> int:

@@ -54,6 +54,9 @@ METADATA: Final = MetaData(
     }
 )
 
+OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
+"""Tables that every version of a store has."""
+
 
 class EntityType(StrEnum):
     """What sort of thing a text names."""

@@ -2,13 +2,15 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 from sqlalchemy import Connection, Engine, Insert, Table
 
 from commonbrain.domain import ids
+from commonbrain.ports.keeping import Backup, Progress
 from commonbrain.ports.store import Finding, Index
 
 
@@ -49,19 +51,42 @@ class Dialect(Protocol):
         """Rewrite the store without what was deleted, outside any transaction."""
         ...
 
+    def reader(self) -> Connection:
+        """Open a connection whose transaction only reads."""
+        ...
+
+    def check_kept(self) -> None:
+        """Refuse to acknowledge what was committed to a place where nobody will find it."""
+        ...
+
+    def schema_mark(self, connection: Connection) -> int:
+        """Give a number that every change of the schema changes."""
+        ...
+
     def examine(self, connection: Connection) -> list[Finding]:
         """Check what only this engine has."""
+        ...
+
+    def clear_text(self, connection: Connection) -> None:
+        """Take out of the full text what stands for no memory."""
+        ...
+
+    def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:
+        """Write everything, as of one moment, into a file."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """A connection inside a transaction of one tenant, and whether it has touched vectors yet."""
+    """A connection inside a transaction of one tenant, and what it did to vectors so far."""
 
     connection: Connection
     tenant: str
     dialect: Dialect
-    has_new_vectors: bool = False
+    is_followed: bool = False
+    """Whether what is kept in the process was brought up to this transaction's beginning."""
+    changed: set[int] = field(default_factory=set[int])
+    """The memories whose vectors this transaction wrote or dropped itself."""
 
     def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
         """Insert a row under an id drawn here, for what nobody outside ever names; give it.

@@ -33,7 +33,7 @@ from commonbrain.flows.recall.weigh import weigh
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
 
-_STAGES: Final = ("plan", "arms", "rank_and_pack")
+_STAGES: Final = ("plan", "arms", "rows", "weigh", "pack")
 
 
 class RecallOptions(TypedDict, total=False):
@@ -89,12 +89,14 @@ class Recall:
         laps.append(self.house.clock.elapsed_ms())
         with self.house.store.snapshot(self.caller.tenant) as tx:
             features = fuse(answering(ask_arms(tx, plan), self.house.store.space))
+            laps.append(self.house.clock.elapsed_ms())
             memories = tx.memories.get(shortlist(features, count=plan.candidates))
             past = tx.changes.believed(list(memories)) if plan.filter.as_of else {}
             is_empty = not memories and not tx.memories.any(plan.look)
         laps.append(self.house.clock.elapsed_ms())
         ranked = weigh(plan, memories.values(), features=features)
         allowed = permitted(plan, ranked, past=past)
+        laps.append(self.house.clock.elapsed_ms())
         packed = pack(allowed, plan.budget)
         laps.append(self.house.clock.elapsed_ms())
         trace = Trace(

@@ -1,12 +1,13 @@
 """Remember: a text in, through the gate, durable and searchable when the caller has the reply."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Unpack, cast
+from typing import Final, Unpack, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
-from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import EventDetail, Kind
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
@@ -15,6 +16,7 @@ from commonbrain.domain.memory import Draft, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.remember.commit import commit, to_memory
@@ -48,6 +50,9 @@ from commonbrain.ports.store import Look, Transaction
 
 __all__ = ["Course", "DraftFields", "Remember", "draft_of"]
 
+_CATCH_UP: Final = 16
+"""Memories embedded behind one that was remembered, on its caller's time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
@@ -56,6 +61,15 @@ class Course:
     compares_meaning: bool = True
     besides: frozenset[int] = frozenset()
     revises: int = 0
+    proposal: Mapping[str, object] | None = None
+    """The payload of a text that its author may only propose: it is stored, and held back."""
+
+    def held(self, memory: Memory) -> Memory:
+        """Hold back a memory that is only proposed."""
+        if self.proposal is None:
+            return memory
+        payload = {**memory.payload, **self.proposal}
+        return replace(memory, state=State.QUARANTINED, payload=payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +136,10 @@ class Remember:
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
         if not ready:
             return Remembered(items=tuple(refused.values()), stages_ms=watch.stages_ms)
+        if course.compares_meaning:
+            # A process that has just started reads every vector: not while others wait to write.
+            with self.house.store.snapshot(self.caller.tenant) as tx:
+                tx.index.follow()
         with self.house.store.begin(self.caller.tenant) as tx:
             known = replay(tx, ticket, look=look) if ticket else None
             if known is not None:
@@ -135,7 +153,25 @@ class Remember:
             if ticket is not None:
                 keep(tx, ticket, reply=reply, look=look)
         watch.lap("commit")
+        self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
         return replace(reply, stages_ms=watch.stages_ms)
+
+    def _catch_up(self, *, is_embedding: bool) -> None:
+        """Embed some of what was stored without vectors, once the embedder answers again.
+
+        The caller's own texts are durable by now, so that nothing that fails here concerns them.
+        What brings nothing is not tried again before the embedder has been down once more.
+        """
+        behind = self.house.is_behind
+        if not is_embedding:
+            behind.set()
+        elif behind.is_set():
+            behind.clear()
+            with suppress(Unavailable):
+                embed = EmbedPending(self.house, self.caller)
+                caught_up = embed(batch=_CATCH_UP, one_by_one=False)
+                if caught_up.count and caught_up.left:
+                    behind.set()
 
     def rehearse(self, drafts: Sequence[Draft]) -> list[Outcome]:
         """Say what would become of drafts, as far as it can be told letter by letter."""
@@ -185,7 +221,8 @@ class Remember:
                 near = (of,)
                 kind = prepared.admitted.kind
                 warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
-        memory = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
+        made = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
+        memory = course.held(made)
         chance = self.house.chance
         memory = commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance)
         link_sources(tx, memory, to=prepared.draft.derived_from, caller=self.caller)

@@ -120,7 +120,9 @@ def _check_thread(tx: Transaction, prepared: Prepared) -> None:
     detail = prepared.admitted.detail
     if not isinstance(detail, MessageDetail):
         return
-    if detail.thread_id is not None and not tx.threads.exists(detail.thread_id):
+    thread_id = detail.thread_id
+    found = tx.threads.page(after=thread_id - 1, limit=1) if thread_id is not None else []
+    if thread_id is not None and [one.id for one in found] != [thread_id]:
         raise Invalid("There is no such thread.", hint="Give a ThreadRef; it opens one.")
     if detail.parent_id is not None and detail.parent_id not in tx.memories.get([detail.parent_id]):
         raise Invalid("There is no such parent message.", hint="Leave parent_id out.")

@@ -10,48 +10,65 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
+from commonbrain.interfaces.cli.choices import CHOICES
 from commonbrain.interfaces.cli.state import State
-from commonbrain.interfaces.operations import Operation
+from commonbrain.interfaces.operations import Command, Operation
 
 # A list is given by repeating its option, which reads better in the singular.
 _SINGULAR: Final = {
     "tags": "tag",
     "kinds": "kind",
     "labels": "label",
-    "people": "person",
     "keywords": "keyword",
     "skill_projects": "skill-project",
-    "finds_tasks": "tasks",
 }
 _FROM_STDIN: Final = "-"
 
+Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, unasked.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
+_NAMED: Final = (("as_json", Json), ("yes", Yes))
 
-def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
+
+def draw(operation: Operation[Any, Any], special: Command | None = None) -> Callable[..., None]:
     """Make the command of one operation: parse, run, show, and exit by what became of it."""
 
-    def command(context: typer.Context, /, *, as_json: bool, **given: Any) -> None:  # noqa: ANN401
+    def command(
+        context: typer.Context,
+        /,
+        *,
+        as_json: bool,
+        yes: bool = False,
+        **given: Any,  # noqa: ANN401
+    ) -> None:
         state: State = context.obj
-        request = _request(operation, given)
+        request = _request(operation, given | (dict(special.preset) if special else {}))
         with state.open() as brain:
-            reply = operation.handle(brain, request)
+            reply = (
+                operation.handle(brain, request)
+                if as_json
+                else _handled(operation, request, brain=brain)
+            )
+            counted = operation.unconfirmed(reply)
+            if counted and (yes or (not as_json and _agrees(operation, reply, counted=counted))):
+                sure = request.model_copy(update={"confirm": counted})
+                reply = operation.handle(brain, sure)
         if as_json:
             typer.echo(json.dumps(operation.to_json(reply), ensure_ascii=False))
         else:
-            # Tables and colours take longer to load than a program waits for JSON.
-            from commonbrain.interfaces.cli.render import show  # noqa: PLC0415
-
-            show(operation, reply)
+            _show(operation, reply)
         raise typer.Exit(operation.exit_code(reply))
 
+    named = _NAMED if "confirm" in operation.request.model_fields else _NAMED[:1]
     parameters = [
         inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
-        *_parameters(operation),
-        inspect.Parameter(
-            "as_json", inspect.Parameter.KEYWORD_ONLY, annotation=Json, default=False
+        *_parameters(operation, special),
+        *(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=how, default=False)
+            for name, how in named
         ),
     ]
 
@@ -59,17 +76,45 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
         command(given.pop("context"), **given)
 
     adapted.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    adapted.__doc__ = operation.purpose
-    adapted.__name__ = operation.name
+    adapted.__doc__ = special.purpose if special else operation.purpose
+    adapted.__name__ = special.name if special else operation.name
     return adapted
 
 
-def _parameters(operation: Operation[Any, Any]) -> list[inspect.Parameter]:
+def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
+    """Do what was asked, with a bar where it may take long."""
+    if operation.watched is None:
+        return operation.handle(brain, request)
+    # Bars take long to load, as tables do.
+    from commonbrain.interfaces.cli.progress import bar  # noqa: PLC0415
+
+    with bar(operation.name, is_shown=True) as move:
+        return operation.watched(brain, request, on_progress=move)
+
+
+def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+    # Tables and colours take longer to load than a program waits for JSON.
+    from commonbrain.interfaces.cli.render import show  # noqa: PLC0415
+
+    show(operation, reply)
+
+
+def _agrees(operation: Operation[Any, Any], reply: Any, *, counted: int) -> bool:  # noqa: ANN401
+    """Show a preview and ask, where somebody sits at the other end."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    _show(operation, reply)
+    return typer.confirm(f"Go on with these {counted}?")
+
+
+def _parameters(operation: Operation[Any, Any], special: Command | None) -> list[inspect.Parameter]:
     fields = operation.request.model_fields
-    named = [name for name in fields if name not in operation.positional]
+    taken = [name for name in fields if special is None or name in special.fields]
+    positional = [name for name in operation.positional if name in taken]
+    named = [name for name in taken if name not in positional]
     return [
-        _parameter(name, fields[name], is_positional=name in operation.positional)
-        for name in (*operation.positional, *named)
+        _parameter(name, fields[name], is_positional=name in positional)
+        for name in (*positional, *named)
     ]
 
 
@@ -77,9 +122,10 @@ def _parameter(name: str, field: FieldInfo, *, is_positional: bool) -> inspect.P
     help_ = field.description
     required = field.is_required()
     if is_positional:
-        how: object = typer.Argument(help=help_)
+        how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
     else:
-        how = typer.Option(f"--{_SINGULAR.get(name, name).replace('_', '-')}", help=help_)
+        option = f"--{_SINGULAR.get(name, name).replace('_', '-')}"
+        how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name))
     type_ = _plain(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
     return inspect.Parameter(
@@ -94,7 +140,8 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort
     if annotation in {int, float, bool}:
         return annotation
     is_optional = type(None) in get_args(annotation)
-    return str | None if is_optional else str
+    plain = next((one for one in (int, float) if one in get_args(annotation)), str)
+    return plain | None if is_optional else plain
 
 
 def _default(field: FieldInfo) -> Any:  # noqa: ANN401 defaults are of any sort

@@ -1,11 +1,18 @@
-"""`brain import`: a progress bar while it runs, the fidelity report when it is done."""
+"""`brain import` and `brain export`: a progress bar while they run, a report when it is done."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import typer
 from pydantic import TypeAdapter
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from commonbrain.flows.importing import Report
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
+from commonbrain.flows.exporting import Exported
+from commonbrain.flows.merging import OWN_FORMAT
+from commonbrain.flows.report import Report
+from commonbrain.interfaces.cli.progress import progress
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.render import report as rendered
 from commonbrain.interfaces.cli.state import Source, State
@@ -13,32 +20,49 @@ from commonbrain.interfaces.cli.state import Source, State
 
 def run_import(state: State, source: Source, *, as_json: bool) -> None:
     """Import a source and print its report; progress goes to stderr."""
-    with state.open() as brain, _progress(is_shown=not as_json) as progress:
-        task = progress.add_task("importing", total=1.0)
+    with state.open() as brain, progress(is_shown=not as_json) as shown:
+        task = shown.add_task("importing", total=1.0)
 
         def move(report: Report) -> None:
             counts = f"{report.read:,} read, {report.stored:,} stored"
-            progress.update(task, completed=report.progress, description=counts)
+            shown.update(task, completed=report.progress, description=counts)
 
-        report = brain.import_(
-            source.format,
-            source.path,
-            project=source.project,
-            dry_run=source.is_rehearsal,
-            on_progress=move,
-        )
+        report = _read(brain, source, on_progress=move)
     if as_json:
         typer.echo(TypeAdapter(Report).dump_json(report).decode())
     else:
         Console().print(Inert(rendered(report)))
 
 
-def _progress(*, is_shown: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not is_shown,
-    )
+def run_export(state: State, target: Path, *, as_json: bool) -> None:
+    """Write everything to a file and say how much that was; progress goes to stderr."""
+    with state.open() as brain, progress(is_shown=not as_json) as shown:
+        task = shown.add_task("exporting", total=1.0)
+        exported = brain.export(
+            target, on_progress=lambda share: shown.update(task, completed=share)
+        )
+    if as_json:
+        typer.echo(TypeAdapter(Exported).dump_json(exported).decode())
+    else:
+        held = f"{exported.memories:,} memories, {exported.records:,} records in all"
+        Console().print(Inert(f"{exported.path}: {held}"))
+
+
+def _read(brain: Brain, source: Source, *, on_progress: Callable[[Report], None]) -> Report:
+    """Read the house's own format, which is merged, or a foreign one, which is remembered.
+
+    Raises:
+        Invalid: another project is named for what was exported with its own.
+
+    """
+    if source.format != OWN_FORMAT:
+        return brain.import_(
+            source.format,
+            source.path,
+            project=source.project,
+            dry_run=source.is_rehearsal,
+            on_progress=on_progress,
+        )
+    if source.project is not None:
+        raise Invalid("An export keeps its own projects.", hint="Leave --project out.")
+    return brain.merge(source.path, dry_run=source.is_rehearsal, on_progress=on_progress)

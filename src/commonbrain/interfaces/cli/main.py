@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.interfaces.cli import choices
 from commonbrain.interfaces.cli.drawing import Json, draw
 from commonbrain.interfaces.cli.state import Source, State
 from commonbrain.interfaces.errors import describe, fault_of
@@ -25,6 +26,8 @@ app = typer.Typer(
 for _operation in OPERATIONS:
     if Door.CLI in _operation.doors:
         app.command(_operation.name)(draw(_operation))
+        for _special in _operation.commands:
+            app.command(_special.name)(draw(_operation, _special))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so
@@ -68,7 +71,13 @@ def mcp(context: typer.Context) -> None:
 def import_(
     context: typer.Context,
     *,
-    format: Annotated[str, typer.Argument(help="conversations or markdown")],  # noqa: A002
+    format: Annotated[  # noqa: A002 the public name is format
+        str,
+        typer.Argument(
+            help="conversations, markdown, or commonbrain: what brain export wrote.",
+            autocompletion=choices.of(choices.formats),
+        ),
+    ],
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
     project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
@@ -81,12 +90,68 @@ def import_(
     run_import(context.obj, source, as_json=as_json)
 
 
+@app.command()
+def export(
+    context: typer.Context,
+    *,
+    path: Annotated[Path, typer.Argument(help="A new file.")],
+    as_json: Json = False,
+) -> None:
+    """Write everything to a file that another store can take in with import commonbrain."""
+    from commonbrain.interfaces.cli.importing import run_export  # noqa: PLC0415
+
+    run_export(context.obj, path, as_json=as_json)
+
+
+@app.command()
+def backup(
+    context: typer.Context,
+    *,
+    destination: Annotated[Path, typer.Argument(help="The file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the whole store into one verified file; others may go on writing meanwhile."""
+    from commonbrain.interfaces.cli.keeping import run_backup  # noqa: PLC0415
+
+    run_backup(context.obj, destination, replace=force, as_json=as_json)
+
+
+@app.command()
+def restore(
+    context: typer.Context,
+    *,
+    file: Annotated[Path, typer.Argument(help="What brain backup wrote.")],
+    digest: Annotated[str | None, typer.Option(help="The SHA-256 that the file must have.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show both stores only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Put a backup in the store's place; what was there is shown first, and kept beside it."""
+    from commonbrain.interfaces.cli.keeping import Wish, run_restore  # noqa: PLC0415
+
+    wish = Wish(file=file, digest=digest, is_agreed=yes, is_rehearsal=dry_run)
+    run_restore(context.obj, wish, as_json=as_json)
+
+
 @app.command("connect")
 def connect(
     context: typer.Context,
     *,
-    client: Annotated[str, typer.Argument(help="claude-code or codex")],
-    scope: Annotated[str, typer.Option(help="user: every project; project: this folder.")] = "user",
+    client: Annotated[
+        str,
+        typer.Argument(
+            help="claude-code, codex, cursor, gemini, opencode or vscode",
+            autocompletion=choices.of(choices.clients),
+        ),
+    ],
+    scope: Annotated[
+        str,
+        typer.Option(
+            help="user: every project; project: this folder.",
+            autocompletion=choices.of(choices.client_scopes),
+        ),
+    ] = "user",
     force: Annotated[
         bool, typer.Option("--force", help="Replace an entry that starts something else.")
     ] = False,

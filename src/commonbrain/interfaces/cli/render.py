@@ -14,11 +14,14 @@ from rich.text import Text
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.times import show_instant
+from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.get import Shown
-from commonbrain.flows.importing import Report
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
+from commonbrain.flows.report import Report
+from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.interfaces.operations import Operation
+from commonbrain.ports.store import Finding
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """All but tab and newline: with them a text could paint, erase, or type for the reader."""
@@ -81,7 +84,7 @@ def _recollection(reply: Recollection) -> RenderableType:
     if not reply.items:
         return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
-    found = _counted(len(reply.items), "item", many="items")
+    found = counted(len(reply.items), "item", many="items")
     footer = Text(f"{found}, {reply.tokens} tokens{left_out}", style="dim")
     return Group(*(_item(item) for item in reply.items), *skipped, footer)
 
@@ -93,7 +96,8 @@ _EMPTY: Final = {
 }
 
 
-def _counted(count: int, one: str, *, many: str) -> str:
+def counted(count: int, one: str, *, many: str) -> str:
+    """Say how many there are of something."""
     return f"{count:,} {one if count == 1 else many}"
 
 
@@ -144,7 +148,7 @@ def _condition(reply: Condition) -> RenderableType:
     table.add_column("current", justify="right")
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
-    held = _counted(reply.memories, "memory", many="memories")
+    held = counted(reply.memories, "memory", many="memories")
     states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
     return Group(
         # Not the table's title, which would be cut to its few columns.
@@ -156,13 +160,26 @@ def _condition(reply: Condition) -> RenderableType:
 
 
 def _diagnosis(reply: Diagnosis) -> RenderableType:
-    table = Table(title=Text(f"{reply.store}"), title_justify="left")
+    table = Table(title=Text(f"{reply.store}", overflow="fold"), title_justify="left")
     for name in ("check", "result", "detail"):
         table.add_column(name)
     for one in reply.findings:
-        mark = Text("sound", "green") if one.is_sound else Text("unsound", "bold red")
-        table.add_row(Text(one.check), mark, Text(one.detail))
-    return table
+        table.add_row(Text(one.check), _mark(one), Text(one.detail))
+    hints = [Text(f"{one.check}: {one.hint}", style="dim") for one in reply.findings if one.hint]
+    done = reply.repaired
+    if done is None:
+        return Group(table, *hints)
+    mended = Text(
+        f"Written anew: the words of {counted(done.words, 'memory', many='memories')}, "
+        f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
+    )
+    return Group(mended, table, *hints)
+
+
+def _mark(one: Finding) -> Text:
+    if not one.is_sound:
+        return Text("unsound", "bold red")
+    return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
 def report(reply: Report) -> RenderableType:
@@ -170,17 +187,49 @@ def report(reply: Report) -> RenderableType:
     table = Table()
     table.add_column("outcome")
     table.add_column("pieces", justify="right")
-    for name in ("read", "stored", "exists", "quarantined", "rejected", "unreadable"):
+    for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
         table.add_row(name, f"{getattr(reply, name):,}")
     refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
     return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)
+
+
+def revised(done: Revised) -> RenderableType:
+    """Show what became of a revision."""
+    if done.outcome is not None:
+        return outcome(done.outcome)
+    colour = {"done": "green", "unchanged": "cyan", "proposed": "yellow"}.get(done.status, "red")
+    line = Text.assemble(
+        (f"{done.action} {done.status}", f"bold {colour}"), f"  {done.id}  {done.headline or ''}"
+    )
+    more = [*done.changed, *([done.hint] if done.hint else [])]
+    return Group(line, *(Text(f"  {text}", style="dim") for text in more))
+
+
+def swept(reply: Swept) -> RenderableType:
+    """Show what a sweep did or would do."""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(reply.by_kind.items()))
+    line = Text(f"{reply.action} {reply.status}  {reply.count:,} ({kinds or 'none'})", style="bold")
+    lists = (
+        ("", reply.items, reply.count),
+        ("spared  ", reply.spared, reply.spared_count),
+        ("rests on them  ", reply.dependents, reply.dependents_count),
+    )
+    lines: list[Text] = []
+    for mark, named, count in lists:
+        lines += [Text(f"  {mark}{one.id}  {one.headline}  {one.why or ''}") for one in named]
+        if count > len(named):
+            lines.append(Text(f"  {mark}and {count - len(named):,} more", style="dim"))
+    looked = [f"  {place}: {count:,}" for place, count in reply.receipt.items()]
+    more = [*looked, *([reply.hint] if reply.hint else [])]
+    return Group(line, *lines, *(Text(text, style="dim") for text in more))
 
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "remember": _remembered,
     "recall": _recollection,
     "get": _shown,
-    "revise": outcome,
+    "revise": revised,
+    "forget": swept,
     "status": _condition,
     "doctor": _diagnosis,
 }

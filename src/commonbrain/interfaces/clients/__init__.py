@@ -10,9 +10,13 @@ from typing import Final
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.interfaces.clients.change import Change, apply, diff, read
-from commonbrain.interfaces.clients.claude_code import ClaudeCode
+from commonbrain.interfaces.clients.claude_code import CLAUDE_CODE
 from commonbrain.interfaces.clients.codex import Codex
+from commonbrain.interfaces.clients.cursor import CURSOR
 from commonbrain.interfaces.clients.entry import Client, Entry, brain_command
+from commonbrain.interfaces.clients.gemini import GEMINI
+from commonbrain.interfaces.clients.opencode import OPENCODE
+from commonbrain.interfaces.clients.vscode import VSCODE
 
 __all__ = [
     "CLIENTS",
@@ -26,7 +30,9 @@ __all__ = [
     "disconnect",
 ]
 
-CLIENTS: Final[Mapping[str, Client]] = {client.name: client for client in (ClaudeCode(), Codex())}
+CLIENTS: Final[Mapping[str, Client]] = {
+    client.name: client for client in (CLAUDE_CODE, Codex(), CURSOR, GEMINI, OPENCODE, VSCODE)
+}
 
 
 def connect(client: str, entry: Entry, *, scope: str = "user", force: bool = False) -> Change:

@@ -62,20 +62,27 @@ class Client(Protocol):
 
 
 def merged(
-    known: object, ours: Mapping[str, object], *, path: Path, force: bool
+    known: object,
+    ours: Mapping[str, object],
+    *,
+    path: Path,
+    force: bool,
+    environment: str = "env",
 ) -> Mapping[str, object]:
     """Give the entry to write where there is one already: the known one itself if it will do.
 
     An entry that starts the same command will do, whatever the user has added to it. What is
-    forced keeps the keys it does not replace, unless it replaces a server of another kind.
+    forced keeps the keys it does not replace, unless it replaces a server of another kind. The
+    client's entries have their variables in the member `environment`.
 
     Raises:
         Refused: the known one starts something else, and there is no force.
 
     """
     have = _mapping(known)
-    env, wanted = _mapping(have.get("env")), _mapping(ours.get("env"))
-    is_same = all(have.get(key, []) == ours[key] for key in ("command", "args"))
+    env, wanted = _mapping(have.get(environment)), _mapping(ours.get(environment))
+    starts = [key for key in ("command", "args") if key in ours]
+    is_same = all(have.get(key, []) == ours[key] for key in starts)
     if is_same and all(env.get(key) == value for key, value in wanted.items()):
         return have
     if not force:
@@ -86,7 +93,7 @@ def merged(
         )
     kept = have if "command" in have else _mapping(None)
     both = {**kept, **ours}
-    return {**both, "env": {**env, **wanted}} if "env" in both else both
+    return {**both, environment: {**env, **wanted}} if environment in both else both
 
 
 def not_valid(path: Path, format_name: str, *, line: int | None) -> Invalid:

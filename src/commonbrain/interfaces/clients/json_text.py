@@ -1,6 +1,7 @@
 """JSON text changed in place: one member is put in or taken out, every other byte stays.
 
-Reading and writing the whole would reformat numbers, escapes and lists that are not ours.
+Reading and writing the whole would reformat numbers, escapes and lists that are not ours, and lose
+the comments that several clients allow in theirs.
 """
 
 import json
@@ -10,6 +11,20 @@ from typing import Final
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _DECODER: Final = json.JSONDecoder()
+_STRING: Final = r'"(?:[^"\\\n]|\\.)*"'
+_STRING_OR_COMMENT: Final = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STRING_OR_LAST_COMMA: Final = re.compile(rf"{_STRING}|,(?=[ \t\r\n]*[}}\]])", re.DOTALL)
+_NOT_SPACE: Final = re.compile(r"[^ \t\r\n]")
+_LAST_COMMA: Final = "\t"
+"""Stands for a comma behind the last member, which JSON does not have but some clients allow."""
+
+
+def plain(text: str) -> str:
+    """Blank comments and last commas, so that what is left is JSON of the same length."""
+    bare = _STRING_OR_COMMENT.sub(_blanked, text)
+    return _STRING_OR_LAST_COMMA.sub(
+        lambda found: _LAST_COMMA if found.group() == "," else found.group(), bare
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +43,8 @@ class JsonObject:
     """An object in a valid text, from its opening brace to past its closing one."""
 
     text: str
+    plain: str
+    """The text as JSON: of the same length, the same places."""
     start: int
     end: int
     members: tuple[Member, ...]
@@ -47,22 +64,20 @@ class JsonObject:
 
     def with_member(self, key: str, value: object) -> str:
         """Give the text with one more member at the object's end, laid out like the others."""
-        line_end = _line_end(self.text)
-        if self.members:
-            indent = _indent(self.text, self.members[0].start)
-        else:
-            outer = _indent(self.text, self.start)
-            indent = None if outer is None else outer + unit(self.text)
+        if not self.members:
+            return self._with_only(key, value)
+        indent = _indent(self.text, self.members[0].start)
         shown = f"{json.dumps(key)}: {_dumped(self.text, value, indent=indent)}"
-        if self.members:
-            gap = " " if indent is None else line_end + indent
-            at = self.members[-1].end
-            return f"{self.text[:at]},{gap}{shown}{self.text[at:]}"
-        inside = shown
-        if indent is not None:
-            closing = line_end + (_indent(self.text, self.start) or "")
-            inside = line_end + indent + shown + closing
-        return f"{self.text[: self.start]}{{{inside}}}{self.text[self.end :]}"
+        gap = " " if indent is None else _line_end(self.text) + indent
+        at = self.members[-1].end
+        comma = self._comma(at)
+        behind = at if comma is None else comma + 1
+        # A remark behind the last member on its line stays there.
+        place = behind + len(_remark(self.text[behind:]))
+        between = ("," if comma is None else "") + self.text[at:place]
+        # Whoever ends a list with a comma goes on doing so.
+        last = "" if comma is None else ","
+        return self.text[:at] + between + gap + shown + last + self.text[place:]
 
     def without(self, member: Member) -> str:
         """Give the text without a member and without the comma it needed."""
@@ -73,38 +88,88 @@ class JsonObject:
             start, end = member.start, self.members[1].start
         else:
             start, end = self.members[at - 1].end, member.end
+        around = self.text[start : member.start] + self.text[member.end : end]
+        if around.replace(",", "").strip():
+            return self._without_but_remarks(member)
         return self.text[:start] + self.text[end:]
+
+    def _with_only(self, key: str, value: object) -> str:
+        """Give the text with a first member, behind the remarks that are there."""
+        line_end = _line_end(self.text)
+        outer = _indent(self.text, self.start)
+        indent = None if outer is None else outer + unit(self.text)
+        inside = f"{json.dumps(key)}: {_dumped(self.text, value, indent=indent)}"
+        if indent is not None:
+            inside = line_end + indent + inside + line_end + (outer or "")
+        remarks = self.text[self.start + 1 : self.end - 1].rstrip()
+        return f"{self.text[: self.start]}{{{remarks}{inside}}}{self.text[self.end :]}"
+
+    def _without_but_remarks(self, member: Member) -> str:
+        """Cut the member from its line and one comma, the one behind it if there is one."""
+        comma = self._comma(member.end)
+        at = self.members.index(member)
+        if comma is None and at:
+            comma = self._comma(self.members[at - 1].end)
+        start = len(self.text[: member.start].rstrip(" \t\r\n"))
+        if comma is None:
+            return self.text[:start] + self.text[member.end :]
+        cuts = sorted([(start, member.end), (comma, comma + 1)])
+        (first, first_end), (second, second_end) = cuts
+        return self.text[:first] + self.text[first_end:second] + self.text[second_end:]
+
+    def _comma(self, at: int) -> int | None:
+        """Find the comma behind the member that ends here, also one that JSON does not have."""
+        end = _past_space(self.plain, at)
+        if self.plain[end] == ",":
+            return end
+        between = range(at, end)
+        last = (n for n in between if self.text[n] == "," and self.plain[n] == _LAST_COMMA)
+        return next(last, None)
 
 
 def read_object(text: str, at: int = 0) -> JsonObject:
-    """Take apart the object that begins at or after `at`; the text must be valid JSON.
+    """Take apart the object that begins at or after `at`; `plain(text)` must be valid JSON.
 
     Raises:
         ValueError: there is no object.
 
     """
-    start = _past_space(text, at)
-    if text[start : start + 1] != "{":
+    json_text = plain(text)
+    start = _past_space(json_text, at)
+    if json_text[start : start + 1] != "{":
         raise ValueError("Not an object.")
     members: list[Member] = []
-    position = _past_space(text, start + 1)
-    while text[position] != "}":
-        key, key_end = _value(text, position)
-        value_start = _past_space(text, _past_space(text, key_end) + 1)
-        value, end = _value(text, value_start)
+    position = _past_space(json_text, start + 1)
+    while json_text[position] != "}":
+        key, key_end = _value(json_text, position)
+        value_start = _past_space(json_text, _past_space(json_text, key_end) + 1)
+        value, end = _value(json_text, value_start)
         members.append(
             Member(key=str(key), value=value, start=position, value_start=value_start, end=end)
         )
-        after = _past_space(text, end)
-        position = _past_space(text, after + 1) if text[after] == "," else after
-    return JsonObject(text=text, start=start, end=position + 1, members=tuple(members))
+        after = _past_space(json_text, end)
+        position = _past_space(json_text, after + 1) if json_text[after] == "," else after
+    end = position + 1
+    return JsonObject(text=text, plain=json_text, start=start, end=end, members=tuple(members))
 
 
 def unit(text: str) -> str:
     """Guess one step of indentation from the first member of the outermost object."""
-    inside = _SPACE.match(text, text.index("{") + 1)
+    json_text = plain(text)
+    inside = _SPACE.match(json_text, json_text.index("{") + 1)
     gap = inside.group() if inside else ""
     return gap.rpartition("\n")[2] if "\n" in gap and not gap.endswith("\n") else "  "
+
+
+def _blanked(found: re.Match[str]) -> str:
+    kept = found.group()
+    return kept if kept.startswith('"') else _NOT_SPACE.sub(" ", kept).replace("\t", " ")
+
+
+def _remark(rest: str) -> str:
+    """Give what is left of a line when it is a remark to its end."""
+    line = rest.partition("\n")[0].rstrip("\r")
+    return line if line.lstrip().startswith("//") else ""
 
 
 def _value(text: str, at: int) -> tuple[object, int]:

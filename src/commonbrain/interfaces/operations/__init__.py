@@ -8,7 +8,7 @@ from typing import Any, Final
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
-from commonbrain.interfaces.operations.operation import Door, Operation
+from commonbrain.interfaces.operations.operation import Command, Door, Operation
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
@@ -24,4 +24,4 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     DOCTOR,
 )
 
-__all__ = ["OPERATIONS", "Door", "Operation"]
+__all__ = ["OPERATIONS", "Command", "Door", "Operation"]

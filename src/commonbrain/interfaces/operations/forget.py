@@ -1,37 +1,119 @@
-"""The operation forget."""
+"""The operation forget, which also erases, prunes and undoes."""
+
+from typing import Any, Literal
+
+from pydantic import Field
 
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Role
-from commonbrain.flows.forget import Forgotten
-from commonbrain.interfaces.operations.operation import Id, Operation, Reason, Request
+from commonbrain.flows.forget.selection import SelectorFields
+from commonbrain.flows.forget.swept import Named, Stage, Swept
+from commonbrain.interfaces.errors import EXIT_REFUSED
+from commonbrain.interfaces.operations.operation import (
+    Command,
+    Name,
+    Operation,
+    Request,
+    Since,
+    Until,
+)
+
+_SELECTING = ("agent", "session", "project", "kinds", "tags", "scope", "since", "until")
+_ALLOWED = {
+    "forget": frozenset({"ids", *_SELECTING}),
+    "erase": frozenset({"ids", *_SELECTING}),
+    "undo": frozenset({"agent", "session", "since", "until"}),
+    "prune": frozenset({"days", "kinds"}),
+}
+"""What each operation can be told beside reason and confirm."""
+
+_SHARED = frozenset({"reason", "confirm"})
+_COMMANDS = {
+    "undo": "Take back what an agent, a session or a time changed.",
+    "erase": "Take the text of memories out of the store for ever (admins only).",
+    "prune": "Forget what nobody has read for long; rules, messages and pins stay.",
+}
 
 
 class ForgetRequest(Request):
-    """Which memory to forget, and why."""
+    """Which memories to take away, and why; all conditions given must hold."""
 
-    id: Id
-    reason: Reason
+    ids: list[str] = Field(default=[], description="mem_...; or what they have in common:")
+    op: Literal["forget", "erase", "prune", "undo"] = Field(
+        default="forget",
+        description="erase: no byte stays; prune: the unread; undo: take back changes",
+    )
+    reason: str = Field(default="", description="Why; kept. Needed but for prune")
+    confirm: int | None = Field(default=None, description="The count that the preview told")
+    agent: Name = None
+    session: Name = None
+    project: Name = None
+    kinds: list[str] = Field(default=[])
+    tags: list[str] = Field(default=[])
+    scope: Name = None
+    since: Since = None
+    until: Until = None
+    days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
 
 
-def _handle(brain: Brain, request: ForgetRequest) -> Forgotten:
-    return brain.forget(request.id, reason=request.reason)
+def _handle(brain: Brain, request: ForgetRequest) -> Swept:
+    given: dict[str, Any] = request.model_dump(
+        exclude={"op", "reason", "confirm"}, exclude_defaults=True
+    )
+    foreign = sorted(set(given) - _ALLOWED[request.op])
+    if foreign:
+        known = ", ".join(sorted(_ALLOWED[request.op]))
+        raise Invalid(f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}.")
+    confirm, reason = request.confirm, request.reason
+    match request.op:
+        case "forget":
+            return brain.forget(reason=reason, confirm=confirm, **SelectorFields(**given))
+        case "erase":
+            return brain.erase(reason=reason, confirm=confirm, **SelectorFields(**given))
+        case "undo":
+            return brain.undo(reason=reason, confirm=confirm, **given)
+        case "prune":
+            return brain.prune(confirm=confirm, **given)
 
 
-def _tell(reply: Forgotten) -> str:
-    done = "was forgotten before" if reply.was_forgotten_before else "forgotten"
-    return f"{reply.id} {done}: {reply.headline}"
+def tell_swept(reply: Swept) -> str:
+    """Say what was done or would be, with the first of each list."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
+    lines = [f"{reply.action} {reply.status}: {reply.count}" + (f" ({kinds})" if kinds else "")]
+    lines += _list(reply.items, count=reply.count, mark="-")
+    lines += _list(reply.spared, count=reply.spared_count, mark="- spared")
+    lines += _list(reply.dependents, count=reply.dependents_count, mark="- rests on them:")
+    if reply.receipt:
+        lines.append("receipt: " + ", ".join(f"{k} {v}" for k, v in reply.receipt.items()))
+    if reply.is_more:
+        lines.append("More match than one call takes.")
+    return "\n".join([*lines, *([reply.hint] if reply.hint else [])])
+
+
+def _list(named: tuple[Named, ...], *, count: int, mark: str) -> list[str]:
+    why = {one.id: f" | {one.why}" if one.why else "" for one in named}
+    lines = [f"{mark} {one.id} {one.headline}{why[one.id]}" for one in named]
+    return [*lines, f"{mark} and {count - len(named)} more"] if count > len(named) else lines
 
 
 FORGET = Operation(
     name="forget",
     title="Forget",
-    purpose="Take a wrong or unwanted memory out of every recall. To correct one, use revise.",
+    purpose="Take wrong or unwanted memories out of every recall, or undo what an agent did. "
+    "Several are previewed first: repeat with confirm. To correct one, use revise.",
     request=ForgetRequest,
-    reply=Forgotten,
+    reply=Swept,
     handle=_handle,
-    tell=_tell,
+    tell=tell_swept,
     role=Role.WRITER,
-    positional=("id",),
+    positional=("ids",),
     is_destructive=True,
     is_idempotent=True,
+    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Stage.PREVIEW and reply.count > 0),
+    unconfirmed=lambda reply: reply.count if reply.status is Stage.PREVIEW else None,
+    commands=tuple(
+        Command(name=op, purpose=purpose, preset={"op": op}, fields=_ALLOWED[op] | _SHARED)
+        for op, purpose in _COMMANDS.items()
+    ),
 )

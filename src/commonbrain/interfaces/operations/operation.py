@@ -1,18 +1,19 @@
 """What an operation is, and the field types that several requests share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
 
 from commonbrain.brain import Brain
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import parse_instant
+from commonbrain.ports.keeping import Progress
 
 
 class Door(StrEnum):
@@ -30,6 +31,29 @@ class Request(BaseModel):
 
 RequestT = TypeVar("RequestT", bound=Request)
 ReplyT = TypeVar("ReplyT")
+GivenT_contra = TypeVar("GivenT_contra", bound=Request, contravariant=True)
+MadeT_co = TypeVar("MadeT_co", covariant=True)
+
+
+class Watched(Protocol[GivenT_contra, MadeT_co]):
+    """How an operation is done that tells how far it has come."""
+
+    def __call__(
+        self, brain: Brain, request: GivenT_contra, /, *, on_progress: Progress
+    ) -> MadeT_co:
+        """Do it."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of its own for one way to use an operation: some fields are settled by its name."""
+
+    name: str
+    purpose: str
+    preset: Mapping[str, object]
+    fields: frozenset[str]
+    """The request's other fields that it takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +67,8 @@ class Operation(Generic[RequestT, ReplyT]):
     request: type[RequestT]
     reply: type[ReplyT]
     handle: Callable[[Brain, RequestT], ReplyT]
+    watched: "Watched[RequestT, ReplyT] | None" = None
+    """The same for who wants to see it move, where it may take long."""
     tell: Callable[[ReplyT], str]
     """How an agent reads the reply."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
@@ -54,6 +80,11 @@ class Operation(Generic[RequestT, ReplyT]):
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
+
+    unconfirmed: Callable[[ReplyT], int | None] = lambda _: None
+    """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
+    commands: tuple[Command, ...] = ()
+    """Further names on the command line."""
 
     for_agents: Callable[[ReplyT], object] | None = None
     """Gives the reply in the shape that agents read as JSON, where that is another."""
@@ -90,5 +121,7 @@ Until = Annotated[datetime | None, BeforeValidator(partial(_moment, ends_day=Tru
 """A date or time; a date means its last moment."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A project, label, agent and the like."""
+PLAIN: Final[dict[str, JsonValue]] = {"plain": True}
+"""Marks a field whose name tells an agent enough: its description is for people."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="Why, in a sentence; it is kept")]

@@ -10,7 +10,7 @@ from commonbrain.domain.scope import Role
 from commonbrain.flows.remember.outcome import Outcome, Part, Remembered, Status
 from commonbrain.flows.remember.pipeline import DraftFields
 from commonbrain.interfaces.errors import EXIT_REFUSED
-from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since
+from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request, Since
 
 
 class RememberRequest(Request):
@@ -27,24 +27,24 @@ class RememberRequest(Request):
     label: Name = Field(default=None, description="decision, insight, bug, ..")
     project: Name = Field(default=None, description="Default: every project")
     scope: Name = Field(default=None, description="private, team, global")
-    tags: list[str] = Field(default=[])
-    people: list[str] = Field(default=[])
+    tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=PLAIN)
+    people: list[str] = Field(default=[], description="Names", json_schema_extra=PLAIN)
     trust: Name = Field(default=None, description="user_claim or untrusted_web")
-    confidence: float | None = None
+    confidence: float | None = Field(default=None, description="0 to 1", json_schema_extra=PLAIN)
     source_ref: str | None = Field(default=None, description="URL, file:line")
     derived_from: list[str] = Field(default=[], description="Ids")
-    occurred_at: Since = None
-    expires_at: Since = None
-    due_at: Since = None
+    occurred_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    expires_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     priority: Name = Field(default=None, description="low, medium, high")
     subject: Name = Field(default=None, description="Of a fact")
     skill_name: Name = Field(default=None, description="Makes the rule a skill")
     keywords: list[str] = Field(default=[], description="Of the skill")
-    skill_projects: list[str] = Field(default=[])
-    always_on: bool = False
+    skill_projects: list[str] = Field(default=[], description="Of the skill", json_schema_extra=PLAIN)
+    always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
     finds_tasks: bool = Field(default=False, description="Duties become tasks")
     distinct_because: str | None = Field(default=None, description="Why it is no duplicate")
-    idempotency_key: Name = None
+    idempotency_key: Name = Field(default=None, description="One per call", json_schema_extra=PLAIN)
 
 
 _SKILL: Final = {
@@ -61,12 +61,10 @@ def _handle(brain: Brain, request: RememberRequest) -> Remembered:
     skill = {part: given.pop(name) for name, part in _SKILL.items() if name in given}
     if skill:
         given["skill"] = skill
-    return brain.remember(
+    reply = brain.remember(
         request.text, idempotency_key=request.idempotency_key, **DraftFields(**given)
     )
-
-
-def _for_agents(reply: Remembered) -> Remembered:
+    # How long the stages took is for who measures, and costs who reads.
     return replace(reply, stages_ms=None)
 
 
@@ -107,8 +105,6 @@ REMEMBER = Operation(
     reply=Remembered,
     handle=_handle,
     tell=_tell,
-    for_agents=_for_agents,
-    agent_reply=Remembered,
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
     positional=("text",),

@@ -1,46 +1,158 @@
-"""The operation revise."""
+"""The operation revise: every way to correct a memory behind one name."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.links import STRENGTH_DEFAULT
+from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Role
-from commonbrain.flows.remember.outcome import Outcome
+from commonbrain.flows.remember.outcome import Outcome, Status
 from commonbrain.flows.remember.pipeline import DraftFields
+from commonbrain.flows.revise.pipeline import Revise
+from commonbrain.flows.revise.plan import Completion, Revised
 from commonbrain.interfaces.errors import EXIT_REFUSED
-from commonbrain.interfaces.operations.operation import Id, Name, Operation, Reason, Request
+from commonbrain.interfaces.operations.operation import Id, Name, Operation, Request, Since
 from commonbrain.interfaces.operations.remember import tell_outcome
+
+Op = Literal[
+    "supersede",
+    "restore",
+    "keep_both",
+    "resolve",
+    "annotate",
+    "rate",
+    "pin",
+    "unpin",
+    "retag",
+    "link",
+    "unlink",
+    "status",
+    "approve",
+    "reject",
+]
+
+_COMPLETIONS: Final = {
+    Status.STORED: Completion.DONE,
+    Status.QUARANTINED: Completion.PROPOSED,
+}
 
 
 class ReviseRequest(Request):
-    """What to change in which memory."""
+    """What to change in which memory; each op reads its own fields."""
 
-    op: Literal["supersede"] = Field(description="supersede: replace it by a newer text")
+    op: Op = Field(description="restore: holds again; resolve: wins over other")
     id: Id
-    text: str = Field(description="What holds now")
-    reason: Reason
+    text: str = Field(default="", description="supersede: what holds now; annotate: the note")
+    reason: str = Field(default="", description="Why; kept")
+    other: str | None = Field(default=None, description="mem_... of link, resolve, keep_both")
+    value: str | None = Field(
+        default=None,
+        description="rate: up, down; status: open, blocked, done, stale; link: derived_from, "
+        "depends_on, supports, conflicts_with, causes, enables, precedes, correlates, relates_to, "
+        "about",
+    )
+    strength: float = Field(default=STRENGTH_DEFAULT, description="link: 0 to 1")
+    tags: list[str] = Field(default=[], description="retag: add")
+    untag: list[str] = Field(default=[], description="retag: remove")
+    due_at: Since = Field(default=None, description="status: ISO 8601")
+    priority: Name = Field(default=None, description="low, medium, high")
+    assignee: Name = None
     headline: str | None = None
     kind: Name = None
     source_ref: str | None = None
+    inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
 
 
-def _handle(brain: Brain, request: ReviseRequest) -> Outcome:
-    given = request.model_dump(include={"headline", "kind", "source_ref"}, exclude_none=True)
-    return brain.revise.supersede(
-        request.id, request.text, reason=request.reason, **DraftFields(**given)
+_Call = Callable[[Revise, ReviseRequest], Revised]
+_CALLS: Final[Mapping[str, _Call]] = {
+    "restore": lambda revise, told: revise.restore(told.id, reason=told.reason),
+    "keep_both": lambda revise, told: revise.keep_both(
+        told.id, reason=told.reason, other=told.other
+    ),
+    "resolve": lambda revise, told: revise.resolve(
+        told.id, other=_needed(told, "other"), reason=told.reason
+    ),
+    "annotate": lambda revise, told: revise.annotate(told.id, told.text),
+    "rate": lambda revise, told: revise.rate(told.id, _needed(told, "value")),
+    "pin": lambda revise, told: revise.pin(told.id),
+    "unpin": lambda revise, told: revise.unpin(told.id),
+    "retag": lambda revise, told: revise.retag(told.id, add=told.tags, remove=told.untag),
+    "link": lambda revise, told: revise.link(
+        told.id,
+        _needed(told, "other"),
+        type=_needed(told, "value"),
+        strength=told.strength,
+        reason=told.reason or None,
+    ),
+    "unlink": lambda revise, told: revise.unlink(
+        told.id, _needed(told, "other"), type=_needed(told, "value")
+    ),
+    "status": lambda revise, told: revise.status(
+        told.id,
+        _needed(told, "value"),
+        due_at=told.due_at,
+        priority=told.priority,
+        assignee=told.assignee,
+    ),
+    "approve": lambda revise, told: revise.approve(told.id, reason=told.reason),
+    "reject": lambda revise, told: revise.reject(told.id, reason=told.reason),
+}
+
+
+def _needed(told: ReviseRequest, field: Literal["other", "value"]) -> Any:  # noqa: ANN401 judged later
+    given = getattr(told, field)
+    if not given:
+        raise Invalid(f"{told.op} needs {field}.", hint="See the tool's schema.")
+    return given
+
+
+def _handle(brain: Brain, request: ReviseRequest) -> Revised:
+    if request.op != "supersede":
+        return _CALLS[request.op](brain.revise, request)
+    given = request.model_dump(
+        include={"headline", "kind", "source_ref", "tags"}, exclude_defaults=True
     )
+    outcome = brain.revise.supersede(
+        request.id,
+        request.text,
+        reason=request.reason,
+        inherit_pin="pin" in request.inherit,
+        inherit_skill="skill" in request.inherit,
+        **DraftFields(**given),
+    )
+    return _of(outcome, request)
+
+
+def _of(outcome: Outcome, request: ReviseRequest) -> Revised:
+    return Revised(
+        id=outcome.id or request.id,
+        action=Action.SUPERSEDE,
+        status=_COMPLETIONS.get(outcome.status, Completion.REFUSED),
+        outcome=outcome,
+    )
+
+
+def _tell(reply: Revised) -> str:
+    if reply.outcome is not None:
+        return tell_outcome(reply.outcome)
+    line = f"{reply.action} {reply.status} {reply.id}: {reply.headline or ''}".rstrip(": ")
+    return "\n".join([line, *reply.changed, *([reply.hint] if reply.hint else [])])
 
 
 REVISE = Operation(
     name="revise",
     title="Revise",
-    purpose="Correct a memory: the new text takes its place, the old one stays as history.",
+    purpose="Correct a memory: a newer text supersedes it, the old stays as history. Or mark, "
+    "link, restore it; or settle what is quarantined.",
     request=ReviseRequest,
-    reply=Outcome,
+    reply=Revised,
     handle=_handle,
-    tell=tell_outcome,
-    exit_code=lambda reply: EXIT_REFUSED * reply.status.is_refused,
+    tell=_tell,
+    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Completion.REFUSED),
     role=Role.WRITER,
     positional=("op", "id", "text"),
 )

@@ -1,0 +1,79 @@
+"""Stores of any size in minutes: the first notes are embedded, the rest borrow their vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from benchmarks.corpus import drafts
+from commonbrain.brain import Brain
+from commonbrain.flows.remember.pipeline import Course
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from commonbrain.domain.space import Space
+    from commonbrain.ports.models import Embedder, Matrix
+
+EMBEDDED: Final = 4000
+"""Notes that are embedded before vectors are borrowed."""
+_BATCH: Final = 64
+_NOISE: Final = 0.025
+"""Added to each of 384 places: a borrowed vector has a cosine of about .9 to its owner's."""
+
+
+@dataclass(slots=True)
+class Lending:
+    """An embedder that lends the vectors of its first texts to all later ones, with some noise.
+
+    So a borrowed vector lies where real ones lie, but says nothing about its text: what is
+    recalled from such a store tells how long it takes and nothing of how good it is.
+    """
+
+    embedder: Embedder
+    chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(3))
+    owned: list[Matrix] = field(default_factory=list["Matrix"])
+
+    @property
+    def space(self) -> Space:
+        """The space of what is lent."""
+        return self.embedder.space
+
+    def query(self, text: str) -> Matrix:
+        """Embed what somebody asks."""
+        return self.embedder.query(text)
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        """Embed the first texts; give each later one a vector drawn from theirs."""
+        if len(self.owned) < EMBEDDED:
+            embedded = self.embedder.passages(texts)
+            self.owned += [windows[0] for windows in embedded]
+            return embedded
+        return [self._lent() for _ in texts]
+
+    def _lent(self) -> Matrix:
+        owner = self.owned[self.chance.integers(len(self.owned))]
+        moved = owner + self.chance.normal(0, _NOISE, owner.shape).astype(np.float32)
+        return (moved / np.linalg.norm(moved)).astype(np.float32)[None, :]
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Puts ever more made-up notes into one store, through the front door."""
+
+    brain: Brain
+
+    @classmethod
+    def of(cls, brain: Brain) -> Filling:
+        """Fill the store of a brain; what the brain itself remembers is embedded for real."""
+        house = replace(brain.house, embedder=Lending(brain.house.embedder))
+        return cls(Brain.of(house, brain.caller))
+
+    def __call__(self, held: int, *, until: int) -> None:
+        """Add the notes from number `held` on."""
+        rest = islice(drafts(until), held, None)
+        while batch := list(islice(rest, _BATCH)):
+            self.brain.remember.write(batch, Course(compares_meaning=False))

@@ -1,0 +1,118 @@
+"""What one size of store is asked, whole and in its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from statistics import median
+from typing import Final
+
+from benchmarks.corpus import drafts, questions
+from benchmarks.timing import Timing, timing
+from commonbrain.brain import Brain
+from commonbrain.domain.query import Filter, Trace
+from commonbrain.flows.house import House
+from commonbrain.flows.journal import Journal
+from commonbrain.flows.recall.plan import search_terms
+from commonbrain.ports.store import Look, Store
+
+RUNS: Final = 200
+_PROJECT: Final = "project-3"
+
+
+@dataclass(slots=True)
+class _Heard:
+    traces: list[Trace] = field(default_factory=list[Trace])
+
+
+class _Overheard(Journal):
+    """A journal whose traces can be looked at as well."""
+
+    def __init__(self, house: House, heard: _Heard) -> None:
+        super().__init__(house.store, house.screen)
+        self._heard = heard
+
+    def record(self, trace: Trace) -> None:
+        """Keep it here too."""
+        self._heard.traces.append(trace)
+        super().record(trace)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A brain, and what its recalls say of themselves."""
+
+    brain: Brain
+    heard: _Heard
+
+    @classmethod
+    def of(cls, brain: Brain) -> Watched:
+        """Look over the shoulder of a brain."""
+        heard = _Heard()
+        house = replace(brain.house, journal=_Overheard(brain.house, heard))
+        return cls(Brain.of(house, brain.caller), heard)
+
+    def stages(self) -> Mapping[str, float]:
+        """Give the median of each stage of the recalls since the last look, in ms."""
+        told = [trace.stages_ms for trace in self.heard.traces]
+        self.heard.traces.clear()
+        return {stage: median(one[stage] for one in told) for stage in told[0]}
+
+
+def measure(watched: Watched, size: int) -> dict[str, Timing]:
+    """Time recall and remember, and print the stages of the recalls."""
+    brain, asked = watched.brain, questions(RUNS, of=size)
+    brain.recall(asked[0])
+    watched.heard.traces.clear()
+    times = {"recall": timing(partial(brain.recall, question) for question in asked)}
+    told = "  ".join(f"{stage} {ms:.2f}" for stage, ms in watched.stages().items())
+    print(f"stages of recall, p50 ms: {told}")
+    times |= _parts(brain, asked)
+    times["recall in one project"] = timing(
+        partial(brain.recall, question, project=_PROJECT) for question in asked
+    )
+    times["recall by common words"] = timing(
+        partial(brain.recall, question) for question in _common(asked)
+    )
+    fresh = islice(drafts(size + RUNS, seed=size), size, None)
+    times["remember, durable"] = timing(partial(brain.remember, draft) for draft in fresh)
+    brain.house.journal.flush()
+    return times
+
+
+def tell_growth(growth: Mapping[int, Mapping[str, Timing]]) -> None:
+    """Print how many times as long each takes in a store so much larger."""
+    smallest, *larger = growth
+    for size in larger:
+        print(f"\nfrom {smallest:,} to {size:,} memories, times the p50:")
+        for name, timing_ in growth[size].items():
+            print(f"{name:<34} {timing_.p50_ms / growth[smallest][name].p50_ms:8.1f}")
+
+
+def _parts(brain: Brain, asked: list[str]) -> dict[str, Timing]:
+    """Time what recall asks of the embedder and the index, each alone."""
+    embedder, store = brain.house.embedder, brain.house.store
+    look = Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
+    vectors = [embedder.query(question) for question in asked]
+    with store.snapshot(brain.caller.tenant) as tx:
+        words = [search_terms(question) for question in asked]
+        return {
+            "  embedding alone": timing(partial(embedder.query, one) for one in asked),
+            "  full text alone": timing(
+                partial(tx.index.lexical, terms, look, limit=40) for terms in words
+            ),
+            "  vectors alone": timing(
+                partial(tx.index.nearest, vector, look, limit=60) for vector in vectors
+            ),
+        }
+
+
+def _common(asked: list[str]) -> list[str]:
+    """Give questions of the words that most of the questions have."""
+    counts: dict[str, int] = {}
+    for word in " ".join(asked).split():
+        counts[word] = counts.get(word, 0) + 1
+    commonest = sorted(counts, key=lambda word: -counts[word])[:20]
+    return [" ".join(commonest[n % 20 : n % 20 + 4]) for n in range(20)]

@@ -1,0 +1,219 @@
+"""One URL that models answer at: deadlines, further attempts, and a rest when it is down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from ipaddress import ip_address
+from time import monotonic
+from typing import Final
+from urllib.parse import urlsplit
+from weakref import finalize
+
+import httpx2
+from circuitbreaker import CircuitBreaker  # pyright: ignore[reportMissingTypeStubs] it has none
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_exponential_jitter,
+)
+
+from commonbrain.adapters.models.options import Options
+from commonbrain.domain.errors import Unavailable
+
+RETRY_AFTER_S_MAX: Final = 5.0
+"""An endpoint that asks for a longer pause is not waited for: somebody waits for us."""
+REPLY_BYTES_MAX: Final = 64 * 1024 * 1024
+"""64 vectors of 4,096 numbers are 6 MB as JSON; what is much longer is no reply to us."""
+_CONNECT_S_MAX: Final = 5.0
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses that say that the same request may succeed later."""
+_OF_REQUEST: Final = frozenset({400, 413, 422})
+"""Statuses that blame the texts sent, and say nothing of the next ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long an endpoint that fails is tried and left alone."""
+
+    pause_s: float = 0.1
+    """Before the first further attempt; each next one waits three times as long."""
+    failures_max: int = 3
+    """Calls that may fail in a row before it is left alone."""
+    rest_s: float = 30.0
+
+
+PATIENCE: Final = Patience()
+
+
+class AttemptFailed(Unavailable):
+    """One attempt that failed: whether another may succeed, and after how many seconds."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str,
+        is_passing: bool = False,
+        is_of_request: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, code="embedder_down", hint=hint)
+        self.is_passing = is_passing and (retry_after_s or 0) <= RETRY_AFTER_S_MAX
+        self.is_of_request = is_of_request
+        self.retry_after_s = retry_after_s
+
+
+class Endpoint:
+    """Posts JSON to one URL; safe to use from several threads, which share its connections."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        family: str,
+        unknown_model_hint: str,
+        options: Options,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self.called = f"The embedder {family} at {urlsplit(url).netloc}"
+        """How errors name it: never by its whole URL, which may hold more than a place."""
+        self._url = url
+        self._unknown_model_hint = unknown_model_hint
+        self._timeout_s = options.timeout_s
+        self._attempts = options.retries + 1
+        self._pause_s = patience.pause_s
+        self._breaker = CircuitBreaker(
+            failure_threshold=patience.failures_max,
+            recovery_timeout=patience.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
+            expected_exception=_blames_endpoint,
+        )
+        key = options.key.get_secret_value() if options.key else ""
+        self._client = httpx2.Client(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx2.Timeout(
+                options.timeout_s, connect=min(_CONNECT_S_MAX, options.timeout_s)
+            ),
+            # A proxy for the world has no way to this machine.
+            trust_env=not _is_here(urlsplit(url).hostname or ""),
+        )
+        # Nobody closes an embedder; its connections go when it does.
+        finalize(self, self._client.close)
+
+    def post(self, body: Mapping[str, object]) -> bytes:
+        """Send a body and give the reply's.
+
+        Raises:
+            Unavailable: `embedder_down`; it did not answer in time, refused, or is left alone.
+
+        """
+        if self._breaker.opened:
+            raise Unavailable(
+                f"{self.called} failed {self._breaker.failure_count} times in a row and is left "
+                f"alone for {self._breaker.open_remaining} s.",
+                code="embedder_down",
+                hint="It is tried again after that. `brain doctor` says what is wrong with it.",
+            )
+        retrying = Retrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=self._pause,
+            retry=retry_if_exception(_is_passing),
+            reraise=True,
+        )
+        with self._breaker:
+            return retrying(self._once, body)
+
+    def _once(self, body: Mapping[str, object]) -> bytes:
+        try:
+            with self._client.stream("POST", self._url, json=body) as response:
+                if not response.is_success:
+                    raise self._refusal(response)
+                return self._whole(response)
+        except httpx2.ConnectTimeout as error:
+            raise self._unreachable(error) from error
+        except httpx2.TimeoutException as error:
+            # Who waited so long does not wait as long again.
+            raise self._late() from error
+        except httpx2.RequestError as error:
+            raise self._unreachable(error) from error
+
+    def _whole(self, response: httpx2.Response) -> bytes:
+        """Read a reply to its end; the client's own time-out is for each piece of it alone."""
+        ends_at = monotonic() + self._timeout_s
+        reply = bytearray()
+        for piece in response.iter_bytes():
+            reply += piece
+            if monotonic() > ends_at:
+                raise self._late()
+            if len(reply) > REPLY_BYTES_MAX:
+                raise AttemptFailed(
+                    f"{self.called} sent more than {REPLY_BYTES_MAX:,} bytes.",
+                    hint="Check COMMONBRAIN_EMBEDDER_URL.",
+                )
+        return bytes(reply)
+
+    def _pause(self, attempt: RetryCallState) -> float:
+        error = attempt.outcome.exception() if attempt.outcome else None
+        asked = error.retry_after_s if isinstance(error, AttemptFailed) else None
+        backing_off = wait_exponential_jitter(
+            multiplier=self._pause_s, exp_base=3, max=RETRY_AFTER_S_MAX, jitter=self._pause_s
+        )
+        return backing_off(attempt) if asked is None else asked
+
+    def _late(self) -> AttemptFailed:
+        return AttemptFailed(
+            f"{self.called} did not answer within {self._timeout_s:g} s.",
+            hint="COMMONBRAIN_EMBEDDER_TIMEOUT_S says how long to wait.",
+        )
+
+    def _unreachable(self, error: httpx2.RequestError) -> AttemptFailed:
+        return AttemptFailed(
+            f"{self.called} cannot be reached ({type(error).__name__}).",
+            hint="Is it running? COMMONBRAIN_EMBEDDER_URL says where it is looked for.",
+            is_passing=True,
+        )
+
+    def _refusal(self, response: httpx2.Response) -> AttemptFailed:
+        """Tell of a status alone: what foreign servers write beside it may repeat key or text."""
+        status = response.status_code
+        hints = {
+            401: "Set COMMONBRAIN_EMBEDDER_API_KEY to a key that it accepts.",
+            403: "Set COMMONBRAIN_EMBEDDER_API_KEY to a key that may use this model.",
+            404: self._unknown_model_hint,
+            429: "It allows no more requests for now.",
+        }
+        return AttemptFailed(
+            f"{self.called} answered with HTTP status {status}.",
+            hint=hints.get(status, "Check it, COMMONBRAIN_EMBEDDER_URL and _MODEL."),
+            is_passing=status in _PASSING,
+            is_of_request=status in _OF_REQUEST,
+            retry_after_s=_retry_after_s(response.headers),
+        )
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _retry_after_s(headers: httpx2.Headers) -> float | None:
+    """Read Retry-After (RFC 9110, 10.2.3): seconds, or a moment by the clock that sent it."""
+    asked = headers.get("Retry-After", "").strip()
+    if asked.isdecimal():
+        return float(asked)
+    try:
+        until = parsedate_to_datetime(asked)
+        return max(0.0, (until - parsedate_to_datetime(headers.get("Date", ""))).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_passing(error: BaseException) -> bool:
+    return isinstance(error, AttemptFailed) and error.is_passing
+
+
+def _blames_endpoint(_kind: type[BaseException], error: BaseException) -> bool:
+    return isinstance(error, AttemptFailed) and not error.is_of_request

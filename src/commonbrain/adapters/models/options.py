@@ -1,0 +1,26 @@
+"""What the settings say of an embedder; each family reads what concerns it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import SecretStr
+
+TIMEOUT_S: Final = 20.0
+"""Long enough for an endpoint that loads a model of some gigabytes first."""
+RETRIES: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The choices for one embedder; what is None is left to the family."""
+
+    threads: int = 1
+    """Processor cores that one text may use, where the model runs in this process."""
+    model: str | None = None
+    url: str | None = None
+    key: SecretStr | None = None
+    dimensions: int | None = None
+    timeout_s: float = TIMEOUT_S
+    """Seconds that one request may take, its answer included."""
+    retries: int = RETRIES
+    """Further attempts after a failure that may pass."""

@@ -1,0 +1,73 @@
+"""One change under way: the transaction, who acts, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.domain.limits import REASON_CHARS_MAX
+from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.normalise import normalise_line
+from commonbrain.domain.query import Filter
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.get import fetch
+from commonbrain.flows.house import House
+from commonbrain.flows.recording import Deed, amend
+from commonbrain.ports.models import Matrix
+from commonbrain.ports.store import Look, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """What every step of a change needs; `vectors` are of what may become findable again."""
+
+    tx: Transaction
+    house: House
+    caller: Caller
+    now: datetime
+    vectors: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
+
+    def fetch(self, id_: int) -> Memory:
+        """Fetch a memory that the caller may see, or raise `NotFound`."""
+        return fetch(self.tx, self.caller, id_=id_)
+
+    def look(self, wanted: Filter) -> Look:
+        """Confine a search to what the caller may see now."""
+        return Look(caller=self.caller, filter=wanted, now=self.now)
+
+    def deed(self, action: Action, reason: str | None) -> Deed:
+        """Say who does what, when and why."""
+        return Deed(action=action, caller=self.caller, at=self.now, reason=reason)
+
+    def amend(self, before: Memory, after: Memory, *, deed: Deed) -> None:
+        """Bring a memory to another state, with its vectors where it becomes findable."""
+        amend(self.tx, before, after=after, deed=deed, vectors=self.vectors.get(before.id))
+
+
+def vectors_of(house: House, memories: Sequence[Memory]) -> dict[int, Matrix]:
+    """Embed what is not findable, before a transaction opens; nothing when the embedder is down."""
+    hidden = [one for one in memories if one.state not in FINDABLE_STATES and one.text.strip()]
+    try:
+        vectors = house.embedder.passages([one.text for one in hidden]) if hidden else []
+    except Unavailable:
+        return {}
+    return {one.id: given for one, given in zip(hidden, vectors, strict=True)}
+
+
+def checked_reason(reason: str) -> str:
+    """Give a reason without surrounding space.
+
+    Raises:
+        Invalid: it is empty or too long.
+
+    """
+    stripped = normalise_line(reason) or ""
+    if not stripped or len(stripped) > REASON_CHARS_MAX:
+        raise Invalid(
+            f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",
+            hint="Say in a sentence why; whoever asks later will read it.",
+        )
+    return stripped

@@ -1,0 +1,86 @@
+"""Embedding later: vectors for what was stored while the embedder was down."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.domain.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.house import House
+from commonbrain.ports.models import Embedder, Matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """How many memories got their vectors, and how many of this tenant's still wait."""
+
+    count: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedPending:
+    """Catching up for one tenant."""
+
+    house: House
+    caller: Caller
+
+    def __call__(self, *, batch: int = EMBED_BATCH, one_by_one: bool = True) -> Embedded:
+        """Give vectors to a batch of those that have none, oldest first.
+
+        Call it again while it embeds some and leaves some. A text that the embedder does not take
+        is left waiting, and keeps none of the others from theirs.
+
+        Args:
+            batch: how many at most, 1 to 100.
+            one_by_one: try each alone when the batch fails; that takes longer while nothing works.
+
+        Raises:
+            Invalid: the batch is out of bounds.
+            Unavailable: the embedder took none of them, or the store cannot be read or written;
+                those waiting still wait.
+
+        """
+        if not 1 <= batch <= ITEMS_PER_CALL_MAX:
+            raise Invalid(f"The batch is {batch}; 1 to {ITEMS_PER_CALL_MAX} are allowed.")
+        tenant = self.caller.tenant
+        with self.house.store.snapshot(tenant) as tx:
+            waiting = tx.memories.get(tx.index.unembedded(limit=batch))
+        embed = _embedded if one_by_one else _embedded_at_once
+        made = embed(list(waiting.values()), self.house.embedder)
+        with self.house.store.begin(tenant) as tx:
+            count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
+            left = tx.index.pending()
+        return Embedded(count=count, left=left)
+
+
+def _embedded(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix]:
+    """Embed all at once, or one by one when something among them is refused.
+
+    Raises:
+        Unavailable: none of them was taken.
+
+    """
+    try:
+        return _embedded_at_once(waiting, embedder)
+    except Unavailable:
+        return _one_by_one(waiting, embedder)
+
+
+def _embedded_at_once(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix]:
+    made = embedder.passages([one.text for one in waiting])
+    return {one.id: vectors for one, vectors in zip(waiting, made, strict=True)}
+
+
+def _one_by_one(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix]:
+    taken: dict[int, Matrix] = {}
+    refusal: Unavailable | None = None
+    for one in waiting:
+        try:
+            [taken[one.id]] = embedder.passages([one.text])
+        except Unavailable as error:
+            refusal = error
+    if refusal and not taken:
+        raise refusal
+    return taken

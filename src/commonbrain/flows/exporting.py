@@ -1,0 +1,108 @@
+"""Export: everything a tenant holds but what can be derived, in one file of one moment."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.scope import Caller, Role
+from commonbrain.flows.house import House
+from commonbrain.ports.archive import Kept, Record
+from commonbrain.ports.store import Transaction
+
+_PAGE: Final = 500
+"""Memories held at once; the file is as long as the store, this part of it is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What an export wrote, and where."""
+
+    path: str
+    memories: int
+    records: int
+    """With the threads, links, annotations and changes beside the memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Exporting for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self, target: str | Path, *, on_progress: Callable[[float], None] = lambda _: None
+    ) -> Exported:
+        """Write every memory of the tenant to a new file, of every state and scope.
+
+        Private memories of every agent are in it, so that nothing is lost: keep the file as you
+        keep the store. The audit, traces and vectors are not: they are of the store, or derived.
+
+        Args:
+            target: a file that does not exist yet.
+            on_progress: told how far it is, 0..1, after every 500 memories.
+
+        Raises:
+            Refused: `insufficient_role`, the caller is no admin.
+            Invalid: the file exists already.
+            Unavailable: the store or the file cannot be used; no file is left behind.
+
+        """
+        check_may_move(self.caller)
+        path = Path(target)
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            total = sum(tx.memories.counts().values())
+            records = self.house.archive.write(path, _all(tx, total=total, told=on_progress))
+        return Exported(path=str(path), memories=total, records=records)
+
+
+def check_may_move(caller: Caller) -> None:
+    """Let an admin take everything out or in.
+
+    Raises:
+        Refused: `insufficient_role`, the caller is none.
+
+    """
+    if caller.role is not Role.ADMIN:
+        raise Refused(
+            f"Agent {caller.agent} is a {caller.role}; export and its import are for admins.",
+            code="insufficient_role",
+            hint="Ask an admin.",
+        )
+
+
+def _all(tx: Transaction, *, total: int, told: Callable[[float], None]) -> Iterator[Record]:
+    """Give everything in an order in which it can be taken in: what is pointed at comes first."""
+    yield from _threads(tx)
+    for done, page in enumerate(_pages(tx), 1):
+        latest = tx.changes.latest(page)
+        for memory in tx.memories.get(page).values():
+            yield Kept(memory=memory, changed=latest.get(memory.id, 0))
+        told(min(1.0, done * _PAGE / max(total, 1)))
+    for page in _pages(tx):
+        yield from _beside(tx, page)
+
+
+def _threads(tx: Transaction) -> Iterator[Record]:
+    after = 0
+    while page := tx.threads.page(after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].id
+
+
+def _pages(tx: Transaction) -> Iterator[list[int]]:
+    after = -1
+    while page := tx.memories.page(after=after, limit=_PAGE):
+        yield page
+        after = page[-1]
+
+
+def _beside(tx: Transaction, page: list[int]) -> Iterator[Record]:
+    """Give what stands beside some memories; a link is told with the memory it comes from."""
+    here = set(page)
+    yield from (link for link in tx.links.touching(page) if link.from_id in here)
+    for notes in tx.annotations.of(page).values():
+        yield from notes
+    yield from tx.changes.of(page)

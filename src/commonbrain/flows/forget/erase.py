@@ -1,0 +1,185 @@
+"""Erase: the text of a memory leaves every table and then the file; only its id stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Unpack
+
+from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.limits import FORGET_AT_ONCE_MAX
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import Memory, is_erased
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller, Role, is_visible
+from commonbrain.flows.act import Act, checked_reason
+from commonbrain.flows.forget.selection import (
+    KEPT_STATES,
+    Selection,
+    SelectorFields,
+    select,
+    within_reach,
+)
+from commonbrain.flows.forget.swept import (
+    Named,
+    Stage,
+    Swept,
+    how_confirmed,
+    kinds_of,
+    named,
+    shown,
+)
+from commonbrain.flows.house import House
+from commonbrain.flows.recording import record_beside
+from commonbrain.ports.store import Transaction
+
+_UNFINISHED: Final = (
+    "The text is out of every table, but its bytes are in the file until it is written anew, which "
+    "cannot be done while others read it ({why}). Close the other programs that have it open and "
+    "repeat this call."
+)
+_BEYOND: Final = "A selector does not reach what is forgotten or expired; erase that by its ids."
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Erasing for one caller, who must be an admin."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        id: str | Sequence[str] = (),  # noqa: A002 the public name is id
+        *,
+        reason: str,
+        confirm: int | None = None,
+        **matching: Unpack[SelectorFields],
+    ) -> Swept:
+        """Take the text of memories out of the store for ever; always previewed first.
+
+        Copies go with it: body, vectors, full text, annotations, links, before-images, questions
+        that it answered, kept replies; and memories derived from nothing else. The audit keeps who,
+        when, why and a keyed digest. Repeating the call once all is erased writes the file anew.
+
+        Args:
+            id: an id or up to 100, in whatever state they are.
+            reason: why; the audit keeps it, so it must not repeat the text.
+            confirm: the count that the preview told.
+            matching: instead of ids, what the memories have in common.
+
+        Raises:
+            Invalid: there is no reason, no selector, or what is given is no id.
+            NotFound: there is none, or the caller may not see it.
+            Refused: `insufficient_role`, the caller is no admin.
+            Unavailable: the store stayed locked; everything is as it was.
+
+        """
+        why = checked_reason(reason)
+        _check_admin(self.caller)
+        given = SelectorFields(**matching)
+        if id:
+            given["ids"] = [id] if isinstance(id, str) else list(id)
+        # What this process has asked lately waits to be written, and may hold words of it.
+        self.house.journal.flush()
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            selection, kept = _with_copies(self._act(tx), given)
+            preview = _preview(selection, kept, confirm=confirm, reason=why)
+        if preview.count and confirm != preview.count:
+            return preview
+        with self.house.store.begin(self.caller.tenant) as tx:
+            selection, kept = _with_copies(self._act(tx), given)
+            preview = _preview(selection, kept, confirm=confirm, reason=why)
+            if preview.count and confirm != preview.count:
+                return preview
+            receipt = _scrub(self._act(tx), selection.taken, reason=why)
+        return self._finish(replace(preview, status=Stage.DONE, receipt=receipt))
+
+    def _act(self, tx: Transaction) -> Act:
+        return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+
+    def _finish(self, done: Swept) -> Swept:
+        """Rewrite the file, or say what is left to do."""
+        lines = ["More are left: repeat the call to see them."] if done.is_more else []
+        try:
+            self.house.store.compact()
+        except Unavailable as busy:
+            lines.append(_UNFINISHED.format(why=busy.message.rstrip(".")))
+            return replace(done, receipt={**done.receipt, "file": 0}, hint=" ".join(lines))
+        return replace(done, receipt={**done.receipt, "file": 1}, hint=" ".join(lines) or None)
+
+
+def _check_admin(caller: Caller) -> None:
+    if caller.role is not Role.ADMIN:
+        raise Refused(
+            f"Agent {caller.agent} is a {caller.role}; only an admin erases.",
+            code="insufficient_role",
+            hint="Forget it, which can be undone, or ask an admin.",
+        )
+
+
+def _scrub(act: Act, memories: Sequence[Memory], *, reason: str) -> dict[str, int]:
+    """Record each erasure with a digest of the text, then take the text away."""
+    receipt: Counter[str] = Counter()
+    deed = act.deed(Action.ERASE, reason)
+    for one in memories:
+        record_beside(act.tx, one, deed=deed, before={}, after={})
+        receipt.update(act.tx.scrub(one.id))
+    return dict(receipt)
+
+
+def _with_copies(act: Act, given: SelectorFields) -> tuple[Selection, list[Named]]:
+    """Select, add what is derived from nothing else, and name what has other sources too."""
+    found = select(act, given, states=KEPT_STATES)
+    selection = within_reach(act, [one for one in found if not is_erased(one)])
+    chosen = {one.id: one for one in selection.taken}
+    while True:
+        copies = _copies(act, chosen)
+        only = [one for one, sources in copies if sources <= set(chosen)]
+        reach = within_reach(act, only).taken
+        if not reach or len(chosen) + len(reach) > FORGET_AT_ONCE_MAX:
+            break
+        chosen |= {one.id: one for one in reach}
+    kept = [
+        named(one, _why_kept(only_these=sources <= set(chosen)))
+        for one, sources in _copies(act, chosen)
+    ]
+    return replace(selection, taken=tuple(chosen.values())), kept
+
+
+def _why_kept(*, only_these: bool) -> str:
+    return "It is out of the caller's reach." if only_these else "It has other sources too."
+
+
+def _copies(act: Act, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:
+    """List what is derived from the chosen, each with all its sources."""
+    links = act.tx.links.touching(sorted(chosen), types=[LinkType.DERIVED_FROM])
+    derived = sorted({one.from_id for one in links if one.to_id in chosen} - set(chosen))
+    every = act.tx.links.touching(derived, types=[LinkType.DERIVED_FROM])
+    found = act.tx.memories.get(derived).values()
+    return [
+        (one, {link.to_id for link in every if link.from_id == one.id})
+        for one in found
+        if is_visible(act.caller, one) and not is_erased(one)
+    ]
+
+
+def _preview(
+    selection: Selection, kept: Sequence[Named], *, confirm: int | None, reason: str
+) -> Swept:
+    taken = selection.taken
+    return Swept(
+        action=Action.ERASE,
+        status=Stage.PREVIEW,
+        count=len(taken),
+        by_kind=kinds_of(taken),
+        items=shown([named(one) for one in taken]),
+        spared_count=len(selection.spared),
+        spared=shown(selection.spared),
+        dependents_count=len(kept),
+        dependents=shown(kept),
+        is_more=selection.is_more,
+        reason=reason,
+        hint=f"{how_confirmed(len(taken), confirm)} It cannot be undone. {_BEYOND}",
+    )

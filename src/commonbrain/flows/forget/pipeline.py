@@ -1,0 +1,128 @@
+"""Forget: tombstones, out of every index in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+from commonbrain.domain.authority import Proposal, is_entitled
+from commonbrain.domain.memory import State
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller, Scope, check_may_write
+from commonbrain.flows.act import Act, checked_reason
+from commonbrain.flows.forget.selection import (
+    Selection,
+    SelectorFields,
+    resting_on,
+    select,
+    within_reach,
+)
+from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, kinds_of, named, shown
+from commonbrain.flows.house import House
+from commonbrain.flows.proposals import how_settled, propose
+from commonbrain.ports.store import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Forgetting for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        id: str | Sequence[str] = (),  # noqa: A002 the public name is id
+        *,
+        reason: str,
+        confirm: int | None = None,
+        **matching: Unpack[SelectorFields],
+    ) -> Swept:
+        """Forget memories: recall never returns them again, get shows a banner.
+
+        One memory is forgotten at once. More than one are previewed: nothing happens until the call
+        repeats with `confirm` set to the count that the preview told.
+
+        Args:
+            id: an id or up to 100.
+            reason: why; it is kept.
+            confirm: how many the caller has seen and means.
+            matching: instead of ids, what the memories have in common.
+
+        Raises:
+            Invalid: there is no reason, no selector, or what is given is no id.
+            NotFound: there is none, or the caller may not see it.
+            Refused: the caller may not write there.
+            Unavailable: the store stayed locked; everything is as it was.
+
+        """
+        why = checked_reason(reason)
+        check_may_write(self.caller, Scope.TEAM)
+        given = SelectorFields(**matching)
+        if id:
+            given["ids"] = [id] if isinstance(id, str) else list(id)
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            act = self._act(tx)
+            preview = _preview(act, _selected(act, given), confirm=confirm, reason=why)
+        if preview.count > 1 and confirm != preview.count:
+            return preview
+        with self.house.store.begin(self.caller.tenant) as tx:
+            act = self._act(tx)
+            return _forget(act, given, confirm=confirm, reason=why)
+
+    def _act(self, tx: Transaction) -> Act:
+        return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+
+
+def _selected(act: Act, given: SelectorFields) -> Selection:
+    found = select(act, given)
+    return within_reach(act, [one for one in found if one.state is not State.FORGOTTEN])
+
+
+def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str) -> Swept:
+    """Forget what is selected now, if it is what was seen."""
+    ids = given.get("ids", ())
+    if len(ids) == 1:
+        [only] = select(act, given)
+        check_may_write(act.caller, only.scope)
+        if not is_entitled(act.caller, only):
+            wanted = Proposal(op=Action.FORGET, id=only.id, reason=reason)
+            held = propose(act, wanted, target=only)
+            return Swept(
+                action=Action.FORGET,
+                status=Stage.PROPOSED,
+                items=(named(held),),
+                reason=reason,
+                hint=how_settled(held),
+            )
+    selection = _selected(act, given)
+    preview = _preview(act, selection, confirm=confirm, reason=reason)
+    if preview.count > 1 and confirm != preview.count:
+        return preview
+    deed = act.deed(Action.FORGET, reason)
+    for one in selection.taken:
+        act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)
+    left = "More are left: repeat the call to see them." if selection.is_more else None
+    status = Stage.DONE if selection.taken else Stage.UNCHANGED
+    before = [] if selection.taken else [named(one) for one in select(act, given)]
+    return replace(preview, status=status, hint=left, items=preview.items or shown(before))
+
+
+def _preview(act: Act, selection: Selection, *, confirm: int | None, reason: str) -> Swept:
+    taken = selection.taken
+    resting = [named(one) for one in resting_on(act, taken)]
+    return Swept(
+        action=Action.FORGET,
+        status=Stage.PREVIEW,
+        count=len(taken),
+        by_kind=kinds_of(taken),
+        items=shown([named(one) for one in taken]),
+        spared_count=len(selection.spared),
+        spared=shown(selection.spared),
+        dependents_count=len(resting),
+        dependents=shown(resting),
+        is_more=selection.is_more,
+        reason=reason,
+        hint=how_confirmed(len(taken), confirm),
+    )

@@ -1,0 +1,284 @@
+"""Merge: what another store exported is taken in, so that both end alike whoever goes first.
+
+A memory that is new comes in whole, under its own id. Of one that is known the later state stands:
+the one whose last change is the younger. Links, annotations and changes are united.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.kinds import Detail, MessageDetail
+from commonbrain.domain.limits import IMPORT_BATCH
+from commonbrain.domain.links import Link
+from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
+from commonbrain.domain.revision import Change
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.exporting import check_may_move
+from commonbrain.flows.house import House
+from commonbrain.flows.report import Refusal, Report
+from commonbrain.ports.archive import Kept, Line, Record
+from commonbrain.ports.history import Annotation
+from commonbrain.ports.importing import Unreadable
+from commonbrain.ports.models import Matrix
+from commonbrain.ports.store import AuditEntry, Transaction
+
+OWN_FORMAT: Final = "commonbrain"
+"""What the house's own format is called where formats are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Taking in an export for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        source: str | Path,
+        *,
+        dry_run: bool = False,
+        on_progress: Callable[[Report], None] = lambda _: None,
+    ) -> Report:
+        """Take in a file that `export` wrote; doing it again changes nothing.
+
+        Args:
+            source: the file.
+            dry_run: say what would be new, change nothing.
+            on_progress: told after every batch of at most 64 lines.
+
+        Returns:
+            How many lines were read and what became of each.
+
+        Raises:
+            Refused: `insufficient_role`, the caller is no admin.
+            Invalid: the file is of another format, or was cut short: what came before is in.
+            Unavailable: the store went away midway; doing it again goes on from there.
+
+        """
+        check_may_move(self.caller)
+        report = Report(format=OWN_FORMAT, source=str(source))
+        taken = _Taken()
+        lines = self.house.archive.read(Path(source))
+        while batch := list(islice(lines, IMPORT_BATCH)):
+            report = self._batch(batch, taken, report=report, dry_run=dry_run)
+            on_progress(report)
+        if not dry_run:
+            self._chain(taken.successors)
+        return replace(report, progress=1.0)
+
+    def _batch(
+        self, batch: Sequence[Line], taken: _Taken, *, report: Report, dry_run: bool
+    ) -> Report:
+        vectors = self._embed([] if dry_run else batch)
+        outcomes: list[str] = []
+        refusals = list(report.refusals)
+        opened = self.house.store.snapshot if dry_run else self.house.store.begin
+        with opened(self.caller.tenant) as tx:
+            for line in batch:
+                match line.content:
+                    case Unreadable(where=where, reason=reason):
+                        refusals.append(Refusal(where=where, reason=reason))
+                        outcomes.append("unreadable")
+                    case record if dry_run:
+                        outcomes.append("exists" if _is_known(tx, record) else "stored")
+                    case record:
+                        outcomes.append(self._take(tx, record, taken=taken, vectors=vectors))
+        return report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
+
+    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Matrix]:
+        """Give vectors to what is new here and can be found; without an embedder, to nothing."""
+        offered = [line.content.memory for line in batch if isinstance(line.content, Kept)]
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            known = tx.memories.get([memory.id for memory in offered])
+        wanted = [one for one in offered if _becomes_findable(one, known.get(one.id))]
+        try:
+            vectors = self.house.embedder.passages([memory.text for memory in wanted])
+        except Unavailable:
+            return {}
+        return dict(zip((memory.id for memory in wanted), vectors, strict=True))
+
+    def _take(
+        self,
+        tx: Transaction,
+        record: Record,
+        *,
+        taken: _Taken,
+        vectors: Mapping[int, Matrix],
+    ) -> str:
+        """Take in one record; say whether it was new, known, or the later state of a known one."""
+        match record:
+            case Thread():
+                is_new = not _is_known(tx, record)
+                taken.threads[record.id] = tx.threads.merge(record)
+            case Kept():
+                return self._take_memory(tx, record, taken=taken, vectors=vectors)
+            case Link():
+                return _take_link(tx, record)
+            case Annotation():
+                is_new = bool(tx.memories.get([record.memory_id])) and tx.annotations.merge(record)
+            case Change():
+                is_new = bool(tx.memories.get([record.memory_id])) and tx.changes.merge(record)
+        return "stored" if is_new else "exists"
+
+    def _take_memory(
+        self, tx: Transaction, kept: Kept, *, taken: _Taken, vectors: Mapping[int, Matrix]
+    ) -> str:
+        offered = _at_home(tx, kept.memory, threads=taken.threads)
+        known = tx.memories.get([offered.id]).get(offered.id)
+        matrix = vectors.get(offered.id)
+        if known is None:
+            tx.memories.add(offered)
+            if offered.state in FINDABLE_STATES:
+                tx.index.put(offered, matrix)
+            self._record(tx, offered)
+            taken.follow(kept.memory)
+            return "stored"
+        accessed = _accessed(known, other=offered)
+        if is_erased(known) or kept.changed <= tx.changes.latest([known.id]).get(known.id, 0):
+            tx.memories.update(known, accessed)
+            return "exists"
+        if is_erased(offered):
+            tx.scrub(known.id)
+        else:
+            _move(tx, known, to=_accessed(offered, other=known), vectors=matrix)
+        self._record(tx, offered)
+        taken.follow(kept.memory)
+        return "changed"
+
+    def _record(self, tx: Transaction, memory: Memory) -> None:
+        now = self.house.clock.now()
+        entry = AuditEntry(
+            action="import",
+            memory_id=memory.id,
+            agent=self.caller.agent,
+            session=self.caller.session,
+            reason=None,
+            content=memory.text,
+            at=now,
+        )
+        tx.records.audit(entry)
+        tx.records.publish("memory.imported", memory.id, at=now)
+
+    def _chain(self, successors: Sequence[Memory]) -> None:
+        """Point the superseded at their successors, now that all of these are here."""
+        rest = iter(successors)
+        while batch := list(islice(rest, IMPORT_BATCH)):
+            with self.house.store.begin(self.caller.tenant) as tx:
+                for old in batch:
+                    _point(tx, old)
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What has to be remembered from line to line."""
+
+    threads: dict[int, int] = field(default_factory=dict[int, int])
+    """The ids that threads of the file have here."""
+    successors: list[Memory] = field(default_factory=list[Memory])
+    """Memories that another one superseded, which may stand further down in the file."""
+
+    def follow(self, memory: Memory) -> None:
+        if memory.superseded_by is not None:
+            self.successors.append(replace(memory, body=""))
+
+
+def _is_known(tx: Transaction, record: Record) -> bool:
+    match record:
+        case Kept(memory=memory):
+            return bool(tx.memories.get([memory.id]))
+        case Thread(id=id_):
+            return any(thread.id == id_ for thread in tx.threads.page(after=id_ - 1, limit=1))
+        case Link():
+            return _same_link(tx, record) is not None
+        case Annotation(memory_id=memory_id, id=id_):
+            return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
+        case Change(memory_id=memory_id, id=id_):
+            return any(change.id == id_ for change in tx.changes.of([memory_id]))
+
+
+def _becomes_findable(offered: Memory, known: Memory | None) -> bool:
+    was_findable = known is not None and known.state in FINDABLE_STATES
+    return offered.state in FINDABLE_STATES and not was_findable
+
+
+def _at_home(tx: Transaction, memory: Memory, *, threads: Mapping[int, int]) -> Memory:
+    """Give a memory as it can be added here: without a successor yet, with ids that hold here."""
+    source = memory.source_message_id
+    is_sourced = source is not None and bool(tx.memories.get([source]))
+    return replace(
+        memory,
+        superseded_by=None,
+        superseded_at=None,
+        source_message_id=source if is_sourced else None,
+        detail=_detail_at_home(tx, memory.detail, threads=threads),
+    )
+
+
+def _detail_at_home(tx: Transaction, detail: Detail, *, threads: Mapping[int, int]) -> Detail:
+    if not isinstance(detail, MessageDetail):
+        return detail
+    parent = detail.parent_id
+    is_answer = parent is not None and bool(tx.memories.get([parent]))
+    thread_id = None if detail.thread_id is None else threads.get(detail.thread_id)
+    return replace(detail, thread_id=thread_id, parent_id=parent if is_answer else None)
+
+
+def _accessed(memory: Memory, *, other: Memory) -> Memory:
+    """Give a memory with the accesses of whichever copy was read more, and later."""
+    times = [one.last_access_at for one in (memory, other) if one.last_access_at is not None]
+    return replace(
+        memory,
+        access_count=max(memory.access_count, other.access_count),
+        last_access_at=max(times, default=None),
+    )
+
+
+def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Matrix | None) -> None:
+    """Bring a known memory into the state it has elsewhere; its text is the same there."""
+    after = replace(to, headline=known.headline, body=known.body)
+    tx.memories.update(known, after)
+    was_findable, is_findable = (one.state in FINDABLE_STATES for one in (known, after))
+    if is_findable and not was_findable:
+        tx.index.put(after, vectors)
+    elif was_findable and not is_findable:
+        tx.index.drop(known.id)
+    elif is_findable and known.keywords != after.keywords:
+        tx.index.reword(after)
+
+
+def _point(tx: Transaction, old: Memory) -> None:
+    here = tx.memories.get([old.id, old.superseded_by or 0])
+    known = here.get(old.id)
+    if known is None or old.superseded_by not in here:
+        return
+    if tx.memories.predecessor(old.superseded_by) in {None, old.id}:
+        after = replace(known, superseded_by=old.superseded_by, superseded_at=old.superseded_at)
+        tx.memories.update(known, after)
+
+
+def _same_link(tx: Transaction, link: Link) -> Link | None:
+    key = link.from_id, link.to_id
+    there = tx.links.touching([link.from_id], types=[link.type])
+    return next((one for one in there if (one.from_id, one.to_id) == key), None)
+
+
+def _take_link(tx: Transaction, link: Link) -> str:
+    """Of two observations of one link the more frequent stands, then the later."""
+    if len(tx.memories.get([link.from_id, link.to_id])) < len((link.from_id, link.to_id)):
+        return "rejected"
+    known = _same_link(tx, link)
+    if known is None:
+        tx.links.replace(link)
+        return "stored"
+    order = (known.observations, known.observed_at, known.strength)
+    if (link.observations, link.observed_at, link.strength) > order:
+        tx.links.replace(link)
+        return "changed"
+    return "exists"

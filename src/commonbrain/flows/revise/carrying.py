@@ -1,0 +1,189 @@
+"""Carrying changes out: planned, held against the authority, then done or proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from commonbrain.domain import ids
+from commonbrain.domain.authority import Proposal, check_entitled, is_entitled, own_trust
+from commonbrain.domain.links import link_image
+from commonbrain.domain.memory import FINDABLE_STATES, Memory, State
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Scope, check_may_write
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.act import Act
+from commonbrain.flows.proposals import how_settled, propose
+from commonbrain.flows.recording import Deed, annotation_image, record_beside
+from commonbrain.flows.revise import beside, chain, marks
+from commonbrain.flows.revise.plan import (
+    Amend,
+    Completion,
+    Note,
+    Plan,
+    Planner,
+    PutLink,
+    Revised,
+    Step,
+    amending,
+    show,
+    told,
+)
+from commonbrain.flows.revise.review import activated, check_approval, rejected, settled
+from commonbrain.flows.revise.supersede import carry_out
+from commonbrain.ports.history import Annotation
+
+_FREE: Final = frozenset({Action.ANNOTATE, Action.RATE})
+"""What needs no authority over the memory: it stands beside it, under an author of its own."""
+_LATER: Final = "It is found by its words only until the embedder is back."
+
+
+def _forgetting(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
+    return Plan(steps=amending(memory, replace(memory, state=State.FORGOTTEN)))
+
+
+_PLANNERS: Final[Mapping[Action, Planner]] = {
+    Action.RESTORE: chain.restore,
+    Action.KEEP_BOTH: chain.keep_both,
+    Action.RESOLVE: chain.resolve,
+    Action.ANNOTATE: beside.annotate,
+    Action.LINK: beside.link,
+    Action.UNLINK: beside.unlink,
+    Action.RATE: marks.rate,
+    Action.PIN: marks.pin,
+    Action.RETAG: marks.retag,
+    Action.STATUS: marks.set_status,
+    Action.FORGET: _forgetting,
+}
+
+
+def perform(act: Act, wanted: Proposal) -> Revised:
+    """Carry a change out, or store it as a proposal where the caller lacks the authority."""
+    memory = act.fetch(wanted.id)
+    is_free = wanted.op in _FREE
+    check_may_write(act.caller, Scope.TEAM if is_free else memory.scope)
+    plan = _PLANNERS[wanted.op](act, memory, wanted=wanted)
+    if not is_free and not _is_in_reach(act, plan):
+        held = propose(act, wanted, target=memory)
+        return Revised(
+            id=show(held),
+            action=wanted.op,
+            status=Completion.PROPOSED,
+            headline=held.headline,
+            hint=how_settled(held),
+        )
+    return _carried(act, memory, wanted=wanted, plan=plan)
+
+
+def approve(act: Act, wanted: Proposal) -> Revised:
+    """Let what awaits review hold; a change that it carries is carried out with it.
+
+    Raises:
+        Refused: it awaits nothing, the caller lacks the authority, or the change cannot be made.
+
+    """
+    memory = act.fetch(wanted.id)
+    carried = check_approval(act, memory)
+    if carried is None:
+        step = Amend(before=memory, after=activated(act, memory))
+        return _carried(act, memory, wanted=wanted, plan=Plan(steps=(step,)))
+    target = act.fetch(carried.id)
+    if carried.op is Action.SUPERSEDE:
+        new = activated(act, memory, at_least=target.trust)
+        carry_out(act, memory, activated=new, wanted=carried)
+        return Revised(
+            id=show(memory),
+            action=Action.APPROVE,
+            status=Completion.DONE,
+            headline=memory.headline,
+            changed=(f"{show(target)} superseded by {show(memory)}",),
+        )
+    plan = _PLANNERS[carried.op](act, target, wanted=carried)
+    for one in _amended(plan):
+        check_may_write(act.caller, one.scope)
+        check_entitled(act.caller, one)
+    done = _carried(act, target, wanted=carried, plan=plan)
+    act.amend(memory, settled(memory), deed=act.deed(Action.APPROVE, wanted.reason))
+    return replace(done, action=Action.APPROVE, status=Completion.DONE)
+
+
+def reject(act: Act, wanted: Proposal) -> Revised:
+    """Forget what awaits review."""
+    memory = act.fetch(wanted.id)
+    return _carried(act, memory, wanted=wanted, plan=rejected(act, memory))
+
+
+def _is_in_reach(act: Act, plan: Plan) -> bool:
+    for one in _amended(plan):
+        check_may_write(act.caller, one.scope)
+    is_untrusted = act.caller.trust_ceiling is Trust.UNTRUSTED_WEB
+    within = all(is_entitled(act.caller, one) for one in _amended(plan))
+    return within and not (plan.is_weighty and is_untrusted)
+
+
+def _amended(plan: Plan) -> list[Memory]:
+    """List the memories that a plan needs authority over."""
+    return [step.before if isinstance(step, Amend) else step.memory for step in plan.steps]
+
+
+def _carried(act: Act, memory: Memory, *, wanted: Proposal, plan: Plan) -> Revised:
+    for step in plan.steps:
+        _take(act, step, wanted=wanted)
+    lines = tuple(line for step in plan.steps for line in told(step))
+    is_late = any(_is_bare(act, step) for step in plan.steps)
+    hints = [*([plan.hint] if plan.hint else []), *([_LATER] if is_late else [])]
+    return Revised(
+        id=ids.show(ids.MEMORY, wanted.id),
+        action=wanted.op,
+        status=Completion.DONE if plan.steps else Completion.UNCHANGED,
+        headline=None if memory.state is State.FORGOTTEN and not plan.steps else memory.headline,
+        changed=lines,
+        hint=" ".join(hints) or None,
+    )
+
+
+def _take(act: Act, step: Step, *, wanted: Proposal) -> None:
+    """Take one step of a plan and record it."""
+    match step:
+        case Amend(before=before, after=after, action=action):
+            act.amend(before, after, deed=act.deed(action or wanted.op, wanted.reason))
+        case PutLink():
+            _put_link(act, step, deed=act.deed(wanted.op, wanted.reason))
+        case Note(memory=memory, text=text):
+            _note(act, memory, text=text)
+
+
+def _put_link(act: Act, step: PutLink, *, deed: Deed) -> None:
+    known, link = step.known, step.link
+    if link is not None:
+        act.tx.links.replace(link)
+    elif known is not None:
+        act.tx.links.drop(known.from_id, known.to_id, type_=known.type)
+    record_beside(
+        act.tx,
+        step.memory,
+        deed=deed,
+        before={"link": link_image(known)} if known else {},
+        after={"link": link_image(link)} if link else {},
+    )
+
+
+def _note(act: Act, memory: Memory, *, text: str) -> None:
+    trust = own_trust(act.caller)
+    noted = Annotation(
+        memory_id=memory.id, text=text, agent=act.caller.agent, trust=trust, at=act.now
+    )
+    image = annotation_image(replace(noted, id=act.tx.annotations.add(noted)))
+    deed = act.deed(Action.ANNOTATE, None)
+    record_beside(act.tx, memory, deed=deed, before={}, after={"annotation": image})
+
+
+def _is_bare(act: Act, step: Step) -> bool:
+    """Say whether a step brings back a memory whose vectors could not be made."""
+    return (
+        isinstance(step, Amend)
+        and step.before.id not in act.vectors
+        and step.before.state not in FINDABLE_STATES
+        and step.after.state in FINDABLE_STATES
+    )

@@ -1,0 +1,224 @@
+"""Chains of revisions, without a new text: restore, keep both, settle a conflict."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from commonbrain.domain import ids
+from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.links import Link, LinkType, strengthened
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
+from commonbrain.domain.revision import Action, restored, superseded
+from commonbrain.domain.scope import Scope
+from commonbrain.flows.act import Act
+from commonbrain.flows.get import head_of
+from commonbrain.flows.revise.beside import find_link
+from commonbrain.flows.revise.plan import Amend, Plan, PutLink, Step, check_current, show
+
+
+def restore(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
+    """Bring back what was superseded, forgotten or archived, or has expired."""
+    if is_erased(memory):
+        raise Refused(
+            f"{show(memory)} was erased: its text is nowhere.",
+            code="erased",
+            hint="Remember it anew if it is wanted again.",
+        )
+    match memory.state:
+        case State.SUPERSEDED:
+            return _take_back(act, memory)
+        case State.FORGOTTEN:
+            return _recover(act, memory)
+        case state if state in AWAITING_STATES:
+            raise Refused(
+                f"{show(memory)} is {state}: it never held.",
+                code="not_current",
+                hint=f"Settle it by revise approve or reject {show(memory)}.",
+            )
+        case _:
+            back = restored(memory, at=act.now)
+            return Plan(steps=() if back is None else (Amend(before=memory, after=back),))
+
+
+def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+    """Let two memories hold beside each other that excluded each other."""
+    other_id = wanted.told["other"]
+    if other_id is not None:
+        other = act.fetch(ids.parse(ids.MEMORY, other_id))
+        return _declare_both(act, memory, wanted=wanted, other=other)
+    if memory.state is not State.SUPERSEDED:
+        raise Refused(
+            f"{show(memory)} is {memory.state}, not superseded.",
+            code="not_superseded",
+            hint="Give the other memory too if the two conflict.",
+        )
+    corrector = _corrector(act, memory)
+    check_current(corrector, act.now)
+    freed = replace(corrector, superseded_count=0)
+    return Plan(
+        steps=(
+            Amend(before=memory, after=_held_again(act, memory)),
+            Amend(before=corrector, after=freed),
+            _related(act, memory, other=corrector, wanted=wanted),
+        )
+    )
+
+
+def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+    """Settle a conflict in favour of one memory: the other is superseded by it."""
+    other = act.fetch(ids.parse(ids.MEMORY, wanted.told["other"]))
+    check_current(memory, act.now)
+    check_is_head(act, other)
+    check_stays_seen(other, memory.scope)
+    if memory.id == other.id:
+        raise Refused("A memory cannot supersede itself.", code="not_in_conflict")
+    if memory.superseded_count:
+        raise Refused(
+            f"{show(memory)} takes the place of another memory already; a chain has no branches.",
+            code="chain_taken",
+            hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
+        )
+    raised = replace(memory, superseded_count=other.superseded_count + 1)
+    gone = superseded(other, by=memory.id, at=act.now)
+    return Plan(
+        steps=(
+            Amend(before=memory, after=raised),
+            Amend(before=other, after=gone, action=Action.SUPERSEDE),
+            *_without_conflict(act, memory, other=other),
+        )
+    )
+
+
+def check_is_head(act: Act, memory: Memory) -> None:
+    """Refuse to supersede what does not hold, and name what does.
+
+    Raises:
+        Refused: `already_superseded` or `not_current`.
+
+    """
+    if memory.state in CURRENT_STATES:
+        return
+    if memory.state is not State.SUPERSEDED:
+        raise Refused(
+            f"{show(memory)} is {memory.state}: there is nothing to revise.",
+            code="not_current",
+            hint="Remember the new text instead.",
+        )
+    head = head_of(act.tx, memory)
+    raise Refused(
+        f"{show(memory)} is superseded already.",
+        code="already_superseded",
+        hint=f"Revise the one that holds now: {show(head)}.",
+    )
+
+
+def check_stays_seen(old: Memory, scope: Scope) -> None:
+    """Keep a chain visible to all who saw its beginning; the banner of the old names the new.
+
+    Raises:
+        Refused: `scope_denied`.
+
+    """
+    if scope is Scope.PRIVATE and old.scope is not Scope.PRIVATE:
+        raise Refused(
+            f"This memory has scope {old.scope}; a private one cannot replace it.",
+            code="scope_denied",
+            hint=f"Supersede it with scope {old.scope}, or remember your own beside it.",
+        )
+
+
+def _take_back(act: Act, memory: Memory) -> Plan:
+    """Undo a supersede: the old holds again, and its corrector is forgotten."""
+    corrector = _corrector(act, memory)
+    retired = replace(corrector, state=State.FORGOTTEN, superseded_count=0)
+    steps: tuple[Step, ...] = (
+        Amend(before=corrector, after=retired),
+        Amend(before=memory, after=_held_again(act, memory)),
+    )
+    return Plan(steps=steps, hint=f"{show(corrector)}, which had replaced it, is forgotten.")
+
+
+def _recover(act: Act, memory: Memory) -> Plan:
+    """Undo a forgetting: back to the state it had before."""
+    told = act.tx.changes.of([memory.id])
+    before = [
+        one.before["state"]
+        for one in told
+        if one.before.get("state") not in {None, State.FORGOTTEN}
+        and one.after.get("state") is State.FORGOTTEN
+    ]
+    state = State(str(before[-1])) if before else State.ACTIVE
+    is_held = state in CURRENT_STATES
+    since = act.now if is_held else memory.believed_since
+    expires_at = memory.expires_at
+    if is_held and expires_at is not None and expires_at <= act.now:
+        expires_at = None
+    back = replace(memory, state=state, believed_since=since, expires_at=expires_at)
+    hint = None if is_held else f"It is {state} again, as it was before it was forgotten."
+    return Plan(steps=(Amend(before=memory, after=back),), hint=hint)
+
+
+def _corrector(act: Act, memory: Memory) -> Memory:
+    """Find what superseded a memory, if nothing has superseded that in turn.
+
+    Raises:
+        Refused: `mid_chain`, naming the head.
+
+    """
+    by = memory.superseded_by
+    corrector = act.tx.memories.get([by])[by] if by is not None else memory
+    if corrector.state is not State.SUPERSEDED:
+        return corrector
+    head = head_of(act.tx, memory)
+    raise Refused(
+        f"{show(memory)} stands in the middle of its chain.",
+        code="mid_chain",
+        hint=f"Revise the one that holds now: {show(head)}.",
+    )
+
+
+def _held_again(act: Act, memory: Memory) -> Memory:
+    freed = replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
+    return replace(freed, believed_since=act.now)
+
+
+def _declare_both(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:
+    check_current(memory, act.now)
+    check_current(other, act.now)
+    gone = _without_conflict(act, memory, other=other)
+    if not gone:
+        related = act.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
+        if any(other.id in {one.from_id, one.to_id} for one in related):
+            return Plan()
+        raise Refused(
+            f"{show(memory)} and {show(other)} are not in conflict.",
+            code="not_in_conflict",
+            hint="Link them if they belong together.",
+        )
+    return Plan(steps=(*gone, _related(act, memory, other=other, wanted=wanted)))
+
+
+def _without_conflict(act: Act, memory: Memory, *, other: Memory) -> tuple[PutLink, ...]:
+    pair = {memory.id: memory, other.id: other}
+    between = [
+        one
+        for one in act.tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH])
+        if {one.from_id, one.to_id} == set(pair)
+    ]
+    return tuple(PutLink(memory=pair[one.from_id], known=one, link=None) for one in between)
+
+
+def _related(act: Act, memory: Memory, *, other: Memory, wanted: Proposal) -> PutLink:
+    made = Link(
+        from_id=memory.id,
+        to_id=other.id,
+        type=LinkType.RELATES_TO,
+        basis=wanted.reason,
+        agent=act.caller.agent,
+        trust=own_trust(act.caller),
+        created_at=act.now,
+        observed_at=act.now,
+    )
+    known = find_link(act, memory.id, to_id=other.id, type_=LinkType.RELATES_TO)
+    return PutLink(memory=memory, known=known, link=strengthened(known, made) if known else made)

@@ -1,0 +1,206 @@
+"""Revise: every way to correct a memory, for one caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Unpack
+
+from commonbrain.domain import ids
+from commonbrain.domain.authority import Proposal, proposal_of
+from commonbrain.domain.choice import one_of
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.kinds import TaskPriority, TaskStatus
+from commonbrain.domain.links import STRENGTH_DEFAULT, LinkType
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.act import Act, checked_reason, vectors_of
+from commonbrain.flows.get import fetch
+from commonbrain.flows.house import House
+from commonbrain.flows.remember.outcome import Outcome, rejected
+from commonbrain.flows.remember.pipeline import DraftFields, draft_of
+from commonbrain.flows.remember.prepare import Prepared, embed, prepare
+from commonbrain.flows.revise.beside import noted_text
+from commonbrain.flows.revise.carrying import approve, perform, reject
+from commonbrain.flows.revise.marks import plain_instant, plain_names
+from commonbrain.flows.revise.plan import Revised
+from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
+from commonbrain.ports.models import Matrix
+
+_REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
+"""What may make a memory findable again, so that it has to be embedded first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revise:
+    """Revision for one caller.
+
+    Every method but `supersede` answers with a `Revised`: done, unchanged when things are so
+    already, or proposed when the caller lacks the authority. All of them raise `Invalid` for what
+    is no id, `NotFound` for what the caller may not see, `Refused` with a code and the next step,
+    and `Unavailable` when the store stayed locked; after an error everything is as it was.
+    """
+
+    house: House
+    caller: Caller
+
+    def supersede(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        text: str,
+        *,
+        reason: str,
+        inherit_pin: bool = False,
+        inherit_skill: bool = False,
+        **known: Unpack[DraftFields],
+    ) -> Outcome:
+        """Replace a current memory by a new text; what is not given is taken from the old one.
+
+        Returns:
+            The outcome of the new text at the gate: `stored` took the old one's place,
+            `quarantined` is a proposal to; otherwise the old one still holds.
+
+        Raises:
+            Invalid: the text is not an id, or there is no reason.
+            NotFound: there is none, or the caller may not see it.
+            Refused: `already_superseded` (names the head), or the scope is out of reach.
+            Unavailable: the store stayed locked; the old one still holds.
+
+        """
+        why = checked_reason(reason)
+        old_id = ids.parse(ids.MEMORY, id)
+        heritage = Heritage(pin=inherit_pin, skill=inherit_skill)
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+            old = act.fetch(old_id)
+            draft = inherit(draft_of(text, **known), old, act=act, heritage=heritage)
+        prepared = prepare(draft, self.caller, house=self.house)
+        if not isinstance(prepared, Prepared):
+            return rejected(prepared)
+        [ready] = embed([prepared], self.house.embedder)
+        with self.house.store.begin(self.caller.tenant) as tx:
+            act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+            return replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
+
+    def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
+        return self._do(Action.RESTORE, id, reason=checked_reason(reason))
+
+    def keep_both(self, id: str, *, reason: str, other: str | None = None) -> Revised:  # noqa: A002
+        """Let a superseded memory hold beside its corrector, or two that were in conflict."""
+        told = {"other": _id(other) if other else None}
+        return self._do(Action.KEEP_BOTH, id, reason=checked_reason(reason), told=told)
+
+    def resolve(self, id: str, *, other: str, reason: str) -> Revised:  # noqa: A002
+        """Settle a conflict in favour of `id`: the other is superseded by it."""
+        told = {"other": _id(other)}
+        return self._do(Action.RESOLVE, id, reason=checked_reason(reason), told=told)
+
+    def annotate(self, id: str, text: str) -> Revised:  # noqa: A002 the public name is id
+        """Note a correction, gotcha or warning beside a memory, under the caller's own trust."""
+        return self._do(Action.ANNOTATE, id, told={"text": noted_text(text)})
+
+    def rate(self, id: str, vote: Literal["up", "down"]) -> Revised:  # noqa: A002
+        """Vote for or against a memory that was used."""
+        votes = {"up": 1, "down": -1}
+        if vote not in votes:
+            raise Invalid(f"{vote!r} is no vote.", hint="Give up or down.")
+        return self._do(Action.RATE, id, told={"vote": votes[vote]})
+
+    def pin(self, id: str) -> Revised:  # noqa: A002 the public name is id
+        """Pin a memory: it never fades."""
+        return self._do(Action.PIN, id, told={"pinned": True})
+
+    def unpin(self, id: str) -> Revised:  # noqa: A002 the public name is id
+        """Take the pin off."""
+        return self._do(Action.PIN, id, told={"pinned": False})
+
+    def retag(self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Revised:  # noqa: A002
+        """Add and take away tags."""
+        told = {"add": plain_names(add, what="tag"), "remove": plain_names(remove, what="tag")}
+        return self._do(Action.RETAG, id, told=told)
+
+    def link(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        to: str,
+        *,
+        type: LinkType | str,  # noqa: A002 the public name is type
+        strength: float = STRENGTH_DEFAULT,
+        reason: str | None = None,
+    ) -> Revised:
+        """Link a memory to another, resting on `reason`; linking again strengthens the link."""
+        told = {"to": _id(to), "type": str(one_of(LinkType, type)), "strength": strength}
+        why = checked_reason(reason) if reason else None
+        return self._do(Action.LINK, id, reason=why, told=told)
+
+    def unlink(self, id: str, to: str, *, type: LinkType | str) -> Revised:  # noqa: A002
+        """Take the link of that type to another memory away."""
+        told = {"to": _id(to), "type": str(one_of(LinkType, type))}
+        return self._do(Action.UNLINK, id, told=told)
+
+    def status(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        status: TaskStatus | str,
+        *,
+        due_at: datetime | str | None = None,
+        priority: TaskPriority | str | None = None,
+        assignee: str | None = None,
+    ) -> Revised:
+        """Move a task on: open, blocked, done or stale."""
+        told = {
+            "status": str(one_of(TaskStatus, status)),
+            "due_at": plain_instant(due_at),
+            "priority": str(one_of(TaskPriority, priority)) if priority else None,
+            "assignee": plain_names([assignee], what="assignee")[0] if assignee else None,
+        }
+        return self._do(Action.STATUS, id, told=told)
+
+    def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Let what was quarantined or proposed hold; a proposed change is carried out."""
+        return self._do(Action.APPROVE, id, reason=checked_reason(reason))
+
+    def reject(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Forget what was quarantined or proposed; its author may withdraw it so."""
+        return self._do(Action.REJECT, id, reason=checked_reason(reason))
+
+    def _do(
+        self,
+        op: Action,
+        id: str,  # noqa: A002 the public name is id
+        *,
+        reason: str | None = None,
+        told: Mapping[str, Any] | None = None,
+    ) -> Revised:
+        wanted = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
+        vectors = self._vectors(wanted) if op in _REVIVING else None
+        with self.house.store.begin(self.caller.tenant) as tx:
+            act = Act(
+                tx=tx,
+                house=self.house,
+                caller=self.caller,
+                now=self.house.clock.now(),
+                vectors=vectors or {},
+            )
+            match op:
+                case Action.APPROVE:
+                    return approve(act, wanted)
+                case Action.REJECT:
+                    return reject(act, wanted)
+                case _:
+                    return perform(act, wanted)
+
+    def _vectors(self, wanted: Proposal) -> Mapping[int, Matrix]:
+        """Embed what may come back, outside the transaction: it takes longer than a write may."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            memory = fetch(tx, self.caller, id_=wanted.id)
+            carried = proposal_of(memory)
+            both = [memory, *(tx.memories.get([carried.id]).values() if carried else ())]
+        return vectors_of(self.house, both)
+
+
+def _id(text: str) -> str:
+    """Read an id and write it in full, so that equal proposals are equal."""
+    return ids.show(ids.MEMORY, ids.parse(ids.MEMORY, text))

@@ -1,0 +1,140 @@
+"""Supersede: a memory is replaced by a newer text and stays readable as what was believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from commonbrain.domain import ids
+from commonbrain.domain.authority import Proposal, is_entitled, own_trust, proposal_of
+from commonbrain.domain.kinds import Detail, FactDetail, RuleDetail, kind_and_label
+from commonbrain.domain.memory import Draft, Memory, State
+from commonbrain.domain.query import Filter
+from commonbrain.domain.revision import Action, superseded
+from commonbrain.domain.scope import check_may_write
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.act import Act
+from commonbrain.flows.proposals import how_settled, pending
+from commonbrain.flows.remember.commit import to_memory
+from commonbrain.flows.remember.outcome import Outcome, Status
+from commonbrain.flows.remember.pipeline import Course, Remember
+from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.flows.revise.chain import check_is_head, check_stays_seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heritage:
+    """What a successor takes over only when asked."""
+
+    pin: bool = False
+    skill: bool = False
+
+
+def inherit(draft: Draft, old: Memory, *, act: Act, heritage: Heritage) -> Draft:
+    """Take from the old memory what the revision leaves open, but for headline and time.
+
+    A time to live begins anew, a moment at which it expires stays; one that is past is dropped.
+    """
+    named = kind_and_label(draft.kind) if draft.kind else None
+    stays = draft.kind is None or (named is not None and named[0] is old.kind)
+    detail = old.detail if heritage.skill else _without_trigger(old.detail)
+    return replace(
+        draft,
+        kind=draft.kind or old.kind,
+        label=draft.label or old.label,
+        project=draft.project or old.project,
+        scope=draft.scope or old.scope,
+        trust=draft.trust or own_trust(act.caller),
+        tags=draft.tags or old.tags,
+        source_ref=draft.source_ref or old.source_ref,
+        expires_at=draft.expires_at or (_expiry(old, act) if draft.detail is None else None),
+        detail=draft.detail or (detail if stays else None),
+    )
+
+
+def replace_by(
+    act: Act, prepared: Prepared, *, old_id: int, reason: str, heritage: Heritage
+) -> Outcome:
+    """Store the new and retire the old together, or the new alone as a proposal to do so.
+
+    Raises:
+        NotFound: there is none, or the caller may not see it.
+        Refused: the caller may not write there, the old is no head, or the scope is narrower.
+
+    """
+    old = act.fetch(old_id)
+    check_may_write(act.caller, old.scope)
+    check_is_head(act, old)
+    check_stays_seen(old, prepared.scope)
+    told = {"pin": heritage.pin}
+    wanted = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, told=told)
+    is_proposed = not _is_entitled(act, prepared, old=old, heritage=heritage)
+    known = pending(act, wanted) if is_proposed else None
+    if known is not None and known.body == prepared.admitted.body:
+        told_before = Outcome(status=Status.QUARANTINED, id=_shown(known.id), kind=known.kind)
+        return _proposed(told_before, known)
+    course = Course(
+        besides=frozenset({old.id}),
+        revises=old.superseded_count + 1,
+        proposal=wanted.payload() if is_proposed else None,
+    )
+    writer = Remember(act.house, act.caller)
+    outcome = writer.settle(act.tx, prepared, look=act.look(Filter()), course=course)
+    if outcome.id is None or outcome.status not in {Status.STORED, Status.QUARANTINED}:
+        return outcome
+    new = act.fetch(ids.parse(ids.MEMORY, outcome.id))
+    if outcome.status is Status.QUARANTINED:
+        return _proposed(outcome, new)
+    _retire(act, old, new=new, wanted=wanted)
+    return outcome
+
+
+def carry_out(act: Act, new: Memory, *, activated: Memory, wanted: Proposal) -> None:
+    """Put a proposed text in the place of the old one, under the authority of its approver."""
+    old = act.fetch(wanted.id)
+    check_is_head(act, old)
+    in_place = replace(activated, superseded_count=old.superseded_count + 1)
+    act.amend(new, in_place, deed=act.deed(Action.APPROVE, wanted.reason))
+    _retire(act, old, new=in_place, wanted=wanted)
+
+
+def _retire(act: Act, old: Memory, *, new: Memory, wanted: Proposal) -> None:
+    gone = superseded(old, by=new.id, at=act.now)
+    act.amend(old, gone, deed=act.deed(Action.SUPERSEDE, wanted.reason))
+    if wanted.told["pin"] and old.pinned and not new.pinned:
+        act.amend(new, replace(new, pinned=True), deed=act.deed(Action.PIN, wanted.reason))
+
+
+def _is_entitled(act: Act, prepared: Prepared, *, old: Memory, heritage: Heritage) -> bool:
+    """Say whether both the caller and the text are trusted enough, and it would bind at once."""
+    made = to_memory(prepared, act.caller, now=act.now, revises=0)
+    is_trusted = prepared.trust.weight >= old.trust.weight and is_entitled(act.caller, old)
+    inherits = heritage.pin and old.pinned
+    is_weighty = inherits and act.caller.trust_ceiling is Trust.UNTRUSTED_WEB
+    return is_trusted and made.state is not State.QUARANTINED and not is_weighty
+
+
+def _proposed(outcome: Outcome, new: Memory) -> Outcome:
+    carried = proposal_of(new)
+    what = _shown(carried.id) if carried else "the old one"
+    return replace(
+        outcome,
+        headline=new.headline,
+        reason=f"To replace {what} needs more trust than this text or its author has: it is a "
+        "proposal, and the old one holds.",
+        hint=how_settled(new),
+    )
+
+
+def _expiry(old: Memory, act: Act) -> datetime | None:
+    lives = isinstance(old.detail, FactDetail) and old.detail.ttl_s is not None
+    is_ahead = old.expires_at is not None and old.expires_at > act.now
+    return old.expires_at if is_ahead and not lives else None
+
+
+def _without_trigger(detail: Detail) -> Detail:
+    return replace(detail, skill=None) if isinstance(detail, RuleDetail) else detail
+
+
+def _shown(id_: int) -> str:
+    return ids.show(ids.MEMORY, id_)

@@ -1,0 +1,29 @@
+"""How long work is shown to move: a bar on stderr, so that the answer alone is on stdout."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+
+@contextmanager
+def bar(what: str, *, is_shown: bool) -> Generator[Callable[[float], None]]:
+    """Show a bar while something runs; give what is to be told its fraction, 0..1."""
+    with progress(is_shown=is_shown) as shown:
+        # Hidden until something moves: what is refused at once never showed a bar.
+        task = shown.add_task(what, total=1.0, visible=False)
+        yield lambda fraction: shown.update(task, completed=fraction, visible=True)
+
+
+def progress(*, is_shown: bool) -> Progress:
+    """Make the display that all long work shares; a log gets none."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not (is_shown and console.is_terminal),
+    )

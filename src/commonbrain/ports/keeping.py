@@ -1,0 +1,60 @@
+"""What is told of backups and restores: what a file holds, what was written, what was replaced."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+Progress = Callable[[float], None]
+"""Told how far something long has come, 0..1."""
+
+
+def unwatched(_fraction: float) -> None:
+    """Take no notice of progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """What a file holds, as far as people tell stores apart by it."""
+
+    memories: int
+    """Current ones: active and archived."""
+    newest_at: datetime | None
+    """When the newest of any state was recorded."""
+    schema_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A backup that was written, verified and made durable."""
+
+    path: str
+    size_bytes: int
+    memories: int
+    newest_at: datetime | None
+    schema_version: str
+    digest: str
+    """SHA-256 of the file, as `sha256sum` prints it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """What a restore would put in the place of what."""
+
+    file: str
+    store: str
+    comes: Holdings
+    goes: Holdings | None
+    """None: there is no store yet, or it cannot be read."""
+    trouble: str | None = None
+    """Why the present store cannot be read; it is kept nevertheless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """A store that was put in place; what was there before lies beside it."""
+
+    store: str
+    memories: int
+    newest_at: datetime | None
+    kept: str | None
+    """Where the store that was replaced is; None when there was none."""

@@ -1,0 +1,96 @@
+"""What SQLite's index keeps in the process, and what it does not look at when there is too much."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from commonbrain.adapters.sql.codes import Codes
+from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.sql.sqlite_index import SqliteIndex
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import SPACE, lexical, look, put, random_vectors
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqlStore]:
+    with closing(
+        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    ) as opened:
+        yield opened
+
+
+def put_windows(store: SqlStore, count: int) -> None:
+    """Store memories of two windows each."""
+    vectors = random_vectors(2 * count).reshape(count, 2, -1)
+    with store.begin(LOCAL_TENANT) as tx:
+        for id_, windows in enumerate(vectors, 1):
+            memory = a_memory(id_, f"number {id_}")
+            tx.memories.add(memory)
+            tx.index.put(memory, windows)
+
+
+def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: SqlStore) -> None:
+    put_windows(store, 300)
+    [query] = random_vectors(1)
+
+    with store.snapshot(LOCAL_TENANT) as tx:
+        assert isinstance(tx.index, SqliteIndex)
+        whole = tx.index.nearest(query, look(), limit=300)
+        few = Codes(dimensions=len(query), kept_bytes_max=199 * 2 * len(query))
+        afresh = replace(tx.index.work, is_followed=False)
+        partly = replace(tx.index, codes=few, work=afresh).nearest(query, look(), limit=300)
+
+    assert [hit.id for hit in partly] == [hit.id for hit in whole]
+    assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in whole])
+
+
+def test_what_a_transaction_changed_itself_is_scored_by_its_rows(store: SqlStore) -> None:
+    put_windows(store, 3)
+    [vector] = random_vectors(1)
+
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.index.follow()
+        tx.index.drop(2)
+        memory = a_memory(9, "number 9")
+        tx.memories.add(memory)
+        tx.index.put(memory, vector[None, :])
+        own = tx.index.similarities(vector, [1, 2, 3, 9])
+    with store.snapshot(LOCAL_TENANT) as tx:
+        after = tx.index.similarities(vector, [1, 2, 3, 9])
+
+    assert set(own) == set(after) == {1, 3, 9}
+    assert own[9] == pytest.approx(1, abs=1e-2)
+
+
+def test_codes_give_the_nearest_among_those_asked_for(store: SqlStore) -> None:
+    put_windows(store, 40)
+    [query] = random_vectors(1)
+
+    with store.snapshot(LOCAL_TENANT) as tx:
+        assert isinstance(tx.index, SqliteIndex)
+        tx.index.follow()
+        found = tx.index.codes.nearest(query, limit=5, among=np.array([3, 7, 99]))
+
+    assert set(found.tolist()) == {3, 7}
+    assert len(found) == 4
+
+
+def test_a_word_that_very_many_have_finds_new_and_old(store: SqlStore) -> None:
+    put(store, a_memory(1, "tea first"), a_memory(9000, "tea last"))
+    many = sa.text(
+        "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)"
+        " INSERT INTO memory_text(rowid, text, keywords) SELECT i, 'tea', '' FROM n"
+    )
+    with store.dialect.writer() as connection, connection.begin():
+        connection.execute(many)
+
+    assert set(lexical(store, "tea")) == {1, 9000}

@@ -1,0 +1,94 @@
+from contextlib import closing
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, text
+
+from commonbrain.adapters.sql.opening import MIGRATIONS, open_sqlite
+from commonbrain.adapters.sql.sqlite import Sqlite
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.memory import State
+from commonbrain.domain.revision import Action, Span
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.times import to_millis
+from commonbrain.testing.builders import NOON
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import LATER, SPACE, lexical, look
+
+MEMORY = (
+    "INSERT INTO memories (tenant_id, id, kind, headline, state, scope, agent, trust, confidence, "
+    "salience, rating, pinned, auto_captured, semantic_hash, recorded_at, occurred_at, "
+    "access_count, superseded_at, superseded_by, superseded_count, payload) VALUES "
+    "('default', :id, 'fact', :said, :state, 'team', 'ann', 'user_claim', .6, .7, 0, 0, 0, :said, "
+    ":at, :at, 0, :over, :by, 0, '{}')"
+)
+AUDIT = (
+    "INSERT INTO audit (tenant_id, id, at, action, memory_id, agent, content_hmac) "
+    "VALUES ('default', :id, :at, :action, :memory, 'ann', x'00')"
+)
+
+
+def as_of_version_one(path: Path) -> None:
+    """A store as the first release left it: one memory superseded by another, one forgotten."""
+    dialect = Sqlite(path=path, space=SPACE, is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    dialect.prepare()
+    with dialect.writer() as connection, connection.begin():
+        migrate(connection, to="0001")
+        fill(connection)
+    dialect.engine.dispose()
+
+
+def migrate(connection: Connection, *, to: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)
+
+
+def fill(connection: Connection) -> None:
+    def run(statement: str, **given: object) -> None:
+        connection.execute(text(statement), given)
+
+    noon, later = to_millis(NOON), to_millis(LATER)
+    run("INSERT INTO tenants VALUES ('default', 0, x'00')")
+    space = {"name": SPACE.name, "size": SPACE.dimensions}
+    run("INSERT INTO spaces (name, dimensions) VALUES (:name, :size)", **space)
+    states = ((2, "active", None, None), (1, "superseded", later, 2), (3, "forgotten", None, None))
+    for id_, state, over, by in states:
+        said = f"the port is 808{id_}"
+        run(MEMORY, id=id_, said=said, state=state, at=noon, over=over, by=by)
+        run("INSERT INTO facts (tenant_id, memory_id, kind, body) VALUES "
+            "('default', :id, 'fact', :said)", id=id_, said=said)  # fmt: skip
+        run(AUDIT, id=id_, at=noon, action="create", memory=id_)
+        if state != "forgotten":
+            run("INSERT INTO memory_text (rowid, text, keywords) VALUES (:id, :said, '')",
+                id=id_, said=said)  # fmt: skip
+    run(AUDIT, id=11, at=later, action="supersede", memory=1)
+    run(AUDIT, id=13, at=later, action="forget", memory=3)
+
+
+def test_a_store_of_the_first_release_is_upgraded_with_its_past(path: Path) -> None:
+    as_of_version_one(path)
+
+    with closing(
+        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    ) as store:
+        assert [finding for finding in store.examine() if not finding.is_sound] == []
+        assert lexical(store, "port") == [2]
+        assert lexical(store, "8081", wanted=look(as_of=NOON)) == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.changes.believed([1, 2, 3]) == {
+                1: [Span(since=NOON, until=LATER)],
+                3: [Span(since=NOON, until=LATER)],
+            }
+            done = tx.changes.by(agent="ann", session=None, since=LATER, until=None, limit=9)
+            assert [(one.memory_id, one.action) for one in done] == [
+                (3, Action.FORGET),
+                (1, Action.SUPERSEDE),
+            ]
+            assert done[1].before == {
+                "state": State.ACTIVE,
+                "superseded_by": None,
+                "superseded_at": None,
+            }

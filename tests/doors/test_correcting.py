@@ -1,0 +1,127 @@
+"""Revise and forget as they are called: on the command line and by agents."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from commonbrain.brain import Brain
+from commonbrain.domain.tokens import estimate
+from commonbrain.interfaces.cli.main import run
+from commonbrain.interfaces.mcp import build_server
+from commonbrain.interfaces.operations import OPERATIONS
+from commonbrain.interfaces.schemas import lean_schema
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import stored
+
+TOKENS_MAX = {"revise": 420, "forget": 300}
+"""So that all tools together stay within what an agent pays for before its first word."""
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def command(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Run `brain` on the test's own store; give its exit code and what it printed."""
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["brain", *arguments])
+        with pytest.raises(SystemExit) as left:
+            run()
+        printed = capsys.readouterr()
+        assert isinstance(left.value.code, int)
+        return left.value.code, printed.out + printed.err
+
+    return command
+
+
+def remembered(command: Command, text: str, *more: str) -> str:
+    _, out = command("remember", text, *more, "--json")
+    return json.loads(out)["items"][0]["id"]
+
+
+@pytest.mark.parametrize("name", TOKENS_MAX)
+def test_a_tool_costs_an_agent_no_more_than_its_share(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
+    tool = next(one for one in OPERATIONS if one.name == name)
+    shown = {"name": name, "description": tool.purpose, "inputSchema": lean_schema(tool.request)}
+    cost = estimate(json.dumps(shown, separators=(",", ":")))
+    record_property(f"tokens of {name}", cost)
+    print(f"{name}: {cost} tokens")  # noqa: T201 the figure is wanted with -s
+    assert cost <= TOKENS_MAX[name]
+
+
+def test_every_way_to_revise_is_one_command(command: Command) -> None:
+    one = remembered(command, "Renew the certificate of the API", "--kind", "task")
+    other = remembered(command, "The certificate ends in May", "--kind", "fact")
+    for line, word in (
+        (("pin", one), "pinned: no -> yes"),
+        (("pin", one), "unchanged"),
+        (("unpin", one), "pinned: yes -> no"),
+        (("retag", one, "--tag", "tls"), "tags: none -> tls"),
+        (("rate", one, "--value", "up"), "rating: 0 -> 1"),
+        (("status", one, "--value", "blocked", "--priority", "high"), "status: open -> blocked"),
+        (("annotate", one, "Ask [bold]bob[/bold] first"), "annotated"),
+        (("link", one, "--other", other, "--value", "depends_on"), "depends_on"),
+        (("unlink", one, "--other", other, "--value", "depends_on"), "no longer"),
+        (("resolve", one, "--other", other, "--reason", "newer"), "superseded_by: none"),
+        (("keep_both", other, "--reason", "both hold"), "superseded -> active"),
+    ):
+        code, out = command("revise", *line)
+        assert (code, word in out) == (0, True), out
+    code, out = command("revise", "rate", one)
+    assert (code, "rate needs value" in out) == (2, True)
+    code, out = command("revise", "supersede", one, "word " * 401, "--reason", "longer")
+    assert (code, "gate_atomicity" in out or "rejected" in out) == (3, True)
+
+
+def test_a_sweep_is_shown_first_and_done_with_yes(command: Command) -> None:
+    for city in ("Zanzibar", "Antwerp"):
+        remembered(command, f"The office in {city} opened", "--kind", "event", "--tag", "office")
+    line = ("forget", "--tag", "office", "--reason", "closed")
+    code, out = command(*line)
+    assert (code, "forget preview  2 (2 event)" in out, "confirm=2" in out) == (3, True, True)
+    assert "The office in Zanzibar opened" in out
+    code, out = command(*line, "--json")
+    assert (code, json.loads(out)["status"]) == (3, "preview")
+    code, out = command(*line, "--yes")
+    assert (code, "forget done  2" in out) == (0, True)
+    assert "nothing_stored" in command("recall", "--json")[1]
+
+
+def test_undo_erase_and_prune_are_commands_of_their_own(command: Command) -> None:
+    id_ = remembered(command, "The office in Antwerp opened", "--kind", "event")
+    assert command("undo", "--since", "2020-01-01", "--reason", "x")[0] == 3
+    assert command("undo", "--agent", "nobody", "--reason", "x", "--yes")[0] == 0
+    code, out = command("prune")
+    assert (code, "Nothing is to be pruned" in out) == (0, True)
+    assert "prune_guard" in command("prune", "--days", "3")[1]
+    code, out = command("erase", id_, "--reason", "leaked")
+    assert (code, "cannot be undone" in out) == (3, True)
+    code, out = command("erase", id_, "--reason", "leaked", "--yes")
+    assert (code, "file: 1" in out) == (0, True)
+    assert "--tag" not in command("undo", "--help")[1]
+    code, out = command("forget", "--op", "undo", "--tag", "x", "--reason", "x")
+    assert (code, "undo takes no tags" in out) == (2, True)
+
+
+async def test_an_agent_is_told_how_its_proposal_is_settled(path: Path) -> None:
+    with a_brain(path) as brain:
+        id_ = stored(brain, "Never push to main", kind="rule", trust="trusted_tool")
+        async with Client(build_server(lambda: brain, agent="codex")) as client:
+            told = await client.call_tool("revise", {"op": "pin", "id": id_})
+            swept = await client.call_tool("forget", {"ids": [id_], "reason": "in my way"})
+        assert not told.is_error
+        assert (told.structured_content or {})["status"] == "proposed"
+        assert (swept.structured_content or {})["status"] == "proposed"
+        [held] = [word for word in str(swept.content).split() if word.startswith("mem_")][:1]
+        assert f"revise approve {held}" in str(swept.content)
+        assert isinstance(brain, Brain)
+        assert brain.get(id_).state == "active"

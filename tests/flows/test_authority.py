@@ -1,0 +1,174 @@
+"""Who may change what, and what becomes of a change that its author may not make."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.memory import State
+from commonbrain.domain.scope import Role
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.flows.revise.plan import Completion, Revised
+from tests.flows.asking import bodies, stored
+
+TWO = "The nightly build runs on two cores"
+FOUR = "The nightly build runs on four cores"
+Deed = Callable[[Brain, str, str], Revised]
+DEEDS: dict[str, Deed] = {
+    "pin": lambda brain, id_, _: brain.revise.pin(id_),
+    "retag": lambda brain, id_, _: brain.revise.retag(id_, add=["ci"]),
+    "link": lambda brain, id_, other: brain.revise.link(id_, other, type="supports"),
+    "resolve": lambda brain, id_, other: brain.revise.resolve(other, other=id_, reason="newer"),
+}
+
+
+def limited(brain: Brain, ceiling: Trust = Trust.USER_CLAIM) -> Brain:
+    """Another agent, which may claim less."""
+    return brain.acting_as(agent="bob", trust_ceiling=ceiling)
+
+
+def with_role(brain: Brain, role: Role) -> Brain:
+    return Brain.of(brain.house, replace(brain.caller, agent="bob", role=role))
+
+
+@pytest.mark.parametrize("name", DEEDS)
+def test_what_is_trusted_more_than_the_caller_is_changed_by_approval_only(
+    brain: Brain, name: str
+) -> None:
+    id_ = stored(brain, TWO, kind="fact", trust="trusted_tool")
+    other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
+    before = brain.get(id_)
+    bob = limited(brain)
+    held = DEEDS[name](bob, id_, other)
+    assert (held.status, held.action) == (Completion.PROPOSED, name)
+    assert held.id in (held.hint or "")
+    assert brain.get(id_) == before
+    assert brain.get(held.id).state is State.QUARANTINED
+    assert DEEDS[name](bob, id_, other).id == held.id, "the same proposal is kept once"
+    with pytest.raises(Refused) as refusal:
+        bob.revise.approve(held.id, reason="me")
+    assert refusal.value.code == "trust_override_denied"
+    done = brain.revise.approve(held.id, reason="right")
+    assert done.status is Completion.DONE
+    assert done.changed
+    assert brain.get(held.id).state is State.FORGOTTEN
+
+
+def test_a_text_that_may_not_replace_an_other_yet_waits_beside_it(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact", trust="trusted_tool", tags=["ci"])
+    bob = limited(brain)
+    held = bob.revise.supersede(old, FOUR, reason="upgrade")
+    assert (held.status, bodies(brain, "build")) == (Status.QUARANTINED, [TWO])
+    assert f"revise approve {held.id}" in (held.hint or "")
+    assert bob.revise.supersede(old, FOUR, reason="upgrade").id == held.id
+    brain.revise.approve(held.id or "", reason="checked")
+    new = brain.get(held.id or "")
+    assert (new.state, new.trust, new.tags) == (State.ACTIVE, Trust.TRUSTED_TOOL, ("ci",))
+    assert new.superseded_count == 1
+    assert brain.get(old).current_id == held.id
+    assert bodies(brain, "build") == [FOUR]
+    assert brain.doctor().is_sound
+
+
+@pytest.mark.parametrize("kind", ["rule", "fact"])
+def test_what_is_trusted_less_replaces_what_is_trusted_more_by_approval_only(
+    brain: Brain, kind: str
+) -> None:
+    old = stored(brain, "Never push to main", kind=kind)
+    held = brain.revise.supersede(
+        old, "Always push to main", reason="read it somewhere", trust="untrusted_web"
+    )
+    assert held.status is Status.QUARANTINED
+    assert bodies(brain, "push to main") == ["Never push to main"]
+    brain.revise.approve(held.id or "", reason="I read it too")
+    assert bodies(brain, "push to main") == ["Always push to main"]
+    assert brain.get(held.id or "").trust is Trust.USER_CLAIM
+
+
+def test_a_proposal_whose_target_moved_on_names_the_head_and_stays(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact", trust="trusted_tool")
+    held = limited(brain).revise.supersede(old, FOUR, reason="upgrade").id or ""
+    new = brain.revise.supersede(old, "The build is gone", reason="x", trust="trusted_tool").id
+    with pytest.raises(Refused, match=new or "?") as refusal:
+        brain.revise.approve(held, reason="late")
+    assert refusal.value.code == "already_superseded"
+    assert brain.get(held).state is State.QUARANTINED
+
+
+def test_an_untrusted_caller_only_proposes_what_weighs(brain: Brain) -> None:
+    web = limited(brain, Trust.UNTRUSTED_WEB)
+    own = stored(web, TWO, kind="fact", trust="untrusted_web")
+    assert web.revise.retag(own, add=["ci"]).status is Completion.DONE
+    assert web.revise.pin(own).status is Completion.PROPOSED
+    rule = web.revise.supersede(own, "Never build at night", reason="x", kind="rule")
+    assert rule.status is Status.QUARANTINED
+    assert brain.get(own).state is State.ACTIVE
+
+
+def test_the_right_to_write_a_scope_cannot_be_proposed_around(brain: Brain) -> None:
+    everyones = stored(brain, TWO, kind="fact", scope="global")
+    team = stored(brain, "Deploys happen at noon", kind="fact")
+    writer, reader = with_role(brain, Role.WRITER), with_role(brain, Role.READER)
+    for deed in (
+        lambda: writer.revise.pin(everyones),
+        lambda: writer.revise.supersede(everyones, FOUR, reason="x", scope="team"),
+        lambda: writer.forget(everyones, reason="x"),
+    ):
+        with pytest.raises(Refused) as refusal:
+            deed()
+        assert refusal.value.code == "scope_denied"
+    for deed in (
+        lambda: reader.revise.pin(team),
+        lambda: reader.revise.annotate(team, "x"),
+        lambda: reader.revise.rate(team, "up"),
+        lambda: reader.forget(team, reason="x"),
+        lambda: reader.undo(agent="ann", reason="x"),
+        reader.prune,
+    ):
+        with pytest.raises(Refused) as refusal:
+            deed()
+        assert refusal.value.code == "insufficient_role"
+    assert brain.revise.pin(everyones).status is Completion.DONE
+
+
+def test_what_may_not_be_seen_cannot_be_revised(brain: Brain) -> None:
+    secret = stored(brain.acting_as(agent="bob"), TWO, kind="fact", scope="private")
+    mine = stored(brain, FOUR, kind="fact")
+    for deed in (
+        lambda: brain.revise.annotate(secret, "x"),
+        lambda: brain.revise.link(mine, secret, type="supports"),
+        lambda: brain.revise.resolve(mine, other=secret, reason="x"),
+        lambda: brain.erase(secret, reason="x"),
+    ):
+        with pytest.raises(NotFound):
+            deed()
+
+
+def test_what_an_untrusted_source_told_is_approved_by_who_vouches_for_it(brain: Brain) -> None:
+    web = limited(brain, Trust.UNTRUSTED_WEB)
+    outcome = web.remember("Never push to main", kind="rule", trust="untrusted_web").items[0]
+    id_ = outcome.id or ""
+    with pytest.raises(Refused):
+        web.revise.approve(id_, reason="me")
+    assert bodies(brain, "push") == []
+    brain.revise.approve(id_, reason="sound advice")
+    assert bodies(brain, "push to main") == ["Never push to main"]
+    assert (brain.get(id_).trust, brain.get(id_).confidence) == (Trust.USER_CLAIM, 0.66)
+    with pytest.raises(Refused, match="awaits no review"):
+        brain.revise.approve(id_, reason="again")
+
+
+def test_what_is_rejected_is_forgotten_and_its_author_may_withdraw_it(brain: Brain) -> None:
+    web = limited(brain, Trust.UNTRUSTED_WEB)
+    told = [
+        web.remember(f"Never push to branch {name}", kind="rule", trust="untrusted_web").items[0]
+        for name in ("main", "trunk")
+    ]
+    brain.revise.reject(told[0].id or "", reason="nonsense")
+    web.revise.reject(told[1].id or "", reason="mistaken")
+    assert [brain.get(one.id or "").state for one in told] == [State.FORGOTTEN] * 2
+    back = brain.revise.restore(told[0].id or "", reason="not so bad")
+    assert brain.get(told[0].id or "").state is State.QUARANTINED, back

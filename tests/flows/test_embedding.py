@@ -1,0 +1,158 @@
+"""With an endpoint down a memory is kept and found by its words; its vectors come later."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.ports.models import Matrix
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from tests.flows.asking import FailingEmbedder, bodies, stored, told
+from tests.models.server import FAMILIES, Answer, ModelServer
+
+FACT = "The nightly build runs at three."
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.mark.requirement("WP-34")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_memory_outlives_an_endpoint_that_is_down(
+    path: Path, server: ModelServer, family: str
+) -> None:
+    with a_brain(path, embedder=server.embedder(family, retries=0)) as brain:
+        server.is_down = True
+        outcome = told(brain, FACT, kind="fact")
+        answer = brain.recall("nightly build")
+        [finding] = [one for one in brain.doctor().findings if one.check == "embedder"]
+
+        assert (outcome.status, outcome.embedding_pending) == (Status.STORED, True)
+        assert [item.body for item in answer.items] == [FACT]
+        [reason] = answer.degraded
+        assert reason.startswith(f"vector: embedder_down, The embedder {family} at {server.host}")
+        assert not finding.is_sound
+        assert brain.status().embedding_pending == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=401),
+        Answer(status=429, headers={"Retry-After": "0"}),
+        Answer(status=500),
+        Answer(body="<html>"),
+        Answer(body='{"embeddings": [[1.0, 0.0]]}'),
+        Answer(hangs=True),
+    ],
+)
+def test_whatever_an_endpoint_does_a_memory_is_stored(
+    path: Path, server: ModelServer, answer: Answer
+) -> None:
+    server.script.append(answer)
+    with a_brain(path, embedder=server.embedder("ollama", retries=0, timeout_s=0.2)) as brain:
+        outcome = told(brain, FACT, kind="fact")
+
+        assert (outcome.status, outcome.embedding_pending) == (Status.STORED, True)
+        assert brain.embed_pending().count == 1
+
+
+def left_behind(brain: Brain, embedder: FailingEmbedder, *texts: str) -> None:
+    embedder.is_down = True
+    for text in texts:
+        stored(brain, text, kind="fact")
+    embedder.is_down = False
+
+
+def test_vectors_come_later_in_batches(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        left_behind(brain, embedder, *(f"Machine {n} stands in hall {n}." for n in range(5)))
+
+        done = [brain.embed_pending(batch=2) for _ in range(4)]
+
+        assert [(one.count, one.left) for one in done] == [(2, 3), (2, 1), (1, 0), (0, 0)]
+        assert brain.status().embedding_pending == 0
+        assert brain.doctor().is_sound
+
+
+def test_embedding_later_fails_while_the_embedder_is_down(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        left_behind(brain, embedder, FACT)
+        embedder.is_down = True
+
+        with pytest.raises(Unavailable):
+            brain.embed_pending()
+
+        assert brain.status().embedding_pending == 1
+
+
+@pytest.mark.parametrize("batch", [0, -1, 101])
+def test_a_batch_has_bounds(brain: Brain, batch: int) -> None:
+    with pytest.raises(Invalid, match="1 to 100"):
+        brain.embed_pending(batch=batch)
+
+
+class FussyEmbedder(WordHashEmbedder):
+    """Never takes a text about cheese, alone or among others."""
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        if any("cheese" in text for text in texts):
+            raise Unavailable("No cheese.", code="embedder_down")
+        return super().passages(texts)
+
+
+def test_a_text_that_is_refused_keeps_none_of_the_others_waiting(path: Path) -> None:
+    embedder = FailingEmbedder()
+    texts = ["Ann likes cheese.", "Bo likes tea.", "Cy likes jam."]
+    with a_brain(path, embedder=embedder) as brain:
+        left_behind(brain, embedder, *texts)
+
+    with a_brain(path, embedder=FussyEmbedder()) as brain:
+        done = brain.embed_pending()
+
+        assert (done.count, done.left) == (2, 1)
+        assert bodies(brain, "cheese") == ["Ann likes cheese."]
+
+
+@pytest.mark.requirement("WP-34")
+def test_a_process_whose_embedder_came_back_catches_up_by_itself(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        left_behind(brain, embedder, *(f"Machine {n} stands in hall {n}." for n in range(20)))
+        pending: list[int] = []
+        for number in range(3):
+            stored(brain, f"Ship {number} lies at quay {number}.", kind="fact")
+            pending.append(brain.status().embedding_pending)
+
+    assert pending == [4, 0, 0]
+
+
+def test_a_process_that_missed_nothing_embeds_nothing_for_others(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        left_behind(brain, embedder, FACT)
+
+    with a_brain(path) as brain:
+        stored(brain, "Ship one lies at quay one.", kind="fact")
+
+        assert brain.status().embedding_pending == 1
+
+
+def test_what_cannot_be_caught_up_with_is_not_tried_at_every_turn(path: Path) -> None:
+    with a_brain(path, embedder=FussyEmbedder()) as brain:
+        assert told(brain, "Ann likes cheese.").embedding_pending
+        assert brain.house.is_behind.is_set()
+
+        assert not told(brain, "Bo likes tea.").embedding_pending
+
+        assert not brain.house.is_behind.is_set()
+        assert brain.status().embedding_pending == 1

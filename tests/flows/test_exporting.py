@@ -1,0 +1,198 @@
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail, TaskDetail
+from commonbrain.domain.memory import Draft, ThreadRef
+from commonbrain.domain.scope import Caller, Role, Scope
+from commonbrain.testing.builders import NOON, a_brain
+from commonbrain.testing.clock import FakeClock, SeededChance
+from commonbrain.testing.store_steps import a_link
+
+Opens = Callable[[str], Brain]
+
+
+@pytest.fixture
+def open_brain(tmp_path: Path) -> Opens:
+    seeds = iter(range(99))
+    return lambda name: a_brain(
+        tmp_path / f"{name}.db", clock=FakeClock(), chance=SeededChance(next(seeds))
+    )
+
+
+def full_of_everything(brain: Brain) -> None:
+    """A store with something of every sort in it."""
+    thread = ThreadRef(key="chat#1", subject="Monday")
+    said = MessageDetail(sender="Bo")
+    brain.remember(
+        [
+            Draft(body="The port is 8080", tags=("net",), occurred_at=NOON - timedelta(days=3)),
+            Draft(body="Never force-push", kind="rule", detail=RuleDetail(must_ack=True)),
+            Draft(body="Only mine", scope=Scope.PRIVATE),
+            Draft(body="Ship it", kind="task", detail=TaskDetail(due_at=NOON, assignee="bo")),
+            Draft(body="Grüße 東京 🧠", thread=thread, detail=said, kind="message"),
+        ]
+    )
+    port = brain.recall("port").items[0].id
+    brain.revise.supersede(port, "The port is 9090", reason="moved")
+    forgotten = brain.remember("The cat sleeps").items[0].id
+    assert forgotten is not None
+    brain.forget(forgotten, reason="not ours")
+    one, other = (ids.parse(ids.MEMORY, one.id) for one in brain.recall(max_items=2).items)
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        tx.links.put(a_link(one, other, basis="same day"))
+
+
+def lines(brain: Brain, folder: Path, name: str) -> list[str]:
+    brain.export(folder / name)
+    return (folder / name).read_text().splitlines()
+
+
+@pytest.mark.requirement("DO-19")
+def test_what_is_exported_comes_back_as_it_was(open_brain: Opens, tmp_path: Path) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    full_of_everything(one)
+
+    before = lines(one, tmp_path, "a.jsonl")
+    report = other.merge(tmp_path / "a.jsonl")
+
+    assert report.read == report.stored == len(before) - 2
+    assert lines(other, tmp_path, "b.jsonl") == before
+    assert other.doctor().is_sound
+    assert other.recall("which port?").items[0].body == "The port is 9090"
+
+
+def test_two_stores_that_take_in_each_other_end_alike(open_brain: Opens, tmp_path: Path) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    full_of_everything(one)
+    full_of_everything(other)
+
+    one.export(tmp_path / "one.jsonl")
+    other.merge(tmp_path / "one.jsonl")
+    other.export(tmp_path / "other.jsonl")
+    one.merge(tmp_path / "other.jsonl")
+
+    assert sorted(lines(one, tmp_path, "x")) == sorted(lines(other, tmp_path, "y"))
+    assert one.doctor().is_sound
+    assert other.doctor().is_sound
+
+
+def test_the_later_state_of_a_shared_memory_stands_on_both_sides(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    shared = one.remember("The port is 8080").items[0].id
+    assert shared is not None
+    one.export(tmp_path / "shared")
+    other.merge(tmp_path / "shared")
+    other.forget(shared, reason="gone")
+    other.export(tmp_path / "forgotten")
+
+    report = one.merge(tmp_path / "forgotten")
+
+    assert report.changed == 1
+    assert one.recall("port").items == ()
+    assert one.merge(tmp_path / "shared").changed == 0
+    assert one.recall("port").items == ()
+
+
+def test_merging_again_changes_nothing(open_brain: Opens, tmp_path: Path) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    full_of_everything(one)
+    one.export(tmp_path / "a")
+    first = other.merge(tmp_path / "a")
+
+    again = other.merge(tmp_path / "a")
+
+    assert (again.stored, again.changed, again.exists) == (0, 0, first.read)
+
+
+def test_a_dry_run_tells_what_would_be_new_and_stores_nothing(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    full_of_everything(one)
+    one.export(tmp_path / "a")
+
+    report = other.merge(tmp_path / "a", dry_run=True)
+
+    assert report.stored == report.read > 0
+    assert other.status().memories == 0
+
+
+def test_a_file_that_was_cut_short_is_known_for_it_and_can_be_taken_up_again(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    full_of_everything(one)
+    whole = lines(one, tmp_path, "a")
+    (tmp_path / "cut").write_text("\n".join(whole[:5]) + "\n")
+
+    with pytest.raises(Invalid, match="cut short"):
+        other.merge(tmp_path / "cut")
+    other.merge(tmp_path / "a")
+
+    assert lines(other, tmp_path, "b") == whole
+
+
+def test_lines_that_are_none_of_ours_are_counted_and_named_without_their_text(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    told: list[object] = [
+        {"commonbrain": {"version": 1}},
+        {"memory": {"id": "mem_0000000000001", "kind": "secret-kind", "body": "hush"}},
+        {"nonsense": {}},
+        ["hush"],
+        {"memory": "hush"},
+        {"end": {"records": 4}},
+    ]
+    (tmp_path / "a").write_text("\n".join(json.dumps(line) for line in told) + "\n")
+
+    report = open_brain("one").merge(tmp_path / "a")
+
+    assert report.unreadable == report.read == 4
+    assert [refusal.where for refusal in report.refusals] == [f"line {n}" for n in (2, 3, 4, 5)]
+    assert "hush" not in repr(report)
+
+
+def test_a_foreign_file_a_newer_one_and_one_in_the_way_are_refused(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    brain = open_brain("one")
+    (tmp_path / "foreign").write_text('{"role": "user"}\n')
+    (tmp_path / "newer").write_text('{"commonbrain": {"version": 99}}\n')
+
+    with pytest.raises(Invalid, match="not written by"):
+        brain.merge(tmp_path / "foreign")
+    with pytest.raises(Invalid, match="version 99"):
+        brain.merge(tmp_path / "newer")
+    with pytest.raises(Invalid, match="exists already"):
+        brain.export(tmp_path / "newer")
+
+
+def test_an_export_is_for_its_owner_alone_and_for_admins(open_brain: Opens, tmp_path: Path) -> None:
+    brain = open_brain("one")
+    brain.export(tmp_path / "a")
+    assert (tmp_path / "a").stat().st_mode & 0o077 == 0
+
+    writer = Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(Refused, match="for admins"):
+        writer.export(tmp_path / "b")
+    with pytest.raises(Refused, match="for admins"):
+        writer.merge(tmp_path / "a")
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_goes_out_and_in(open_brain: Opens, tmp_path: Path, kind: Kind) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    one.remember("As it was told to us", kind=kind)
+    before = lines(one, tmp_path, "a")
+    other.merge(tmp_path / "a")
+
+    assert lines(other, tmp_path, "b") == before

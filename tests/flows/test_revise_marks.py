@@ -1,0 +1,118 @@
+"""Marks, annotations and links: what changes beside a text that stays as it is."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError, Invalid, Refused
+from commonbrain.domain.kinds import TaskStatus
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.revise.plan import Completion
+from commonbrain.ports.history import Annotation
+from commonbrain.ports.store import Look
+from tests.flows.asking import bodies, stored
+
+TWO = "The nightly build runs on two cores"
+
+
+def notes(brain: Brain) -> list[Annotation]:
+    """Every annotation of the memories that are recalled."""
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        ids = [hit.id for hit in tx.memories.newest(look(brain), limit=10)]
+        return [one for noted in tx.annotations.of(ids).values() for one in noted]
+
+
+def look(brain: Brain) -> Look:
+    return Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
+
+
+def test_pinning_and_unpinning_say_what_changed_and_when_nothing_does(brain: Brain) -> None:
+    id_ = stored(brain, TWO, kind="fact")
+    assert brain.revise.pin(id_).changed == (f"{id_} pinned: no -> yes",)
+    assert brain.revise.pin(id_).status is Completion.UNCHANGED
+    assert brain.revise.unpin(id_).status is Completion.DONE
+    assert brain.revise.unpin(id_).status is Completion.UNCHANGED
+
+
+def test_new_tags_find_a_memory_and_old_ones_no_longer(brain: Brain) -> None:
+    id_ = stored(brain, TWO, kind="fact", tags=["old", "kept"])
+    done = brain.revise.retag(id_, add=["Zanzibar", "kept"], remove=["old"])
+    assert done.changed == (f"{id_} tags: old, kept -> kept, Zanzibar",)
+    assert bodies(brain, "Zanzibar") == [TWO]
+    assert bodies(brain, tags=["old"]) == []
+    again = brain.revise.retag(id_, add=["Zanzibar"], remove=["old"])
+    assert again.status is Completion.UNCHANGED
+    assert brain.doctor().is_sound
+    with pytest.raises(Invalid, match="tag"):
+        brain.revise.retag(id_, add=[" "])
+    with pytest.raises(Refused) as refusal:
+        brain.revise.retag(id_, add=[f"tag{n}" for n in range(51)])
+    assert refusal.value.code == "limit_exceeded"
+
+
+@pytest.mark.requirement("LC-09")
+def test_votes_and_notes_need_no_authority_over_the_memory(brain: Brain) -> None:
+    id_ = stored(brain, TWO, kind="fact", trust="trusted_tool")
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    assert web.revise.rate(id_, "up").changed == (f"{id_} rating: 0 -> 1",)
+    assert brain.revise.rate(id_, "down").changed == (f"{id_} rating: 1 -> 0",)
+    assert web.revise.annotate(id_, " Not on Sundays ").status is Completion.DONE
+    assert web.revise.annotate(id_, "Not on Sundays").status is Completion.UNCHANGED
+    [note] = notes(brain)
+    assert (note.text, note.agent, note.trust) == ("Not on Sundays", "web", Trust.UNTRUSTED_WEB)
+    assert brain.get(id_).body == TWO
+    for text in ("", " ", "x" * 2001):
+        with pytest.raises(Invalid, match="annotation"):
+            web.revise.annotate(id_, text)
+    with pytest.raises(Invalid, match="no vote"):
+        brain.revise.rate(id_, "sideways")  # pyright: ignore[reportArgumentType]
+
+
+def test_linking_again_strengthens_and_unlinking_takes_it_away(brain: Brain) -> None:
+    one = stored(brain, TWO, kind="fact")
+    other = stored(brain, "Deploys of the billing service happen at noon", kind="fact")
+    first = brain.revise.link(one, other, type="causes", strength=0.9, reason="seen once")
+    second = brain.revise.link(one, other, type="causes", strength=0.5)
+    assert first.changed == (f"{one} causes {other} (strength 0.90, seen 1x)",)
+    assert second.changed == (f"{one} causes {other} (strength 0.70, seen 2x)",)
+    assert brain.revise.unlink(one, other, type="causes").status is Completion.DONE
+    assert brain.revise.unlink(one, other, type="causes").status is Completion.UNCHANGED
+    for call in (
+        lambda: brain.revise.link(one, one, type="causes"),
+        lambda: brain.revise.link(one, other, type="owns"),
+        lambda: brain.revise.link(one, other, type="causes", strength=2),
+    ):
+        with pytest.raises(Invalid):
+            call()
+
+
+def test_a_task_moves_on_and_keeps_what_is_not_said(brain: Brain) -> None:
+    id_ = stored(brain, "Renew the certificate of the API", kind="task")
+    due = datetime(2026, 4, 1, tzinfo=UTC)
+    brain.revise.status(id_, "blocked", due_at=due, priority="high", assignee="bob")
+    done = brain.revise.status(id_, TaskStatus.DONE)
+    assert done.changed == (f"{id_} status: blocked -> done",)
+    detail = brain.get(id_).detail
+    assert (detail["due_at"], detail["priority"], detail["assignee"]) == (due, "high", "bob")
+    assert brain.revise.status(id_, "done").status is Completion.UNCHANGED
+    with pytest.raises(Invalid, match="Choose one of"):
+        brain.revise.status(id_, "later")
+    with pytest.raises(Invalid, match="only a task"):
+        brain.revise.status(stored(brain, TWO, kind="fact"), "done")
+
+
+def test_what_does_not_hold_is_not_marked(brain: Brain) -> None:
+    id_ = stored(brain, TWO, kind="fact")
+    brain.forget(id_, reason="wrong")
+    for deed in (
+        lambda: brain.revise.pin(id_),
+        lambda: brain.revise.rate(id_, "up"),
+        lambda: brain.revise.annotate(id_, "x"),
+        lambda: brain.revise.retag(id_, add=["x"]),
+    ):
+        with pytest.raises(CommonbrainError) as refusal:
+            deed()
+        assert refusal.value.code == "not_current"

@@ -1,0 +1,171 @@
+"""Undo: what an agent did is taken back, and what others built on it is not."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.memory import State
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.flows.forget.swept import Stage, Swept
+from commonbrain.ports.store import Look
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored
+
+TWO = "The nightly build runs on two cores"
+FOUR = "The nightly build runs on four cores"
+NOON = "Deploys of the billing service happen at noon"
+
+
+def undone(brain: Brain, agent: str = "bob", **more: str) -> Swept:
+    """Undo what an agent did, after a preview that changes nothing."""
+    before = state(brain)
+    preview = brain.undo(agent=agent, reason="mistaken", **more)  # pyright: ignore[reportArgumentType]
+    assert preview.status is Stage.PREVIEW
+    assert state(brain) == before
+    return brain.undo(agent=agent, reason="mistaken", confirm=preview.count, **more)  # pyright: ignore[reportArgumentType]
+
+
+def state(brain: Brain) -> dict[int, tuple[object, ...]]:
+    """What every memory that holds looks like, with what stands beside it."""
+    look = Look(caller=brain.caller, filter=Filter(trust_min=0), now=brain.house.clock.now())
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        found = tx.memories.get([hit.id for hit in tx.memories.newest(look, limit=100)])
+        notes = tx.annotations.of(list(found))
+        links = tx.links.touching(list(found))
+        return {
+            one.id: (
+                one.state,
+                one.tags,
+                one.pinned,
+                one.rating,
+                one.detail,
+                one.superseded_count,
+                tuple(note.text for note in notes.get(one.id, ())),
+                tuple(sorted((link.to_id, link.type, link.observations) for link in links)),
+            )
+            for one in found.values()
+        }
+
+
+DEEDS: dict[str, Callable[[Brain, str, str], object]] = {
+    "supersede": lambda bob, id_, _: bob.revise.supersede(id_, FOUR, reason="x"),
+    "forget": lambda bob, id_, _: bob.forget(id_, reason="x"),
+    "pin": lambda bob, id_, _: bob.revise.pin(id_),
+    "retag": lambda bob, id_, _: bob.revise.retag(id_, add=["x"], remove=["ci"]),
+    "rate": lambda bob, id_, _: bob.revise.rate(id_, "down"),
+    "annotate": lambda bob, id_, _: bob.revise.annotate(id_, "wrong"),
+    "link": lambda bob, id_, other: bob.revise.link(id_, other, type="causes"),
+    "unlink": lambda bob, id_, other: bob.revise.unlink(id_, other, type="supports"),
+    "strengthen": lambda bob, id_, other: bob.revise.link(id_, other, type="supports"),
+    "resolve": lambda bob, id_, other: bob.revise.resolve(other, other=id_, reason="x"),
+    "remember": lambda bob, _id, _other: bob.remember("Nonsense of all sorts", kind="event"),
+}
+
+
+@pytest.mark.parametrize("name", DEEDS)
+def test_every_deed_is_taken_back_and_can_be_done_again_by_undoing_that(
+    brain: Brain, name: str
+) -> None:
+    id_ = stored(brain, TWO, kind="fact", tags=["ci"])
+    other = stored(brain, NOON, kind="fact")
+    brain.revise.link(id_, other, type="supports")
+    before = state(brain)
+    bob, boss = brain.acting_as(agent="bob"), brain.acting_as(agent="boss")
+    DEEDS[name](bob, id_, other)
+    after = state(brain)
+    assert after != before
+    done = undone(boss)
+    assert (done.status, done.spared) == (Stage.DONE, ())
+    assert state(brain) == before
+    assert undone(brain, "boss").status is Stage.DONE
+    assert state(brain) == after
+    assert undone(boss, "ann", since="2026-03-02").count
+    assert brain.doctor().is_sound
+
+
+@pytest.mark.parametrize("name", ["restore", "keep_both"])
+def test_what_was_done_to_a_chain_is_taken_back(brain: Brain, name: str) -> None:
+    old = stored(brain, TWO, kind="fact")
+    new = brain.revise.supersede(old, FOUR, reason="upgrade").id or ""
+    before = state(brain)
+    getattr(brain.acting_as(agent="bob").revise, name)(old, reason="x")
+    assert state(brain) != before
+    undone(brain)
+    assert brain.get(old).current_id == new
+    assert {id_: kept[:-1] for id_, kept in state(brain).items()} == {
+        id_: kept[:-1] for id_, kept in before.items()
+    }
+
+
+def test_what_others_built_on_is_spared_with_the_reason(brain: Brain) -> None:
+    bob = brain.acting_as(agent="bob")
+    texts = ("Zanzibar fell", "Antwerp fell", "Oslo fell", "Reykjavik fell", "Lima fell")
+    changed, noted, derived, replaced, gone = (stored(bob, text, kind="event") for text in texts)
+    brain.revise.retag(changed, add=["x"])
+    brain.revise.annotate(noted, "so it was said")
+    brain.revise.link(stored(brain, "Cities fall", kind="fact"), derived, type="derived_from")
+    brain.revise.supersede(replaced, "Reykjavik stands", reason="checked")
+    done = undone(brain)
+    why = {one.id: one.why or "" for one in done.spared}
+    assert set(why) == {changed, noted, derived, replaced}
+    assert "ann has built on it since (retag)" in why[changed]
+    assert "(annotate)" in why[noted]
+    assert "derived_from" in why[derived]
+    assert "(supersede)" in why[replaced]
+    assert brain.get(gone).state is State.FORGOTTEN
+    assert brain.get(changed).state is State.ACTIVE
+
+
+def test_a_correction_that_others_built_on_stays_with_its_chain(brain: Brain) -> None:
+    old = stored(brain, TWO, kind="fact")
+    new = brain.acting_as(agent="bob").revise.supersede(old, FOUR, reason="x").id or ""
+    brain.revise.annotate(new, "measured")
+    done = undone(brain)
+    assert {one.id for one in done.spared} == {old, new}
+    assert (done.count, brain.get(old).current_id) == (0, new)
+
+
+def test_what_another_changed_again_stays_as_the_other_left_it(brain: Brain) -> None:
+    id_ = stored(brain, TWO, kind="fact")
+    bob = brain.acting_as(agent="bob")
+    bob.revise.retag(id_, add=["x"])
+    bob.revise.pin(id_)
+    brain.revise.retag(id_, add=["y"])
+    done = undone(brain)
+    assert "retag is not taken back" in (done.spared[0].why or "")
+    assert brain.get(id_).tags == ("x", "y")
+    assert brain.revise.unpin(id_).status == "unchanged"
+
+
+def test_only_the_session_or_the_time_that_is_meant(brain: Brain, clock: FakeClock) -> None:
+    one = stored(brain.acting_as(session="s1"), "Zanzibar fell", kind="event")
+    two = stored(brain.acting_as(session="s2"), "Antwerp fell", kind="event")
+    clock.move(timedelta(hours=2))
+    three = stored(brain.acting_as(session="s2"), "Oslo fell", kind="event")
+    assert [x.id for x in brain.undo(session="s1", reason="x").items] == [one]
+    hour = clock.now() - timedelta(hours=1)
+    assert [x.id for x in brain.undo(since=hour, reason="x").items] == [three]
+    assert {x.id for x in brain.undo(until=hour, reason="x").items} == {one, two}
+    assert brain.undo(session="s2", since=hour, reason="x", confirm=1).status is Stage.DONE
+    assert len(bodies(brain)) == 2
+
+
+def test_what_is_trusted_more_or_hidden_is_out_of_reach(brain: Brain) -> None:
+    bob = brain.acting_as(agent="bob")
+    stored(bob, TWO, kind="fact", scope="private")
+    assert brain.undo(agent="bob", reason="x").count == 0
+    assert bob.undo(agent="bob", reason="x").count == 1
+
+
+def test_an_undo_must_be_told_whose_and_is_bounded(brain: Brain, clock: FakeClock) -> None:
+    with pytest.raises(Invalid, match="whose"):
+        brain.undo(reason="all")
+    with pytest.raises(Refused) as refusal:
+        brain.undo(since=clock.now() - timedelta(days=32), reason="x")
+    assert refusal.value.code == "limit_exceeded"
+    with pytest.raises(Invalid, match="after"):
+        brain.undo(since="2027-01-01", reason="x")

@@ -1,0 +1,157 @@
+"""An endpoint nobody of ours wrote to: real sockets, real statuses, vectors made of words."""
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from pydantic import SecretStr
+
+from commonbrain.adapters.models.endpoint import Patience
+from commonbrain.adapters.models.ollama import OLLAMA
+from commonbrain.adapters.models.openai import OPENAI
+from commonbrain.adapters.models.options import Options
+from commonbrain.adapters.models.remote import Remote
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+
+FAMILIES = {"ollama": OLLAMA, "openai": OPENAI}
+HANG_S_MAX = 20
+DRIP_S = 0.02
+MODEL = "word-hash"
+NO_PAUSE = Patience(pause_s=0)
+
+
+class Told(TypedDict, total=False):
+    """What a test may say of an embedder; see `Options`."""
+
+    model: str
+    url: str
+    key: SecretStr | None
+    dimensions: int | None
+    timeout_s: float
+    retries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the server says instead of vectors.
+
+    A hanging one says nothing until the server is closed, a dripping one a little at a time, and
+    a cut one breaks off in the middle.
+    """
+
+    status: int = 200
+    body: str = "{}"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    hangs: bool = False
+    drips: bool = False
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request as it arrived."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+
+class ModelServer(ThreadingHTTPServer):
+    """Answers as scripted, once each, and with vectors when there is no more of the script."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.script: deque[Answer] = deque()
+        self.asked: list[Asked] = []
+        self.closing = Event()
+        self.is_down = False
+        self._thread = Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+    def base(self, family: str) -> str:
+        return f"http://{self.host}" + ("/v1" if family == "openai" else "")
+
+    def embedder(
+        self, family: str, *, patience: Patience = NO_PAUSE, **options: Unpack[Told]
+    ) -> Remote:
+        told = Told(model=MODEL, dimensions=384, url=self.base(family), timeout_s=10.0)
+        told.update(options)
+        return Remote(FAMILIES[family], Options(**told), patience=patience)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.closing.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Headers and body in two packets would wait for each other's acknowledgement.
+    wbufsize = -1
+
+    @property
+    def models(self) -> ModelServer:
+        assert isinstance(self.server, ModelServer)
+        return self.server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.models.asked.append(Asked(path=self.path, headers=dict(self.headers), body=body))
+        if self.models.is_down:
+            self._send(Answer(status=503))
+        elif self.models.script:
+            # Who was given up writes to nobody.
+            with suppress(ConnectionError):
+                self._send(self.models.script.popleft())
+        else:
+            self._send(Answer(body=json.dumps(_vectors(self.path, body["input"]))))
+
+    def _send(self, answer: Answer) -> None:
+        if answer.hangs:
+            self.models.closing.wait(HANG_S_MAX)
+            self.close_connection = True
+            return
+        body = answer.body.encode()
+        promised = len(body) + (100 if answer.is_cut or answer.drips else 0)
+        self.close_connection = answer.is_cut or answer.drips
+        self.send_response(answer.status)
+        for name, value in {**answer.headers, "Content-Length": str(promised)}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+        while answer.drips and not self.models.closing.wait(DRIP_S):
+            self.wfile.write(b" ")
+            self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 its name there
+        """Say nothing."""
+
+
+def _vectors(path: str, texts: list[str]) -> dict[str, Any]:
+    # Three times as long as they must be: real endpoints do not all normalise.
+    made = [(WordHashEmbedder().query(text) * 3).tolist() for text in texts]
+    if path.startswith("/api/embed"):
+        return {"model": MODEL, "embeddings": made}
+    listed = [{"index": n, "embedding": vector} for n, vector in enumerate(made)]
+    return {"object": "list", "data": listed[::-1]}

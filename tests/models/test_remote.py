@@ -1,0 +1,345 @@
+"""Embedders behind HTTP: what is sent, what is refused, what is tried again, what is never told."""
+
+import json
+import logging
+import socket
+from email.utils import format_datetime
+from typing import Unpack
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+
+from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
+from commonbrain.adapters.models.endpoint import Patience
+from commonbrain.adapters.models.remote import BATCH_TEXTS_MAX
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.testing.builders import NOON
+from tests.models.server import FAMILIES, Answer, ModelServer, Told
+
+KEY = "sk-do-not-tell-me"
+TEXT = "Ann moved to Lisbon."
+IN_BOTH = pytest.mark.parametrize("family", FAMILIES)
+
+
+def failure(server: ModelServer, family: str = "ollama", **options: Unpack[Told]) -> Unavailable:
+    with pytest.raises(Unavailable) as caught:
+        server.embedder(family, **options).query(TEXT)
+    assert caught.value.code == "embedder_down"
+    assert server.host in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.requirement("WP-48")
+@IN_BOTH
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_what_may_pass_is_tried_again(server: ModelServer, family: str, status: int) -> None:
+    server.script.extend([Answer(status=status), Answer(status=status)])
+
+    assert server.embedder(family, retries=2).query(TEXT).shape == (384,)
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 413, 422])
+def test_what_will_not_pass_is_not_tried_again(server: ModelServer, status: int) -> None:
+    server.script.append(Answer(status=status, headers={"Location": "/elsewhere"}))
+
+    assert str(status) in failure(server).message
+    assert len(server.asked) == 1
+
+
+def test_a_wrong_key_and_an_unknown_model_name_the_next_step(server: ModelServer) -> None:
+    server.script.extend([Answer(status=401), Answer(status=404), Answer(status=404)])
+
+    assert "COMMONBRAIN_EMBEDDER_API_KEY" in failure(server, "openai").hint
+    assert "ollama pull word-hash" in failure(server, "ollama").hint
+    assert "COMMONBRAIN_EMBEDDER_URL" in failure(server, "openai").hint
+
+
+def test_tries_have_an_end(server: ModelServer) -> None:
+    server.is_down = True
+
+    assert "503" in failure(server, retries=2).message
+    assert len(server.asked) == 3
+
+
+@pytest.mark.requirement("WP-48")
+def test_a_retry_after_is_obeyed_when_it_is_short(server: ModelServer) -> None:
+    server.script.append(Answer(status=429, headers={"Retry-After": "0"}))
+    # Ours would be an hour: only theirs lets this test end.
+    patient = server.embedder("ollama", patience=Patience(pause_s=3600))
+
+    assert patient.query(TEXT).shape == (384,)
+
+
+@pytest.mark.parametrize(
+    "asked", ["3600", format_datetime(NOON.replace(year=2126), usegmt=True), "9" * 400]
+)
+def test_a_retry_after_is_not_waited_for_when_it_is_long(server: ModelServer, asked: str) -> None:
+    server.script.append(Answer(status=429, headers={"Retry-After": asked}))
+
+    assert "429" in failure(server).message
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("asked", ["soon", "-1", "1.5", "\u00b2", "Mon, 99 Foo 2026 99:99:99 GMT"])
+def test_a_retry_after_that_means_nothing_is_passed_over(server: ModelServer, asked: str) -> None:
+    server.script.append(Answer(status=503, headers={"Retry-After": asked}))
+
+    assert server.embedder("ollama").query(TEXT).shape == (384,)
+
+
+@IN_BOTH
+@pytest.mark.parametrize("answer", [Answer(hangs=True), Answer(drips=True)])
+def test_an_endpoint_that_never_ends_is_given_up(
+    server: ModelServer, family: str, answer: Answer
+) -> None:
+    server.script.append(answer)
+
+    assert "within 0.1 s" in failure(server, family, timeout_s=0.1).message
+    assert len(server.asked) == 1
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again(server: ModelServer) -> None:
+    server.script.append(Answer(is_cut=True))
+
+    assert server.embedder("ollama").query(TEXT).shape == (384,)
+    assert len(server.asked) == 2
+
+
+def test_a_proxy_for_the_world_is_not_asked_for_this_machine(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    assert server.embedder("ollama", retries=0).query(TEXT).shape == (384,)
+
+
+def test_an_endpoint_that_is_not_there_is_unavailable(server: ModelServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+
+    with pytest.raises(Unavailable, match=rf"ollama at 127.0.0.1:{port} cannot be reached"):
+        server.embedder("ollama", url=url, retries=0).query(TEXT)
+
+
+@IN_BOTH
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>Sign in</html>",
+        "",
+        "[]",
+        "{}",
+        '{"embeddings": "x", "data": 1}',
+        '{"embeddings": [[NaN]], "data": [{"index": 0, "embedding": [NaN]}]}',
+        '{"embeddings": [[1e999]], "data": [{"index": 0, "embedding": [1e999]}]}',
+        '{"embeddings": [["a"]], "data": [{"index": 0, "embedding": [null]}]}',
+    ],
+)
+def test_a_reply_without_vectors_is_unavailable(
+    server: ModelServer, family: str, body: str
+) -> None:
+    server.script.append(Answer(body=body))
+
+    assert "holds no vectors" in failure(server, family, dimensions=2).message
+
+
+def reply(*vectors: list[float]) -> Answer:
+    listed = [{"index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+    return Answer(body=json.dumps({"embeddings": vectors, "data": listed}))
+
+
+@IN_BOTH
+def test_vectors_of_another_length_are_refused(server: ModelServer, family: str) -> None:
+    server.script.append(reply([1.0, 2.0, 2.0]))
+
+    error = failure(server, family, dimensions=2)
+    assert "vectors of 3 numbers by word-hash; 2 were expected" in error.message
+    assert "COMMONBRAIN_EMBEDDER_DIMENSIONS" in error.hint
+
+
+@IN_BOTH
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (reply(), "0 vectors for 1 texts"),
+        (reply([1.0, 0.0], [0.0, 1.0]), "2 vectors for 1 texts"),
+        (reply([0.0, 0.0]), "without a direction"),
+    ],
+)
+def test_a_reply_that_breaks_its_promise_is_refused(
+    server: ModelServer, family: str, answer: Answer, told: str
+) -> None:
+    server.script.append(answer)
+
+    assert told in failure(server, family, dimensions=2).message
+
+
+@IN_BOTH
+def test_vectors_are_brought_to_length_one(server: ModelServer, family: str) -> None:
+    server.script.append(reply([3.0, 4.0]))
+
+    vector = server.embedder(family, dimensions=2).query(TEXT)
+    assert vector.tolist() == pytest.approx([0.6, 0.8])
+
+
+@pytest.mark.requirement("WP-48")
+def test_an_endpoint_that_keeps_failing_is_left_alone(server: ModelServer) -> None:
+    server.is_down = True
+    embedder = server.embedder("ollama", retries=0, patience=Patience(pause_s=0, failures_max=2))
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="503"):
+            embedder.query(TEXT)
+
+    with pytest.raises(Unavailable, match="failed 2 times in a row and is left alone") as caught:
+        embedder.query(TEXT)
+
+    assert (caught.value.code, len(server.asked)) == ("embedder_down", 2)
+
+
+@pytest.mark.requirement("WP-48")
+def test_an_endpoint_that_rested_is_tried_again(server: ModelServer) -> None:
+    server.is_down = True
+    patience = Patience(pause_s=0, failures_max=1, rest_s=1e-9)
+    embedder = server.embedder("ollama", retries=0, patience=patience)
+    with pytest.raises(Unavailable):
+        embedder.query(TEXT)
+    server.is_down = False
+
+    assert embedder.query(TEXT).shape == (384,)
+
+
+def test_a_text_that_is_refused_does_not_count_against_the_endpoint(server: ModelServer) -> None:
+    server.script.extend([Answer(status=400)] * 3)
+    embedder = server.embedder("ollama", patience=Patience(pause_s=0, failures_max=1))
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="400"):
+            embedder.query(TEXT)
+
+    assert embedder.query(TEXT).shape == (384,)
+
+
+def test_many_texts_go_in_several_requests(server: ModelServer) -> None:
+    texts = [f"number {n}" for n in range(BATCH_TEXTS_MAX + 1)]
+
+    matrices = server.embedder("openai").passages(texts)
+
+    sizes = [len(asked.body["input"]) for asked in server.asked]
+    assert (len(matrices), sizes) == (BATCH_TEXTS_MAX + 1, [BATCH_TEXTS_MAX, 1])
+
+
+def test_what_is_sent_is_what_each_api_documents(server: ModelServer) -> None:
+    server.embedder("ollama").query(TEXT)
+    server.embedder("openai", key=SecretStr(KEY)).query(TEXT)
+
+    ollama, openai = server.asked
+    assert (ollama.path, ollama.body) == ("/api/embed", {"model": "word-hash", "input": [TEXT]})
+    assert "Authorization" not in ollama.headers
+    assert (openai.path, openai.headers["Authorization"]) == ("/v1/embeddings", f"Bearer {KEY}")
+    assert openai.body == {"model": "word-hash", "input": [TEXT], "encoding_format": "float"}
+
+
+def test_a_query_string_stays_in_the_url(server: ModelServer) -> None:
+    server.embedder("openai", url=f"{server.base('openai')}/?api-version=3").query(TEXT)
+
+    assert server.asked[0].path == "/v1/embeddings?api-version=3"
+
+
+def test_known_models_get_their_prefixes_and_are_asked_for_fewer_dimensions(
+    server: ModelServer,
+) -> None:
+    nomic = server.embedder("ollama", model="nomic-embed-text:latest", dimensions=None)
+    assert nomic.space.name == "ollama/nomic-embed-text/768"
+    short = server.embedder("openai", model="text-embedding-3-large", dimensions=384)
+    server.script.extend([reply([1.0] * 768), reply([1.0] * 768)])
+    nomic.query(TEXT)
+    nomic.passages([TEXT])
+    short.query(TEXT)
+
+    queried, stored, shortened = (asked.body for asked in server.asked)
+    assert queried["input"] == [f"search_query: {TEXT}"]
+    assert stored["input"] == [f"search_document: {TEXT}"]
+    assert shortened["dimensions"] == 384
+
+
+@pytest.mark.requirement("DO-04", "DM-45")
+@IN_BOTH
+def test_the_space_is_known_without_a_request(server: ModelServer, family: str) -> None:
+    space = server.embedder(family, key=SecretStr(KEY)).space
+
+    assert (space.name, space.dimensions) == (f"{family}/word-hash/384", 384)
+    assert server.asked == []
+
+
+def test_a_model_nobody_knows_needs_its_dimensions(server: ModelServer) -> None:
+    with pytest.raises(Invalid, match="COMMONBRAIN_EMBEDDER_DIMENSIONS"):
+        server.embedder("ollama", dimensions=None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:11434",
+        "ftp://host",
+        "http://",
+        "http://ann:hunter2@host",
+        "http://host:99999",
+        "http://[::1",
+    ],
+)
+def test_a_url_that_is_none_or_holds_a_password_is_refused_untold(url: str) -> None:
+    with pytest.raises(Invalid, match="COMMONBRAIN_EMBEDDER_URL") as refusal:
+        EMBEDDERS["openai"](Options(url=url or "x"))
+
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.requirement("DM-45")
+@pytest.mark.parametrize("name", ["ollama", "openai"])
+def test_settings_of_a_space_make_that_space(name: str) -> None:
+    embedder = EMBEDDERS[name](Options())
+    told = dict(word.split("=") for word in (settings_of(embedder.space.name) or "").split())
+
+    again = EMBEDDERS[told["COMMONBRAIN_EMBEDDER"]](
+        Options(
+            model=told["COMMONBRAIN_EMBEDDER_MODEL"],
+            dimensions=int(told["COMMONBRAIN_EMBEDDER_DIMENSIONS"]),
+        )
+    )
+    assert again.space == embedder.space
+
+
+@IN_BOTH
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=401, body=f'{{"error": "Incorrect API key provided: {KEY}; {TEXT}"}}'),
+        Answer(body=f'{{"embeddings": "{TEXT}", "data": "{KEY}"}}'),
+        Answer(hangs=True),
+    ],
+)
+def test_neither_key_nor_text_is_told(
+    server: ModelServer, family: str, answer: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.script.append(answer)
+    options = Options(key=SecretStr(KEY), timeout_s=0.1)
+
+    error = failure(server, family, key=options.key, timeout_s=options.timeout_s)
+
+    chain = [repr(error), str(error), repr(error.__cause__), str(error.__cause__), repr(options)]
+    told = " ".join([*chain, caplog.text])
+    assert KEY not in told
+    assert TEXT not in told
+
+
+def test_two_ways_of_asking_for_the_same_text_agree(server: ModelServer) -> None:
+    [stored] = server.embedder("ollama").passages([TEXT])
+    asked = server.embedder("openai").query(TEXT)
+
+    assert np.allclose(stored[0], asked, atol=1e-6)

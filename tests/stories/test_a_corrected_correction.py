@@ -1,0 +1,34 @@
+"""A correction was itself corrected; taking back what lies in the middle is refused."""
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.memory import State
+from tests.flows.asking import bodies, stored
+
+TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "four", "eight"))
+
+
+@pytest.mark.requirement("LC-19")
+def test_a_corrected_correction_is_not_taken_back_mid_chain(brain: Brain) -> None:
+    first = stored(brain, TWO, kind="fact")
+    second = brain.revise.supersede(first, FOUR, reason="upgrade").id or ""
+    third = brain.revise.supersede(second, EIGHT, reason="another upgrade").id or ""
+
+    # Nobody can correct what no longer holds, and is told what does.
+    with pytest.raises(Refused, match=third) as late:
+        brain.revise.supersede(first, "The nightly build is gone", reason="late")
+    # Nor can the first be brought back over the heads of the others.
+    with pytest.raises(Refused, match=third) as middle:
+        brain.revise.restore(first, reason="back to the beginning")
+    assert (late.value.code, middle.value.code) == ("already_superseded", "mid_chain")
+    assert bodies(brain, "nightly build") == [EIGHT]
+
+    # From the end it goes step by step.
+    brain.revise.restore(second, reason="eight was a dream")
+    assert bodies(brain, "nightly build") == [FOUR]
+    brain.revise.restore(first, reason="so was four")
+    assert bodies(brain, "nightly build") == [TWO]
+    assert [brain.get(id_).state for id_ in (second, third)] == [State.FORGOTTEN] * 2
+    assert brain.doctor().is_sound

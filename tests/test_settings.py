@@ -1,0 +1,140 @@
+"""What settings choose, what they refuse, and what they never tell."""
+
+from pathlib import Path
+
+import pytest
+
+import commonbrain
+from commonbrain.domain.scope import Caller
+from commonbrain.settings import Settings
+from commonbrain.wiring import build_house, load_settings, make_embedder
+from tests.models.server import ModelServer
+
+KEY = "sk-do-not-tell-me"
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, **settings: object) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(f"COMMONBRAIN_{name.upper()}", str(value))
+
+
+def test_settings_choose_an_endpoint(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer() as server:
+        choose(
+            monkeypatch,
+            embedder="openai",
+            embedder_model="word-hash",
+            embedder_url=server.base("openai"),
+            embedder_api_key=f"{KEY}\n",
+            embedder_dimensions=384,
+        )
+        with commonbrain.open(path) as brain:
+            brain.remember("Ann moved to Lisbon.")
+            assert brain.recall("Where did Ann move?").items
+            assert brain.status().space == "openai/word-hash/384"
+
+    assert {asked.headers["Authorization"] for asked in server.asked} == {f"Bearer {KEY}"}
+
+
+@pytest.mark.requirement("DM-45")
+@pytest.mark.parametrize(
+    ("made_with", "told"),
+    [
+        ({"embedder": "minilm"}, "COMMONBRAIN_EMBEDDER=minilm"),
+        (
+            {"embedder": "ollama", "embedder_model": "BAAI/bge:v2", "embedder_dimensions": "8"},
+            "COMMONBRAIN_EMBEDDER=ollama COMMONBRAIN_EMBEDDER_MODEL=BAAI/bge:v2 "
+            "COMMONBRAIN_EMBEDDER_DIMENSIONS=8",
+        ),
+    ],
+)
+def test_a_store_of_another_space_says_what_opens_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, made_with: dict[str, str], told: str
+) -> None:
+    with pytest.MonkeyPatch.context() as before:
+        choose(before, **made_with)
+        commonbrain.open(path).close()
+    kept = path.read_bytes()
+
+    choose(monkeypatch, embedder="openai")
+    with pytest.raises(commonbrain.Corrupt) as refusal:
+        commonbrain.open(path)
+
+    assert refusal.value.code == "space_mismatch"
+    assert "the embedder makes openai/text-embedding-3-small/1536" in refusal.value.message
+    assert told in refusal.value.hint
+    assert path.read_bytes() == kept
+
+
+def test_the_same_numbers_by_another_model_are_another_space(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choose(monkeypatch, embedder="ollama", embedder_model="one", embedder_dimensions="384")
+    commonbrain.open(path).close()
+
+    choose(monkeypatch, embedder_model="two")
+    with pytest.raises(commonbrain.Corrupt, match="ollama/one/384; the embedder makes"):
+        commonbrain.open(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"embedder": "abacus"}, "minilm, ollama, openai"),
+        ({"embedder": "ollama", "embedder_model": "mine"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS"),
+        ({"embedder_timeout_s": "0"}, "COMMONBRAIN_EMBEDDER_TIMEOUT_S is '0'"),
+        ({"embedder_retries": "99"}, "COMMONBRAIN_EMBEDDER_RETRIES is '99'"),
+        ({"embedder_dimensions": "1"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS is '1'"),
+        ({"duplicate_at": "2"}, "COMMONBRAIN_DUPLICATE_AT is '2'"),
+        ({"duplicate_at": "0.3", "similar_at": "0.5"}, "each must be above"),
+        ({"relevant_at": "0.9"}, "each must be above"),
+    ],
+)
+def test_a_setting_out_of_bounds_is_named(
+    path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], told: str
+) -> None:
+    choose(monkeypatch, **settings)
+
+    with pytest.raises(commonbrain.Invalid) as refusal:
+        commonbrain.open(path)
+
+    assert told in str(refusal.value)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"embedder_api_key": f"{KEY} and {KEY}\x07"},
+        {"embedder_api_key": f"{KEY}\u00e9"},
+        {"embedder": "openai", "embedder_url": f"http://ann:{KEY}@example.org"},
+        {"embedder_url": f"http://{KEY * 200}"},
+    ],
+)
+def test_a_secret_that_is_refused_is_not_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
+) -> None:
+    choose(monkeypatch, **settings)
+
+    with pytest.raises(commonbrain.Invalid) as refusal:
+        commonbrain.open(path)
+
+    chain = [refusal.value, refusal.value.__cause__]
+    assert KEY not in " ".join(f"{error} {error!r}" for error in chain)
+    assert "COMMONBRAIN_EMBEDDER_" in refusal.value.message
+
+
+def test_settings_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, embedder="ollama", embedder_api_key=KEY)
+    settings = load_settings()
+
+    shown = f"{settings} {settings!r} {settings.model_dump_json()} {make_embedder(settings)!r}"
+    assert KEY not in shown
+
+
+def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
+    house = build_house(Settings(duplicate_at=0.9, relevant_at=0.1), path)
+    with commonbrain.Brain.of(house, Caller(agent="ann")):
+        space = house.store.space
+
+    assert (space.duplicate_at, space.similar_at, space.relevant_at) == (0.9, 0.63, 0.1)
