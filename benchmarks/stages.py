@@ -16,7 +16,7 @@ from commonbrain.domain.query import Filter, Trace
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.flows.recall.plan import search_terms
-from commonbrain.ports.store import Look, Store
+from commonbrain.ports.store import Look
 
 RUNS: Final = 200
 _PROJECT: Final = "project-3"

@@ -100,10 +100,7 @@ class Memories(Protocol):
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
-        """Find the current memories of a kind that say the same to the letter, oldest first.
-
-        With a `source_ref` only those from there: many utterances say the same.
-        """
+        """Find the current ones of a kind, and of a source, that say the same, oldest first."""
         ...
 
     def skilled(self, name: str) -> list[int]:

@@ -40,7 +40,9 @@ class RememberRequest(Request):
     subject: Name = Field(default=None, description="Of a fact")
     skill_name: Name = Field(default=None, description="Makes the rule a skill")
     keywords: list[str] = Field(default=[], description="Of the skill")
-    skill_projects: list[str] = Field(default=[], description="Of the skill", json_schema_extra=PLAIN)
+    skill_projects: list[str] = Field(
+        default=[], description="Of the skill", json_schema_extra=PLAIN
+    )
     always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
     finds_tasks: bool = Field(default=False, description="Duties become tasks")
     distinct_because: str | None = Field(default=None, description="Why it is no duplicate")
