@@ -13,9 +13,10 @@ from benchmarks.corpus import drafts, questions
 from benchmarks.timing import Timing, timing
 from commonbrain.brain import Brain
 from commonbrain.domain.query import Filter, Trace
+from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.flows.recall.plan import search_terms
-from commonbrain.ports.store import Look, Store
+from commonbrain.ports.store import Look
 
 RUNS: Final = 200
 _PROJECT: Final = "project-3"
@@ -29,8 +30,8 @@ class _Heard:
 class _Overheard(Journal):
     """A journal whose traces can be looked at as well."""
 
-    def __init__(self, store: Store, heard: _Heard) -> None:
-        super().__init__(store)
+    def __init__(self, house: House, heard: _Heard) -> None:
+        super().__init__(house.store, house.screen)
         self._heard = heard
 
     def record(self, trace: Trace) -> None:
@@ -50,7 +51,7 @@ class Watched:
     def of(cls, brain: Brain) -> Watched:
         """Look over the shoulder of a brain."""
         heard = _Heard()
-        house = replace(brain.house, journal=_Overheard(brain.house.store, heard))
+        house = replace(brain.house, journal=_Overheard(brain.house, heard))
         return cls(Brain.of(house, brain.caller), heard)
 
     def stages(self) -> Mapping[str, float]:

@@ -92,6 +92,10 @@ class Settings(BaseSettings):
             "power fails, never when a process dies."
         ),
     )
+    secrets: Literal["reject", "redact"] = Field(
+        default="reject",
+        description="reject: a text that holds a secret is refused; redact: it is stored without.",
+    )
     lock_wait_s: float = Field(
         default=LOCK_WAIT_S,
         gt=0,

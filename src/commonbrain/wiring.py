@@ -11,12 +11,14 @@ from pydantic import ValidationError
 
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
+from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain.errors import Corrupt, Invalid
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
@@ -127,14 +129,17 @@ def build_house(settings: Settings, path: Path) -> House:
             is_durable=settings.durability == "full",
             lock_wait_s=settings.lock_wait_s,
         )
+    screen = PatternScreen()
     return House(
         store=store,
         embedder=embedder,
         clock=clock,
         chance=SystemChance(),
-        journal=Journal(store),
+        journal=Journal(store, screen),
         importers=IMPORTERS,
         archive=JsonLines(),
+        screen=screen,
+        on_secret=OnSecret(settings.secrets),
     )
 
 

@@ -45,7 +45,7 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
         assert section.count("\n| `") == len(fields) + 1 + ("confirm" in fields)
         assert "| `--json` |" in section
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page
-    assert "| `--tag`, any number of times | no | Free keywords |" in page
+    assert "| `--tag`, any number of times | no | Keywords |" in page
     assert "completion" not in page
 
 

@@ -139,7 +139,7 @@ def test_an_incident_may_recur_and_is_stored_with_up_to_five_hints(brain: Brain)
     assert (again.status, len(again.similar)) == (Status.STORED, 5)
 
 
-@pytest.mark.parametrize("kind", ["message", "event", "incident"])
+@pytest.mark.parametrize("kind", ["message", "incident"])
 def test_an_utterance_may_repeat_but_not_from_the_same_source(brain: Brain, kind: str) -> None:
     stored(brain, "Good morning", kind=kind)
     stored(brain, "Good morning", kind=kind)

@@ -149,7 +149,7 @@ def test_a_conflict_is_settled_for_one_which_then_supersedes_the_other(brain: Br
 
 @pytest.mark.requirement("WP-19", "WP-21")
 def test_pin_and_trigger_pass_to_a_successor_only_when_asked(brain: Brain) -> None:
-    skill = {"name": "build", "keywords": ["build"]}
+    skill = {"name": "build", "keywords": ["build"], "projects": [], "always_on": False}
     old = stored(brain, TWO, kind="rule", detail=RuleDetail(skill=skill))
     brain.revise.pin(old)
     unasked = corrected(brain, old)

@@ -1,9 +1,10 @@
 """Which kind a text is, by its words, when nobody said."""
 
 import re
+from collections.abc import Collection
 from typing import Final
 
-from commonbrain.domain.kinds import Kind, Severity
+from commonbrain.domain.kinds import KINDS, Kind, Severity
 
 # First match wins; the order is from what binds most to what binds least.
 _SIGNS: Final = (
@@ -35,6 +36,13 @@ _BLOCKING: Final = re.compile(
 def classify(text: str) -> Kind:
     """Choose rule, incident or task by telling words, else fact."""
     return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), Kind.FACT)
+
+
+def kind_with(columns: Collection[str], text: str) -> Kind:
+    """Choose the kind that has these columns, by the words where several have them."""
+    fitting = [kind for kind, policy in KINDS.items() if set(columns) <= set(policy.columns)]
+    by_words = classify(text)
+    return by_words if by_words in fitting or not fitting else fitting[0]
 
 
 def severity_of(text: str) -> Severity:

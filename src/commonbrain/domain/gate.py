@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.domain import limits
+from commonbrain.domain.columns import with_columns
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.kinds import (
     KINDS,
     Detail,
@@ -97,12 +99,15 @@ def _unknown_kind(given: str | None) -> Rejected:
 def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
     """Settle the kind's own columns, refusing a severity elsewhere and columns of other kinds."""
     detail = draft.detail or policy.detail()
-    if type(detail) is not policy.detail:
-        return Rejected(
-            code="gate_kind",
-            reason=f"A {policy.kind} does not have the columns of {type(detail).__name__}.",
-            hint=f"Its own columns are {', '.join(policy.columns)}.",
-        )
+    is_other = type(detail) is not policy.detail
+    foreign = sorted(set(draft.columns) - set(policy.columns))
+    if is_other or foreign:
+        return _foreign_columns(policy, type(detail).__name__ if is_other else ", ".join(foreign))
+    try:
+        detail = with_columns(detail, draft.columns)
+    except Invalid as error:
+        code = error.code if error.code.startswith("gate_") else "gate_kind"
+        return Rejected(code=code, reason=error.message, hint=error.hint)
     if draft.severity is None:
         return detail
     if not isinstance(detail, RuleDetail):
@@ -119,6 +124,14 @@ def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
             hint="A BLOCKER must never be broken, a PATTERN is how things are done.",
         )
     return replace(detail, severity=Severity(severity))
+
+
+def _foreign_columns(policy: Policy, foreign: str) -> Rejected:
+    return Rejected(
+        code="gate_kind",
+        reason=f"A {policy.kind} does not have the columns of {foreign[:80]}.",
+        hint=f"Its own columns are {', '.join(policy.columns)}.",
+    )
 
 
 def _check_headline(policy: Policy, headline: str) -> Rejected | None:

@@ -51,3 +51,11 @@ EMBED_BATCH: Final = 64
 """Memories that get their vectors later, embedded and committed together."""
 LOCK_WAIT_S: Final = 30.0
 """How long a writer waits for the others; measured worst case under 8 processes is about 5 s."""
+RAW_TEXT_BYTES_MAX: Final = 1024 * 1024
+"""The longest text that is cut into passages; what is longer is imported."""
+CHUNKS_MAX: Final = 1000
+"""Passages of one raw text: they are embedded and stored together, in some seconds."""
+SOURCES_MAX: Final = 50
+"""Memories that one may be derived from."""
+REPLY_KEPT_S: Final = 24 * 3600
+"""How long a reply can be asked for again by its idempotency key."""

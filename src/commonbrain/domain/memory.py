@@ -75,6 +75,12 @@ class Draft:
     severity: str | None = None
     thread: ThreadRef | None = None
     detail: Detail | None = None
+    columns: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Columns of the kind by their names, for who does not make the detail himself."""
+    derived_from: tuple[int, ...] = ()
+    source_message_id: int | None = None
+    finds_tasks: bool = False
+    """Whether sentences that say what is to be done become tasks of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,18 @@
 
 import re
 import unicodedata
-from dataclasses import replace
 from typing import Final
 
 from commonbrain.domain.memory import Draft
+from commonbrain.domain.offer import with_texts
+from commonbrain.domain.own_evidence import without_own_evidence
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters that no text needs and a terminal would obey; tab and newline stay."""
 _TRAILING: Final = re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)
 """Tried once a run of spaces: tried from each space, a long run would take the square of it."""
+_LONG: Final = frozenset({"root_cause", "resolution", "outcome", "consequences"})
+"""Columns that hold more than one line."""
 
 
 def normalise(text: str) -> str:
@@ -28,15 +31,14 @@ def normalise_line(text: str | None) -> str | None:
 
 
 def normalise_draft(draft: Draft) -> Draft:
-    """Normalise what will be stored of a draft; an empty text stays empty, for the gate to see."""
-    tags = (normalise_line(tag) for tag in draft.tags)
-    return replace(
-        draft,
-        body=normalise(draft.body),
-        headline=normalise_line(draft.headline),
-        label=normalise_line(draft.label),
-        project=normalise_line(draft.project),
-        source_ref=normalise_line(draft.source_ref),
-        tags=tuple(tag for tag in tags if tag),
-        distinct_because=normalise_line(draft.distinct_because),
-    )
+    """Normalise what will be stored of a draft; an empty text stays empty, for the gate to see.
+
+    What a recall gave is taken out of the body.
+    """
+    return with_texts(draft, _spelt)
+
+
+def _spelt(name: str, text: str) -> str:
+    if name == "body":
+        return normalise(without_own_evidence(normalise(text)))
+    return normalise(text) if name in _LONG else normalise_line(text) or ""

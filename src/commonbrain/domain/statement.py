@@ -6,6 +6,7 @@ Every pattern is linear on hostile text: none can match one stretch in two ways.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 _SENTENCE_END: Final = re.compile(r"[.!?;:]\s|\n")
@@ -125,6 +126,8 @@ _HELD_BY: Final = re.compile(
 _SINGULAR_ENDS: Final = ("ss", "us", "is")
 _PLURAL_CHARS_MIN: Final = 4
 """Shorter words in -s are none: was, has, its, gas."""
+_READINGS_KEPT: Final = 512
+"""A new text is held against some forty neighbours, and read once for all of them."""
 _NO_OPENING: Final[tuple[frozenset[str], str | None]] = (frozenset(), None)
 
 
@@ -173,6 +176,7 @@ class Reading:
         return bool(self.subject) and self.subject == other.subject
 
 
+@lru_cache(maxsize=_READINGS_KEPT)
 def read(statement: Statement) -> Reading:
     """Read a statement; in time linear in its length."""
     sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(statement.text)]

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Event
 
+from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder
+from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import Store
 
 
@@ -22,6 +24,9 @@ class House:
     chance: Chance
     journal: Journal
     importers: Mapping[str, Importer]
+    screen: Screen
     archive: Archive
+    on_secret: OnSecret = OnSecret.REJECT
+    """What becomes of a text that holds a secret."""
     is_behind: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still wait for them."""

@@ -9,10 +9,13 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
+from commonbrain.domain.screening import redacted
+from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import IdTaken, Store, Transaction
 
 _LOG = logging.getLogger(__name__)
@@ -25,8 +28,9 @@ _LEAVE_S = 1.0
 class Journal:
     """Carries recall traces to the store behind the reader's back; close it to write the rest."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, screen: Screen) -> None:
         self._store = store
+        self._screen = screen
         self._waiting: deque[Trace] = deque()
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -74,7 +78,7 @@ class Journal:
             own = [trace for trace in traces if trace.caller.tenant == tenant]
             try:
                 with self._store.begin(tenant) as tx:
-                    taken = sum(not _keep(tx, trace) for trace in own)
+                    taken = sum(not _keep(tx, self._screened(trace)) for trace in own)
                 self._dropped += taken
             except CommonbrainError as error:
                 _LOG.warning("%d recall traces were dropped: %s", len(own), error.message)
@@ -82,6 +86,10 @@ class Journal:
             except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
                 _LOG.warning("%d recall traces were dropped", len(own), exc_info=True)
                 self._dropped += len(own)
+
+    def _screened(self, trace: Trace) -> Trace:
+        """Take secrets out of what was asked; here, for the reader has no time to wait for it."""
+        return replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
 
 
 def _keep(tx: Transaction, trace: Trace) -> bool:

@@ -29,7 +29,7 @@ def propose(act: Act, proposal: Proposal, *, target: Memory) -> Memory:
     known = pending(act, proposal)
     if known is not None:
         return known
-    prepared = prepare(_draft(act, proposal, target=target), act.caller)
+    prepared = prepare(_draft(act, proposal, target=target), act.caller, house=act.house)
     if not isinstance(prepared, Prepared):
         raise Refused(prepared.reason, code=prepared.code, hint=prepared.hint)
     held = replace(

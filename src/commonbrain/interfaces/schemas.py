@@ -46,7 +46,9 @@ def _lean(field: dict[str, Any]) -> dict[str, Any]:
     choices = [choice for choice in field.get("anyOf", []) if choice != _NULL]
     if len(choices) == 1:
         field = {**choices[0], **{key: field[key] for key in field if key != "anyOf"}}
-    silent = {"title", "maxLength"}
+    silent = {"title", "maxLength", "plain"}
+    if field.get("plain"):
+        silent.add("description")
     if not field.get("default"):
         silent.add("default")
     return {key: value for key, value in field.items() if key not in silent}

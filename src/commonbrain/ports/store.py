@@ -100,10 +100,11 @@ class Memories(Protocol):
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
-        """Find the current memories of a kind that say the same to the letter, oldest first.
+        """Find the current ones of a kind, and of a source, that say the same, oldest first."""
+        ...
 
-        With a `source_ref` only those from there: many utterances say the same.
-        """
+    def skilled(self, name: str) -> list[int]:
+        """Find the current rules whose trigger has this name."""
         ...
 
     def newest(self, look: Look, *, limit: int) -> list[Hit]:
@@ -238,6 +239,10 @@ class Records(Protocol):
 
     def keep_reply(self, reply: Reply) -> None:
         """Keep an answer under its idempotency key."""
+        ...
+
+    def drop_replies(self, *, before: datetime) -> None:
+        """Drop every answer that was kept before a moment."""
         ...
 
     def trace(self, trace: Trace) -> None:

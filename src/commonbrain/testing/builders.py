@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.brain import Brain
 from commonbrain.domain.gate import derive_headline
@@ -13,6 +14,7 @@ from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.memory import Memory, semantic_hash
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
@@ -32,6 +34,7 @@ def a_brain(
     clock: Clock | None = None,
     chance: Chance | None = None,
     embedder: Embedder | None = None,
+    on_secret: OnSecret = OnSecret.REJECT,
 ) -> Brain:
     """Open a real store on a file; time, chance and embedder are a test's own unless given."""
     embedder = embedder or WordHashEmbedder()
@@ -39,14 +42,17 @@ def a_brain(
     store = open_sqlite(
         path, space=embedder.space, clock=clock, is_durable=True, lock_wait_s=LOCK_WAIT_S
     )
+    screen = PatternScreen()
     house = House(
         store=store,
         embedder=embedder,
         clock=clock,
         chance=chance or SeededChance(),
-        journal=Journal(store),
+        journal=Journal(store, screen),
         importers=IMPORTERS,
         archive=JsonLines(),
+        screen=screen,
+        on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))
 

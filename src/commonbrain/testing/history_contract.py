@@ -231,6 +231,32 @@ class HistoryContract:
         assert lexical(store, "tea", wanted=look(states=(State.ARCHIVED,))) == [3]
         assert lexical(store, "tea", wanted=look(thread=5)) == []
 
+    def test_replies_kept_before_a_moment_are_dropped(self, store: Store) -> None:
+        old, new = (
+            Reply(agent="ann", key=key, digest="d", body={"n": 1}, memory_ids=(1,), at=at)
+            for key, at in (("old", NOON), ("new", LATER))
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.records.keep_reply(old)
+            tx.records.keep_reply(new)
+            tx.records.drop_replies(before=LATER)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.records.reply("ann", "old") is None
+            assert tx.records.reply("ann", "new") == new
+
+    def test_a_rule_is_found_by_the_name_of_its_trigger_while_it_is_current(
+        self, store: Store
+    ) -> None:
+        skill = {"name": "push", "keywords": ["push"]}
+        rule = a_memory(91, "Always push", kind=Kind.RULE, detail=RuleDetail(skill=skill))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(rule)
+            tx.memories.add(a_memory(92, "Never push", kind=Kind.RULE))
+            assert tx.memories.skilled("push") == [91]
+            assert tx.memories.skilled("pull") == []
+            tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
+            assert tx.memories.skilled("push") == []
+
 
 def store_bytes(store: Store) -> bytes:
     """Read every byte that a store keeps on disk."""

@@ -85,6 +85,21 @@ _BY_HASH: Final = select(memories.c.id).where(
 )
 _BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
 
+_RULES: Final = DETAILS[Kind.RULE]
+_SKILLED: Final = (
+    select(memories.c.id)
+    .join(
+        _RULES,
+        (_RULES.c.tenant_id == memories.c.tenant_id) & (_RULES.c.memory_id == memories.c.id),
+    )
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.kind == Kind.RULE,
+        memories.c.state.in_(sorted(CURRENT_STATES)),
+        _RULES.c.skill["name"].as_string() == bindparam("name"),
+    )
+)
+
 
 _FIELD_OF: Final = {type_: field for field, type_ in _NAMED.items()}
 _DROP_ENTITIES: Final = delete(entities).where(
@@ -161,6 +176,11 @@ class MemoryShelf:
         ids = sorted(self.work.connection.execute(statement, given).scalars())
         found = self.get(ids)
         return [found[id_] for id_ in ids]
+
+    def skilled(self, name: str) -> list[int]:
+        """Find the current rules whose trigger has this name."""
+        given = {"tenant": self.work.tenant, "name": name}
+        return list(self.work.connection.execute(_SKILLED, given).scalars())
 
     def newest(self, look: Look, *, limit: int) -> list[Hit]:
         """List what the look allows, latest occurrence first."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, select
 
 from commonbrain.adapters.sql.tables import audit, idempotency, outbox, recall_traces, tenants
 from commonbrain.adapters.sql.work import Work
@@ -18,6 +18,9 @@ _REPLY: Final = select(*(idempotency.c[field.name] for field in fields(Reply))).
     idempotency.c.tenant_id == bindparam("tenant"),
     idempotency.c.agent == bindparam("agent"),
     idempotency.c.key == bindparam("key"),
+)
+_DROP_REPLIES: Final = delete(idempotency).where(
+    idempotency.c.tenant_id == bindparam("tenant"), idempotency.c.at < bindparam("before")
 )
 _CONSIDERED_MAX: Final = 100
 """Candidates kept of one trace, best first: as many as two full arms bring."""
@@ -56,6 +59,11 @@ class RecordShelf:
             return None
         known = Reply(**row)
         return replace(known, memory_ids=tuple(known.memory_ids))
+
+    def drop_replies(self, *, before: datetime) -> None:
+        """Drop every answer that was kept before a moment."""
+        given = {"tenant": self.work.tenant, "before": before}
+        self.work.connection.execute(_DROP_REPLIES, given)
 
     def keep_reply(self, reply: Reply) -> None:
         """Keep an answer under its idempotency key."""

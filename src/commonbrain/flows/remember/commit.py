@@ -6,9 +6,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from commonbrain.domain import ids
-from commonbrain.domain.kinds import KINDS, Detail, FactDetail, Kind, MessageDetail, TaskDetail
+from commonbrain.domain.kinds import (
+    Detail,
+    EventDetail,
+    FactDetail,
+    Kind,
+    MessageDetail,
+    TaskDetail,
+)
 from commonbrain.domain.memory import Draft, Memory, State, ThreadRef, semantic_hash
 from commonbrain.domain.revision import Action
+from commonbrain.domain.salience import LOW, salience
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.scoring import confidence
 from commonbrain.domain.times import instant
@@ -46,9 +54,13 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
         session=caller.session,
         trust=prepared.trust,
         confidence=computed if claimed is None else claimed,
-        salience=KINDS[admitted.kind].salience,
-        tags=tuple(dict.fromkeys(draft.tags)),
+        salience=_salience(prepared),
+        tags=prepared.entities.tags,
+        people=prepared.entities.people,
+        topics=prepared.entities.topics,
+        references=prepared.entities.references,
         source_ref=draft.source_ref,
+        source_message_id=draft.source_message_id,
         auto_captured=draft.auto_captured,
         semantic_hash=semantic_hash(admitted.kind, prepared.text),
         recorded_at=now,
@@ -79,8 +91,22 @@ def _first_state(prepared: Prepared) -> State:
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
     must_ack = isinstance(detail, TaskDetail) and detail.must_ack
     is_weighty = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
-    is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
-    return State.QUARANTINED if is_weighty and is_untrusted else State.ACTIVE
+    if is_weighty and prepared.trust is Trust.UNTRUSTED_WEB:
+        return State.QUARANTINED
+    return State.ARCHIVED if _salience(prepared) < LOW else State.ACTIVE
+
+
+def _salience(prepared: Prepared) -> float:
+    """Say how much it matters; of an event its author may have said so."""
+    detail = prepared.admitted.detail
+    if isinstance(detail, EventDetail) and detail.importance is not None:
+        return detail.importance
+    return salience(
+        prepared.admitted.kind,
+        prepared.text,
+        due=isinstance(detail, TaskDetail) and detail.due_at is not None,
+        entities=prepared.entities.count,
+    )
 
 
 def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:

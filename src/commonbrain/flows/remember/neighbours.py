@@ -1,37 +1,67 @@
 """The stage that asks the store who said it already, and lets the domain judge."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from commonbrain.domain.duplicates import (
+    Contested,
     Duplicate,
     Neighbour,
     Novel,
     is_comparable,
     judge,
+    recurs,
 )
-from commonbrain.domain.kinds import KINDS, OnDuplicate
+from commonbrain.domain.kinds import Detail, EventDetail, FactDetail, Kind
 from commonbrain.domain.memory import Memory, semantic_hash
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import is_visible
 from commonbrain.domain.space import Space
+from commonbrain.domain.times import instant
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.store import Look, Transaction
 
 _NEIGHBOURS = 40
 """How many of the nearest are looked at; asking for more would search the store twice over."""
+_WINDOWS_MAX = 4
+"""Windows of a long text that are looked for: what comes later repeats less and costs as much."""
+_REPEATS_ALWAYS = frozenset({Kind.MESSAGE, Kind.INCIDENT})
+"""Said or happened again, it is another one, word for word or not."""
+_COMES_FROM_A_SOURCE = _REPEATS_ALWAYS | {Kind.EVENT, Kind.EPISODE, Kind.ATOM}
+"""Equal texts of these from two sources are two things; from one source they are one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the neighbours say: whether it is new, and which earlier event it is once more."""
+
+    verdict: Novel | Duplicate
+    conflicts: tuple[Contested, ...] = ()
+    """All that cannot be true together with it."""
+    contested: frozenset[int] = frozenset()
+    """Those of them that it may be held against: they are trusted no more than it is."""
+    recurring: Memory | None = None
 
 
 def find_exact(tx: Transaction, prepared: Prepared, *, look: Look) -> Memory | None:
     """Find a memory that says it to the letter.
 
-    Where equal texts are not the same thing (an utterance, an event), only one from the same
-    source counts.
+    Where equal texts need not be the same thing, only one from the same source counts; a message
+    or an incident of no known source is always another one, an event of another time, too.
     """
-    kind = prepared.admitted.kind
-    may_repeat = KINDS[kind].on_duplicate in {OnDuplicate.KEEP, OnDuplicate.RECUR}
-    source = prepared.draft.source_ref if may_repeat else None
-    if may_repeat and source is None:
-        return None
+    kind, source = prepared.admitted.kind, None
+    if kind in _COMES_FROM_A_SOURCE:
+        source = prepared.draft.source_ref
+        if source is None and kind in _REPEATS_ALWAYS:
+            return None
     same = tx.memories.by_hash(kind, semantic_hash(kind, prepared.text), source_ref=source)
-    return next((one for one in same if _may_compare(one, prepared, look=look)), None)
+    found = (one for one in same if _may_compare(one, prepared, look=look))
+    return next((one for one in found if not _is_another_time(one, prepared)), None)
+
+
+def happened_again(known: Memory, prepared: Prepared) -> bool:
+    """Say whether a text known to the letter tells of one more time: an event of no source."""
+    return known.kind is Kind.EVENT and prepared.draft.source_ref is None
 
 
 def judge_neighbours(
@@ -41,32 +71,84 @@ def judge_neighbours(
     look: Look,
     space: Space,
     besides: frozenset[int],
-) -> Novel | Duplicate:
+) -> Judged:
     """Compare a draft with the nearest of its kind, leaving out the ids `besides`."""
     if prepared.vectors is None:
-        return Novel()
+        return Judged(verdict=Novel())
     kind = prepared.admitted.kind
-    like_it = Filter(kinds=(kind,), project=prepared.project, trust_min=0.0)
-    there = Look(caller=look.caller, filter=like_it, now=look.now)
-    hits = tx.index.nearest(prepared.vectors[0], there, limit=_NEIGHBOURS)
-    near = {hit.id: hit.score for hit in hits if hit.score >= space.similar_at}
-    neighbours = [
-        Neighbour(
-            id=memory.id,
-            headline=memory.headline,
-            text=memory.text,
-            similarity=near[memory.id],
-        )
+    near = _nearest(tx, prepared, look=look, space=space)
+    found = [
+        memory
         for memory in tx.memories.get([id_ for id_ in near if id_ not in besides]).values()
-        if _may_compare(memory, prepared, look=look)
+        if _may_meet(memory, prepared, look=look)
     ]
-    return judge(kind, prepared.text, near=neighbours, space=space)
+
+    def judged(memories: Iterable[Memory]) -> Novel | Duplicate:
+        neighbours = [_neighbour(one, similarity=near[one.id]) for one in memories]
+        subject = _subject(prepared.admitted.detail)
+        return judge(kind, prepared.text, near=neighbours, space=space, subject=subject)
+
+    verdict = judged(one for one in found if _is_believed(one, prepared))
+    less = [one for one in found if not _is_believed(one, prepared)]
+    again = [one for one in found if kind is Kind.EVENT and recurs(prepared.text, one.text)]
+    return Judged(
+        verdict=verdict,
+        conflicts=verdict.conflicts + (judged(less).conflicts if less else ()),
+        contested=frozenset(one.id for one in found if one.trust.weight <= prepared.trust.weight),
+        recurring=min(again, key=_by_count, default=None),
+    )
+
+
+def _neighbour(memory: Memory, *, similarity: float) -> Neighbour:
+    return Neighbour(
+        id=memory.id,
+        headline=memory.headline,
+        text=memory.text,
+        similarity=similarity,
+        subject=_subject(memory.detail),
+    )
+
+
+def _subject(detail: Detail) -> str | None:
+    return detail.subject if isinstance(detail, FactDetail) else None
+
+
+def _nearest(tx: Transaction, prepared: Prepared, *, look: Look, space: Space) -> dict[int, float]:
+    """Give the similarity of the nearest to the window of the draft that they are nearest to."""
+    like_it = Filter(kinds=(prepared.admitted.kind,), project=prepared.project, trust_min=0.0)
+    there = Look(caller=look.caller, filter=like_it, now=look.now)
+    near: dict[int, float] = {}
+    for window in (prepared.vectors if prepared.vectors is not None else ())[:_WINDOWS_MAX]:
+        for hit in tx.index.nearest(window, there, limit=_NEIGHBOURS):
+            if hit.score >= space.similar_at:
+                near[hit.id] = max(hit.score, near.get(hit.id, hit.score))
+    return near
+
+
+def _by_count(memory: Memory) -> tuple[int, int]:
+    """Order events by how often they came again, most first, so that one of them counts."""
+    detail = memory.detail
+    return (-detail.recurrences if isinstance(detail, EventDetail) else 0, memory.id)
+
+
+def _is_another_time(memory: Memory, prepared: Prepared) -> bool:
+    """Say whether the author gave a time at which the known event did not happen."""
+    told = prepared.draft.occurred_at
+    is_dated = memory.kind is Kind.EVENT and told is not None
+    return is_dated and told is not None and instant(told) != memory.occurred_at
 
 
 def _may_compare(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
-    """Leave out what may not be seen, and what a recall would not give in place of the draft."""
-    is_open = is_visible(look.caller, memory)
+    """Leave out what a recall would not give in place of the draft."""
+    return _may_meet(memory, prepared, look=look) and _is_believed(memory, prepared)
+
+
+def _may_meet(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
+    """Leave out what may not be seen by all who will see the draft, and what holds no more."""
     is_over = memory.expires_at is not None and memory.expires_at <= look.now
-    is_believed = not is_over and memory.trust.weight >= prepared.trust.weight
     comparable = is_comparable(memory, prepared.scope, project=prepared.project)
-    return is_open and is_believed and comparable
+    return is_visible(look.caller, memory) and not is_over and comparable
+
+
+def _is_believed(memory: Memory, prepared: Prepared) -> bool:
+    return memory.trust.weight >= prepared.trust.weight

@@ -1,6 +1,6 @@
 """What remember answers: one value per item, never an exception for an expected refusal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,6 +36,18 @@ class Similar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What became of a part that a text marked to be remembered by itself."""
+
+    status: Status
+    id: str | None = None
+    kind: Kind | None = None
+    headline: str | None = None
+    code: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What became of one item: `stored` means durable and searchable now.
 
@@ -51,6 +63,9 @@ class Outcome:
     reason: str | None = None
     hint: str | None = None
     similar: tuple[Similar, ...] = ()
+    conflicts: tuple[Similar, ...] = ()
+    """Memories that contradict it; both are kept, linked."""
+    derived: tuple[Part, ...] = ()
     warnings: tuple[str, ...] = ()
     embedding_pending: bool = False
 
@@ -60,6 +75,10 @@ class Remembered:
     """What became of every item, in the order given."""
 
     items: tuple[Outcome, ...]
+    skipped: int = 0
+    """Passages of a raw text that were too short to be a memory."""
+    stages_ms: Mapping[str, float] | None = None
+    """How long each stage took, all items together."""
 
 
 def rejected(refusal: Rejected) -> Outcome:
@@ -72,14 +91,15 @@ def rejected(refusal: Rejected) -> Outcome:
     )
 
 
-def exists(memory: Memory) -> Outcome:
-    """Tell of a memory that says it to the letter."""
+def exists(memory: Memory, *, times: int = 0) -> Outcome:
+    """Tell of a memory that says it to the letter; `times` counts how often it came again."""
+    again = f" It has come again {times} times." if times else ""
     return Outcome(
         status=Status.EXISTS,
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         headline=memory.headline,
-        reason="This is stored already, word for word.",
+        reason=f"This is stored already, word for word.{again}",
     )
 
 
@@ -103,6 +123,7 @@ def stored(
     memory: Memory,
     near: Sequence[Neighbour],
     *,
+    conflicts: Sequence[Neighbour] = (),
     warnings: tuple[str, ...],
     embedding_pending: bool,
 ) -> Outcome:
@@ -118,8 +139,21 @@ def stored(
         else None,
         hint="Check it, then remember it in your own words." if quarantined else None,
         similar=_similar(near),
+        conflicts=_similar(conflicts),
         warnings=warnings,
         embedding_pending=embedding_pending,
+    )
+
+
+def part_of(outcome: Outcome) -> Part:
+    """Tell of what became of a part, in short."""
+    return Part(
+        status=outcome.status,
+        id=outcome.id,
+        kind=outcome.kind,
+        headline=outcome.headline,
+        code=outcome.code,
+        reason=outcome.reason,
     )
 
 

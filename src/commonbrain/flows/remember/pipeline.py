@@ -1,62 +1,57 @@
 """Remember: a text in, through the gate, durable and searchable when the caller has the reply."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from datetime import datetime
-from functools import partial
-from typing import Any, Final, TypedDict, Unpack
+from dataclasses import dataclass, replace
+from typing import Final, Unpack, cast
 
-from commonbrain.domain.choice import one_of
+from commonbrain.domain import ids
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.gate import Rejected
-from commonbrain.domain.kinds import Detail
+from commonbrain.domain.kinds import EventDetail, Kind
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
-from commonbrain.domain.memory import Draft, Memory, State, ThreadRef
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import Draft, Memory, State
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller, Scope
-from commonbrain.domain.times import instant
-from commonbrain.domain.trust import Trust
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.house import House
+from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.remember.commit import commit, to_memory
-from commonbrain.flows.remember.neighbours import find_exact, judge_neighbours
+from commonbrain.flows.remember.drafts import DraftFields, Offer, draft_of, drafts_of
+from commonbrain.flows.remember.neighbours import (
+    Judged,
+    find_exact,
+    happened_again,
+    judge_neighbours,
+)
 from commonbrain.flows.remember.outcome import (
     Outcome,
     Remembered,
     Status,
     duplicate,
     exists,
+    part_of,
     rejected,
     stored,
 )
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
+from commonbrain.flows.remember.replies import keep, make_ticket, replay
+from commonbrain.flows.remember.sources import (
+    check_skill,
+    link_sources,
+    put_link,
+    settle_sources,
+)
+from commonbrain.flows.remember.stopwatch import Stopwatch
 from commonbrain.ports.store import Look, Transaction
+
+__all__ = ["Course", "DraftFields", "Remember", "draft_of"]
 
 _CATCH_UP: Final = 16
 """Memories embedded behind one that was remembered, on its caller's time."""
-
-
-class DraftFields(TypedDict, total=False):
-    """What may be said of a text; see `Draft` for each."""
-
-    kind: str
-    headline: str
-    label: str
-    project: str
-    scope: Scope | str
-    trust: Trust | str
-    confidence: float
-    tags: Sequence[str]
-    source_ref: str
-    occurred_at: datetime | str
-    expires_at: datetime | str
-    auto_captured: bool
-    distinct_because: str
-    severity: str
-    thread: ThreadRef
-    detail: Detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,50 +80,81 @@ class Remember:
     caller: Caller
 
     def __call__(
-        self, text: str | Draft | Sequence[Draft], **known: Unpack[DraftFields]
+        self,
+        text: str | Draft | Sequence[Draft],
+        *,
+        chunks: bool | None = None,
+        idempotency_key: str | None = None,
+        **known: Unpack[DraftFields],
     ) -> Remembered:
         """Offer one text with what is known of it, or up to 100 drafts, to the memory.
 
         Args:
-            text: a text of at most 16 KiB, a draft, or drafts that are stored in one transaction.
-            known: anything a `Draft` holds, for a plain text only.
+            text: a statement of at most 16 KiB, a raw text of at most 1 MiB, a draft, or drafts;
+                all of one call is stored in one transaction.
+            chunks: whether to cut the text into passages, each a memory; left out, a text of
+                several paragraphs or over 300 words is cut, unless its kind or headline is given.
+            idempotency_key: the same key with the same content gives the first reply again, for
+                a day.
+            known: anything a `Draft` or the detail of its kind holds, for a plain text only.
 
         Returns:
             One outcome per item in order; `stored` ones survive the death of this process.
 
         Raises:
             Invalid: an argument is malformed; nothing was stored.
-            Refused: the caller may not write there or claim that, or gave over 100 items; nothing
-                was stored.
+            NotFound: a memory it is derived from is none, or not to be seen; nothing was stored.
+            Refused: the caller may not write there or claim that, gave over 100 items, or used the
+                key for something else; nothing was stored.
             Unavailable: the store stayed locked, is full or read-only; nothing was stored.
 
         """
-        drafts = [draft_of(text, **known)] if isinstance(text, str) else _listed(text)
-        if len(drafts) > ITEMS_PER_CALL_MAX:
-            raise Refused(
-                f"{len(drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are allowed.",
-                code="limit_exceeded",
-                hint="Send them in several calls, or use import.",
-            )
-        return self.write(drafts, Course())
+        if isinstance(text, str):
+            offer = drafts_of(text, cuts=chunks, **known)
+        else:
+            offer = Offer(drafts=_listed(text))
+            if len(offer.drafts) > ITEMS_PER_CALL_MAX:
+                raise Refused(
+                    f"{len(offer.drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are "
+                    "allowed.",
+                    code="limit_exceeded",
+                    hint="Send them in several calls, or use import.",
+                )
+        reply = self.write(offer.drafts, Course(), idempotency_key=idempotency_key)
+        return replace(reply, skipped=offer.skipped)
 
-    def write(self, drafts: Sequence[Draft], course: Course) -> Remembered:
+    def write(
+        self, drafts: Sequence[Draft], course: Course, *, idempotency_key: str | None = None
+    ) -> Remembered:
         """Take drafts through every stage; vectors are made before the transaction opens."""
-        gated = [prepare(draft, self.caller) for draft in drafts]
+        watch = Stopwatch(self.house.clock)
+        gated = [prepare(one, self.caller, house=self.house, watch=watch) for one in drafts]
+        ticket = None if idempotency_key is None else make_ticket(idempotency_key, gated)
         ready = embed([one for one in gated if isinstance(one, Prepared)], self.house.embedder)
+        watch.lap("embed")
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
         if not ready:
-            return Remembered(items=tuple(refused.values()))
+            return Remembered(items=tuple(refused.values()), stages_ms=watch.stages_ms)
         if course.compares_meaning:
             # A process that has just started reads every vector: not while others wait to write.
             with self.house.store.snapshot(self.caller.tenant) as tx:
                 tx.index.follow()
         with self.house.store.begin(self.caller.tenant) as tx:
+            known = replay(tx, ticket, look=look) if ticket else None
+            if known is not None:
+                return known
             settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
+            outcomes = tuple(
+                refused[n] if n in refused else next(settled) for n in range(len(gated))
+            )
+            watch.lap("decide")
+            reply = Remembered(items=outcomes, stages_ms=dict(watch.stages_ms))
+            if ticket is not None:
+                keep(tx, ticket, reply=reply, look=look)
+        watch.lap("commit")
         self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
-        outcomes = (refused[n] if n in refused else next(settled) for n in range(len(gated)))
-        return Remembered(items=tuple(outcomes))
+        return replace(reply, stages_ms=watch.stages_ms)
 
     def _catch_up(self, *, is_embedding: bool) -> None:
         """Embed some of what was stored without vectors, once the embedder answers again.
@@ -149,7 +175,7 @@ class Remember:
 
     def rehearse(self, drafts: Sequence[Draft]) -> list[Outcome]:
         """Say what would become of drafts, as far as it can be told letter by letter."""
-        gated = [prepare(draft, self.caller) for draft in drafts]
+        gated = [prepare(draft, self.caller, house=self.house) for draft in drafts]
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         with self.house.store.snapshot(self.caller.tenant) as tx:
             return [self._rehearse(tx, one, look=look) for one in gated]
@@ -162,64 +188,121 @@ class Remember:
 
     def settle(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Outcome:
         """Decide on one prepared draft against what is stored, and store it or say why not."""
+        prepared = settle_sources(tx, prepared, caller=self.caller)
+        refusal = check_skill(tx, prepared, besides=course.besides)
+        if refusal is not None:
+            return rejected(refusal)
+        outcome = self._settle(tx, prepared, look=look, course=course)
+        if not prepared.derived or outcome.id is None:
+            return outcome
+        parts = [
+            self._settle_part(tx, part, look=look, course=course, source=outcome)
+            for part in prepared.derived
+        ]
+        return replace(outcome, derived=tuple(part_of(one) for one in parts))
+
+    def _settle(
+        self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course
+    ) -> Outcome:
         known = find_exact(tx, prepared, look=look)
         if known is not None and known.id not in course.besides:
-            return exists(known)
-        kind, warnings = prepared.admitted.kind, prepared.admitted.warnings
+            if not happened_again(known, prepared):
+                return exists(known)
+            return exists(known, times=self._recur(tx, known, look=look))
+        judged = self._judge(tx, prepared, look=look, course=course)
+        warnings = prepared.warnings
         near: tuple[Neighbour, ...]
-        match self._judge(tx, prepared, look=look, course=course):
+        match judged.verdict:
             case Novel(similar=near):
                 pass
             case Duplicate(of=of, is_refused=True) if not prepared.draft.distinct_because:
-                return duplicate(kind, of)
+                return duplicate(prepared.admitted.kind, of)
             case Duplicate(of=of):
                 near = (of,)
-                warnings = (
-                    *warnings,
-                    f"Another {kind} may say this already: {of.headline}",
-                )
+                kind = prepared.admitted.kind
+                warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
         made = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
         memory = course.held(made)
         chance = self.house.chance
+        memory = commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance)
+        link_sources(tx, memory, to=prepared.draft.derived_from, caller=self.caller)
+        self._mark_conflicts(tx, memory, judged=judged)
+        if judged.recurring is not None:
+            self._recur(tx, judged.recurring, look=look)
         return stored(
-            commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance),
+            memory,
             near,
+            conflicts=[one.neighbour for one in judged.conflicts],
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
         )
 
-    def _judge(
-        self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course
-    ) -> Novel | Duplicate:
+    def _settle_part(
+        self,
+        tx: Transaction,
+        part: Prepared | Rejected,
+        *,
+        look: Look,
+        course: Course,
+        source: Outcome,
+    ) -> Outcome:
+        """Settle what a text marks, with the text as its source."""
+        if isinstance(part, Rejected) or source.id is None:
+            return rejected(part) if isinstance(part, Rejected) else source
+        id_ = ids.parse(ids.MEMORY, source.id)
+        if source.kind is Kind.MESSAGE:
+            draft = replace(part.draft, source_message_id=id_)
+        else:
+            draft = replace(part.draft, derived_from=(id_,))
+        beside = replace(course, besides=course.besides | {id_}, revises=0)
+        return self._settle(tx, replace(part, draft=draft), look=look, course=beside)
+
+    def _recur(self, tx: Transaction, known: Memory, *, look: Look) -> int:
+        """Count one more occurrence of an event; give how often it came again."""
+        detail = known.detail
+        if not isinstance(detail, EventDetail):
+            return 0
+        again = replace(known, detail=replace(detail, recurrences=detail.recurrences + 1))
+        deed = Deed(action=Action.RECUR, caller=self.caller, at=look.now)
+        amend(tx, known, after=again, deed=deed)
+        return detail.recurrences + 1
+
+    def _mark_conflicts(self, tx: Transaction, memory: Memory, *, judged: Judged) -> None:
+        """Link a new memory to what it contradicts, where it is trusted enough to say so."""
+        if memory.state is State.QUARANTINED:
+            return
+        for one in judged.conflicts:
+            if one.neighbour.id in judged.contested:
+                put_link(
+                    tx,
+                    memory,
+                    to=one.neighbour.id,
+                    type_=LinkType.CONFLICTS_WITH,
+                    caller=self.caller,
+                    basis=one.conflict.basis,
+                )
+
+    def _judge(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Judged:
         if not course.compares_meaning:
-            return Novel()
+            return Judged(verdict=Novel())
         space = self.house.store.space
         return judge_neighbours(tx, prepared, look=look, space=space, besides=course.besides)
 
 
-def draft_of(text: str, **known: Unpack[DraftFields]) -> Draft:
-    """Put a text and what is known of it into a draft.
+def _listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
+    """Take one draft for a list of it.
 
     Raises:
-        Invalid: a name, scope, trust or time is none.
+        Invalid: it is neither.
 
     """
-    unknown = sorted(set(known) - {field.name for field in fields(Draft)})
-    if unknown:
-        raise Invalid(f"There is no {', '.join(unknown)} to remember.", hint="See Draft.")
-    told: dict[str, Any] = {name: value for name, value in known.items() if value is not None}
-    read = {name: _READERS[name](value) for name, value in told.items() if name in _READERS}
-    return replace(Draft(body=text), **told | read)
-
-
-_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "scope": partial(one_of, Scope),
-    "trust": partial(one_of, Trust),
-    "tags": lambda tags: (tags,) if isinstance(tags, str) else tuple(tags),
-    "occurred_at": instant,
-    "expires_at": instant,
-}
-
-
-def _listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
-    return [drafts] if isinstance(drafts, Draft) else list(drafts)
+    # No annotation keeps a program from giving a number.
+    given = cast("object", [drafts] if isinstance(drafts, Draft) else drafts)
+    listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
+    known = [one for one in listed if isinstance(one, Draft)]
+    if len(known) < len(listed):
+        raise Invalid(
+            "What is to be remembered is neither a text nor drafts.",
+            hint="Give a text, a Draft, or a list of them.",
+        )
+    return known

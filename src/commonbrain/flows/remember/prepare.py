@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from commonbrain.domain.choice import one_of
-from commonbrain.domain.classify import classify, severity_of
+from commonbrain.domain.classify import classify, kind_with, severity_of
+from commonbrain.domain.entities import Entities, found_in
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.gate import Admitted, Rejected, admit
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX, TAGS_MAX
+from commonbrain.domain.kinds import Kind, Severity
+from commonbrain.domain.limits import (
+    NAME_CHARS_MAX,
+    RAW_TEXT_BYTES_MAX,
+    SOURCE_REF_CHARS_MAX,
+    SOURCES_MAX,
+    TAGS_MAX,
+    TEXT_BYTES_MAX,
+)
+from commonbrain.domain.marks import Marked, duties, marked, sole_mark
 from commonbrain.domain.memory import Draft, full_text
 from commonbrain.domain.normalise import normalise_draft
+from commonbrain.domain.offer import check_types, texts_of
 from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.domain.trust import Trust, granted
+from commonbrain.flows.house import House
+from commonbrain.flows.remember.screening import screen
+from commonbrain.flows.remember.stopwatch import Stopwatch
 from commonbrain.ports.models import Embedder, Matrix
 
 
@@ -27,6 +40,11 @@ class Prepared:
     scope: Scope
     trust: Trust
     project: str | None
+    entities: Entities = field(default_factory=Entities)
+    """What its text names."""
+    warnings: tuple[str, ...] = ()
+    derived: tuple[Prepared | Rejected, ...] = ()
+    """What its text marks to be remembered by itself."""
     vectors: Matrix | None = None
 
     @property
@@ -35,62 +53,174 @@ class Prepared:
         return full_text(self.admitted.headline, self.admitted.body)
 
 
-def prepare(draft: Draft, caller: Caller) -> Prepared | Rejected:
-    """Normalise, classify, gate, and settle trust and scope.
+def prepare(
+    draft: Draft, caller: Caller, *, house: House, watch: Stopwatch | None = None
+) -> Prepared | Rejected:
+    """Normalise, screen for secrets, classify, gate, and settle trust and scope.
 
     Raises:
         Refused: the caller may not write that scope or claim that trust.
+        Invalid: a field of the draft is of another type than it must be.
 
     """
+    watch = watch or Stopwatch(house.clock)
+    check_types(draft)
+    prepared = _prepare(draft, caller, house=house, watch=watch)
+    if isinstance(prepared, Rejected):
+        return prepared
+    parts = [_prepare(part, caller, house=house, watch=watch) for part in _parts(prepared)]
+    return replace(prepared, derived=tuple(parts))
+
+
+def embed(prepared: Sequence[Prepared], embedder: Embedder) -> list[Prepared]:
+    """Give each its vectors in one batch, or leave all without when the embedder is down."""
+    if not prepared:
+        return []
+    try:
+        vectors = iter(embedder.passages([text for one in prepared for text in _texts(one)]))
+    except Unavailable:
+        return list(prepared)
+    return [_embedded(one, next(vectors), rest=vectors) for one in prepared]
+
+
+def _prepare(
+    draft: Draft, caller: Caller, *, house: House, watch: Stopwatch
+) -> Prepared | Rejected:
     # Whoever makes a Draft by hand may have put plain words where members belong.
     scope = one_of(Scope, draft.scope or Scope.TEAM)
     check_may_write(caller, scope)
     claimed = one_of(Trust, draft.trust) if draft.trust else None
     trust = granted(claimed, default=caller.trust_default, ceiling=caller.trust_ceiling)
-    named = _classified(normalise_draft(draft))
-    match _check_bounds(draft) or admit(named):
-        case Rejected() as refusal:
-            return refusal
-        case Admitted() as admitted:
-            return Prepared(
-                draft=named,
-                admitted=admitted,
-                scope=scope,
-                trust=trust,
-                project=named.project or caller.project,
-            )
+    if len(draft.body) > RAW_TEXT_BYTES_MAX:
+        # Not even read: the work done for a text must be in proportion to what is allowed.
+        return _too_much(f"The text has {len(draft.body):,} characters.")
+    normal = normalise_draft(draft)
+    watch.lap("normalise")
+    if draft.body.strip() and not (normal.body or normal.headline):
+        return _nothing_said()
+    screened = screen(normal, house)
+    watch.lap("screen")
+    if isinstance(screened, Rejected):
+        return screened
+    named = _classified(_unmarked(screened.draft))
+    watch.lap("classify")
+    admitted = _check_bounds(named) or admit(named)
+    watch.lap("gate")
+    if isinstance(admitted, Rejected):
+        return admitted
+    text = full_text(admitted.headline, admitted.body)
+    return Prepared(
+        draft=named,
+        admitted=admitted,
+        scope=scope,
+        trust=trust,
+        project=named.project or caller.project,
+        entities=_with_own(found_in(text), named),
+        warnings=screened.warnings + admitted.warnings,
+    )
 
 
-def embed(prepared: Sequence[Prepared], embedder: Embedder) -> list[Prepared]:
-    """Give each its vectors in one batch, or leave all without when the embedder is down."""
-    try:
-        vectors = embedder.passages([one.text for one in prepared])
-    except Unavailable:
-        return list(prepared)
-    return [replace(one, vectors=v) for one, v in zip(prepared, vectors, strict=True)]
+def _nothing_said() -> Rejected:
+    return Rejected(
+        code="own_evidence",
+        reason="There is nothing but what a recall answered, or nothing that can be printed.",
+        hint="It is stored already. Remember what you concluded from it, in your own words.",
+    )
+
+
+def _unmarked(draft: Draft) -> Draft:
+    """Read a text that is one mark from beginning to end as what it marks."""
+    sole = sole_mark(draft.body) if draft.kind is None else None
+    if sole is None:
+        return draft
+    return replace(
+        draft,
+        body=sole.text,
+        kind=sole.kind,
+        label=draft.label or sole.label,
+        columns={**sole.columns, **draft.columns},
+    )
 
 
 def _classified(draft: Draft) -> Draft:
     if draft.kind is not None:
         return draft
-    kind = classify(draft.body)
+    kind = kind_with(draft.columns, draft.body) if draft.columns else classify(draft.body)
     severity = severity_of(draft.body) if kind is Kind.RULE else None
     return replace(draft, kind=kind, severity=draft.severity or severity)
 
 
+def _with_own(found: Entities, draft: Draft) -> Entities:
+    """Put what the author named before what the text names."""
+    people = (name.casefold() for name in draft.people)
+    return replace(
+        found,
+        tags=tuple(dict.fromkeys((*draft.tags, *found.tags)))[:TAGS_MAX],
+        people=tuple(dict.fromkeys((*people, *found.people)))[:TAGS_MAX],
+    )
+
+
+def _parts(source: Prepared) -> Iterator[Draft]:
+    """Give what a text marks as drafts: no wider, no more trusted, never a blocking one."""
+    draft, body = source.draft, source.admitted.body
+    found = marked(body)
+    if draft.finds_tasks and source.admitted.kind is not Kind.TASK:
+        found += duties(body)
+    for part in found:
+        yield Draft(
+            body=part.text,
+            kind=part.kind,
+            label=part.label,
+            severity=_severity(part),
+            columns=part.columns,
+            project=source.project,
+            scope=source.scope,
+            trust=source.trust,
+            source_ref=draft.source_ref,
+            occurred_at=draft.occurred_at,
+            auto_captured=True,
+        )
+
+
+def _severity(part: Marked) -> Severity | None:
+    is_rule = part.kind is None and classify(part.text) is Kind.RULE
+    return Severity.PATTERN if is_rule else None
+
+
+def _texts(prepared: Prepared) -> Iterator[str]:
+    yield prepared.text
+    yield from (part.text for part in prepared.derived if isinstance(part, Prepared))
+
+
+def _embedded(prepared: Prepared, vectors: Matrix, *, rest: Iterator[Matrix]) -> Prepared:
+    parts = tuple(
+        replace(part, vectors=next(rest)) if isinstance(part, Prepared) else part
+        for part in prepared.derived
+    )
+    return replace(prepared, vectors=vectors, derived=parts)
+
+
 def _check_bounds(draft: Draft) -> Rejected | None:
-    names = {"project": draft.project, "label": draft.label, "kind": draft.kind}
-    names |= {f"tag {number}": tag for number, tag in enumerate(draft.tags, 1)}
-    sizes = {what: (len(name or ""), NAME_CHARS_MAX) for what, name in names.items()}
-    sizes["source_ref"] = (len(draft.source_ref or ""), SOURCE_REF_CHARS_MAX)
-    for what, (given, allowed) in sizes.items():
-        if given > allowed:
-            return _too_much(f"The {what} has {given} characters; {allowed} are allowed.")
+    for what, text in texts_of(draft):
+        allowed = _CHARS_MAX.get(what, SOURCE_REF_CHARS_MAX)
+        if len(text) > allowed:
+            return _too_much(f"The {what} has {len(text):,} characters; {allowed:,} are allowed.")
     if draft.confidence is not None and not 0 <= draft.confidence <= 1:
         return _too_much(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
-    if len(draft.tags) > TAGS_MAX:
-        return _too_much(f"{len(draft.tags)} tags were given; {TAGS_MAX} are allowed.")
+    for what in ("tags", "people", "derived_from"):
+        given, most = len(getattr(draft, what)), _COUNTS_MAX[what]
+        if given > most:
+            return _too_much(f"{given} {what} were given; {most} are allowed.")
     return None
+
+
+_CHARS_MAX = {
+    **dict.fromkeys(("project", "label", "tags", "people"), NAME_CHARS_MAX),
+    # The gate has more to say about these two.
+    **dict.fromkeys(("body", "headline"), RAW_TEXT_BYTES_MAX),
+    **dict.fromkeys(("root_cause", "resolution", "outcome", "consequences"), TEXT_BYTES_MAX),
+}
+_COUNTS_MAX = {"tags": TAGS_MAX, "people": TAGS_MAX, "derived_from": SOURCES_MAX}
 
 
 def _too_much(reason: str) -> Rejected:

@@ -75,7 +75,7 @@ class Revise:
             act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
             old = act.fetch(old_id)
             draft = inherit(draft_of(text, **known), old, act=act, heritage=heritage)
-        prepared = prepare(draft, self.caller)
+        prepared = prepare(draft, self.caller, house=self.house)
         if not isinstance(prepared, Prepared):
             return rejected(prepared)
         [ready] = embed([prepared], self.house.embedder)

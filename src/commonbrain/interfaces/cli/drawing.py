@@ -12,13 +12,19 @@ from pydantic.fields import FieldInfo
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.limits import TEXT_BYTES_MAX
+from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.choices import CHOICES
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.operations import Command, Operation
 
 # A list is given by repeating its option, which reads better in the singular.
-_SINGULAR: Final = {"tags": "tag", "kinds": "kind", "labels": "label"}
+_SINGULAR: Final = {
+    "tags": "tag",
+    "kinds": "kind",
+    "labels": "label",
+    "keywords": "keyword",
+    "skill_projects": "skill-project",
+}
 _FROM_STDIN: Final = "-"
 
 Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, unasked.")]
@@ -151,7 +157,7 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:  # n
     """
     if given.get("text") == _FROM_STDIN:
         # One byte more than the gate allows, so that it sees what is too long without reading on.
-        given["text"] = sys.stdin.buffer.read(TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
+        given["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
     try:
         return operation.request.model_validate(given)
     except ValidationError as error:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
 
 from commonbrain.brain import Brain
 from commonbrain.domain.limits import NAME_CHARS_MAX
@@ -121,5 +121,7 @@ Until = Annotated[datetime | None, BeforeValidator(partial(_moment, ends_day=Tru
 """A date or time; a date means its last moment."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A project, label, agent and the like."""
+PLAIN: Final[dict[str, JsonValue]] = {"plain": True}
+"""Marks a field whose name tells an agent enough: its description is for people."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="Why, in a sentence; it is kept")]

@@ -1,43 +1,80 @@
 """The operation remember."""
 
+from dataclasses import replace
+from typing import Final
+
 from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain.scope import Role
-from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
+from commonbrain.flows.remember.outcome import Outcome, Part, Remembered, Status
 from commonbrain.flows.remember.pipeline import DraftFields
 from commonbrain.interfaces.errors import EXIT_REFUSED
-from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since
+from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request, Since
 
 
 class RememberRequest(Request):
     """One text to remember, with whatever is known of it."""
 
-    text: str = Field(description="One statement, in full sentences that stand alone")
+    text: str = Field(description="One statement that stands alone; paragraphs are cut apart")
     kind: Name = Field(
         default=None,
-        description="rule, fact, incident, task, event, episode, atom or message; by its words "
-        "if left out",
+        description="rule, fact, incident, task, event, episode, atom, message; "
+        "default: by its words",
     )
-    headline: str | None = Field(default=None, description="At most 15 words; derived if left out")
-    severity: Name = Field(default=None, description="Of a rule: BLOCKER or PATTERN")
-    label: Name = Field(default=None, description="Such as decision, convention, insight, bug")
-    project: Name = Field(default=None, description="Repo or topic; left out: every project")
-    scope: Name = Field(default=None, description="private, team (default) or global")
-    tags: list[str] = Field(default=[], description="Free keywords")
-    trust: Name = Field(
-        default=None, description="trusted_tool, user_claim or untrusted_web: where it comes from"
+    headline: str | None = Field(default=None, description="Max 15 words")
+    severity: Name = Field(default=None, description="BLOCKER or PATTERN")
+    label: Name = Field(default=None, description="decision, insight, bug, ..")
+    project: Name = Field(default=None, description="Default: every project")
+    scope: Name = Field(default=None, description="private, team, global")
+    tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=PLAIN)
+    people: list[str] = Field(default=[], description="Names", json_schema_extra=PLAIN)
+    trust: Name = Field(default=None, description="user_claim or untrusted_web")
+    confidence: float | None = Field(default=None, description="0 to 1", json_schema_extra=PLAIN)
+    source_ref: str | None = Field(default=None, description="URL, file:line")
+    derived_from: list[str] = Field(default=[], description="Ids")
+    occurred_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    expires_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    priority: Name = Field(default=None, description="low, medium, high")
+    subject: Name = Field(default=None, description="Of a fact")
+    skill_name: Name = Field(default=None, description="Makes the rule a skill")
+    keywords: list[str] = Field(default=[], description="Of the skill")
+    skill_projects: list[str] = Field(
+        default=[], description="Of the skill", json_schema_extra=PLAIN
     )
-    source_ref: str | None = Field(default=None, description="Where it stands: URL, file:line, ..")
-    occurred_at: Since = Field(default=None, description="When it happened, ISO 8601")
-    distinct_because: str | None = Field(
-        default=None, description="Why it is not the duplicate it was refused as"
-    )
+    always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
+    finds_tasks: bool = Field(default=False, description="Duties become tasks")
+    distinct_because: str | None = Field(default=None, description="Why it is no duplicate")
+    idempotency_key: Name = Field(default=None, description="One per call", json_schema_extra=PLAIN)
+
+
+_SKILL: Final = {
+    "skill_name": "name",
+    "keywords": "keywords",
+    "skill_projects": "projects",
+    "always_on": "always_on",
+}
+"""What the fields are called that make up the trigger of a skill."""
 
 
 def _handle(brain: Brain, request: RememberRequest) -> Remembered:
-    given = request.model_dump(exclude={"text"}, exclude_none=True)
-    return brain.remember(request.text, **DraftFields(**given))
+    given = request.model_dump(exclude={"text", "idempotency_key"}, exclude_defaults=True)
+    skill = {part: given.pop(name) for name, part in _SKILL.items() if name in given}
+    if skill:
+        given["skill"] = skill
+    reply = brain.remember(
+        request.text, idempotency_key=request.idempotency_key, **DraftFields(**given)
+    )
+    # How long the stages took is for who measures, and costs who reads.
+    return replace(reply, stages_ms=None)
+
+
+def _tell(reply: Remembered) -> str:
+    told = [tell_outcome(outcome) for outcome in reply.items]
+    if reply.skipped:
+        told.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
+    return "\n".join(told)
 
 
 def tell_outcome(outcome: Outcome) -> str:
@@ -45,6 +82,8 @@ def tell_outcome(outcome: Outcome) -> str:
     lines = [f"{outcome.status} {outcome.id or ''}: {outcome.headline or ''}".rstrip(": ")]
     lines += [text for text in (outcome.reason, outcome.hint) if text]
     lines += list(outcome.warnings)
+    lines += [f"contradicts {one.id}: {one.headline}" for one in outcome.conflicts]
+    lines += [f"{one.status} {one.id or ''}: {_said(one)}" for one in outcome.derived]
     if outcome.status is Status.STORED:
         near = (
             f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
@@ -55,6 +94,10 @@ def tell_outcome(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
+def _said(part: Part) -> str:
+    return part.headline or part.reason or ""
+
+
 REMEMBER = Operation(
     name="remember",
     title="Remember",
@@ -63,7 +106,7 @@ REMEMBER = Operation(
     request=RememberRequest,
     reply=Remembered,
     handle=_handle,
-    tell=lambda reply: "\n".join(tell_outcome(outcome) for outcome in reply.items),
+    tell=_tell,
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
     positional=("text",),

@@ -1,0 +1,105 @@
+"""Replies kept under an idempotency key, so that a call sent twice is done once."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.gate import Rejected
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import NAME_CHARS_MAX, REPLY_KEPT_S
+from commonbrain.flows.remember.outcome import Outcome, Part, Remembered, Similar, Status
+from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.ports.store import Look, Reply, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    """The key a caller gave to one call, and the digest by which its content is told apart."""
+
+    key: str
+    digest: str
+
+
+def make_ticket(key: str, gated: Sequence[Prepared | Rejected]) -> Ticket:
+    """Make the ticket of a call; the digest is of what passed the screen, so it tells no secret.
+
+    Raises:
+        Invalid: the key is empty, too long or unprintable.
+
+    """
+    if not (0 < len(key) <= NAME_CHARS_MAX and key.isprintable()):
+        raise Invalid(
+            f"The idempotency key has {len(key)} characters.",
+            hint=f"Give 1 to {NAME_CHARS_MAX} printable ones.",
+        )
+    told = [asdict(one.draft if isinstance(one, Prepared) else one) for one in gated]
+    written = json.dumps(told, sort_keys=True, default=str)
+    return Ticket(key=key, digest=hashlib.sha256(written.encode()).hexdigest())
+
+
+def replay(tx: Transaction, ticket: Ticket, *, look: Look) -> Remembered | None:
+    """Give what this call was answered before; None when it was not made before.
+
+    Raises:
+        Refused: `idempotency_conflict`, the key was used for something else.
+
+    """
+    known = tx.records.reply(look.caller.agent, ticket.key)
+    if known is None or known.at < look.now - timedelta(seconds=REPLY_KEPT_S):
+        return None
+    if known.digest != ticket.digest:
+        raise Refused(
+            "This idempotency key was used for another text.",
+            code="idempotency_conflict",
+            hint="Give every new call a key of its own; repeat one only with the same content.",
+        )
+    return _read(known.body)
+
+
+def keep(tx: Transaction, ticket: Ticket, *, reply: Remembered, look: Look) -> None:
+    """Keep an answer, and drop those that are too old to be asked for."""
+    tx.records.drop_replies(before=look.now - timedelta(seconds=REPLY_KEPT_S))
+    named = [id_ for one in reply.items for id_ in (one.id, *(part.id for part in one.derived))]
+    tx.records.keep_reply(
+        Reply(
+            agent=look.caller.agent,
+            key=ticket.key,
+            digest=ticket.digest,
+            body=asdict(reply),
+            memory_ids=tuple(ids.parse(ids.MEMORY, id_) for id_ in named if id_),
+            at=look.now,
+        )
+    )
+
+
+def _read(body: Mapping[str, Any]) -> Remembered:
+    return Remembered(
+        items=tuple(_outcome(one) for one in body["items"]),
+        skipped=body["skipped"],
+        stages_ms=body["stages_ms"],
+    )
+
+
+def _outcome(given: Mapping[str, Any]) -> Outcome:
+    read: dict[str, Any] = {
+        "status": Status(given["status"]),
+        "kind": Kind(given["kind"]) if given["kind"] else None,
+        "similar": tuple(Similar(**one) for one in given["similar"]),
+        "conflicts": tuple(Similar(**one) for one in given["conflicts"]),
+        "warnings": tuple(given["warnings"]),
+        "derived": tuple(_part(one) for one in given["derived"]),
+    }
+    return Outcome(**{**given, **read})
+
+
+def _part(given: Mapping[str, Any]) -> Part:
+    read: dict[str, Any] = {
+        "status": Status(given["status"]),
+        "kind": Kind(given["kind"]) if given["kind"] else None,
+    }
+    return Part(**{**given, **read})

@@ -1,0 +1,128 @@
+"""The stage that settles where a memory comes from: no more trusted, no wider than its sources."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.gate import Rejected
+from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
+from commonbrain.domain.links import Link, LinkType, link_image
+from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller, Scope, is_visible
+from commonbrain.flows.recording import Deed, record_beside
+from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.ports.store import Transaction
+
+_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
+
+
+def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Prepared:
+    """Lower trust and narrow scope to those of the sources; asks nothing when none is named.
+
+    Raises:
+        NotFound: a source does not exist, is gone, or may not be seen by the caller.
+        Invalid: the source message is no message, or the thread or parent does not exist.
+        Refused: `scope_denied`, private memories of different authors would be mixed.
+
+    """
+    sources = _sources(tx, prepared, caller=caller)
+    _check_thread(tx, prepared)
+    if not sources:
+        return prepared
+    if any(one.scope is Scope.PRIVATE and one.agent != caller.agent for one in sources):
+        raise Refused(
+            "Private memories of different authors cannot be made into one.",
+            code="scope_denied",
+            hint="Derive it from your own, or from what the team sees.",
+        )
+    trust = min((prepared.trust, *(one.trust for one in sources)), key=lambda one: one.weight)
+    scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: _WIDTH[one])
+    warnings = prepared.warnings
+    if scope is not prepared.scope:
+        warnings = (*warnings, f"Its scope is {scope}, as that of a memory it is derived from.")
+    return replace(prepared, trust=trust, scope=scope, warnings=warnings)
+
+
+def check_skill(tx: Transaction, prepared: Prepared, *, besides: frozenset[int]) -> Rejected | None:
+    """Refuse a trigger whose name another rule has: a skill is loaded by its name."""
+    detail = prepared.admitted.detail
+    if not isinstance(detail, RuleDetail) or detail.skill is None:
+        return None
+    name = str(detail.skill["name"])
+    taken = [id_ for id_ in tx.memories.skilled(name) if id_ not in besides]
+    if not taken:
+        return None
+    return Rejected(
+        code="gate_skill",
+        reason=f"There is a skill {name} already.",
+        hint="Choose another name, or supersede the rule that has it.",
+    )
+
+
+def link_sources(tx: Transaction, memory: Memory, *, to: Sequence[int], caller: Caller) -> None:
+    """Link a new memory to what it is derived from."""
+    for source in dict.fromkeys(to):
+        put_link(tx, memory, to=source, type_=LinkType.DERIVED_FROM, caller=caller)
+
+
+def put_link(
+    tx: Transaction,
+    memory: Memory,
+    *,
+    to: int,
+    type_: LinkType,
+    caller: Caller,
+    basis: str | None = None,
+) -> None:
+    """Link a new memory to another, in its own name and trust."""
+    now = memory.recorded_at
+    link = Link(
+        from_id=memory.id,
+        to_id=to,
+        type=type_,
+        strength=1.0,
+        basis=basis,
+        agent=caller.agent,
+        trust=memory.trust,
+        created_at=now,
+        observed_at=now,
+    )
+    tx.links.put(link)
+    deed = Deed(action=Action.LINK, caller=caller, at=now)
+    record_beside(tx, memory, deed=deed, before={}, after={"link": link_image(link)})
+
+
+def _sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> list[Memory]:
+    draft = prepared.draft
+    message_id = draft.source_message_id
+    wanted = [*draft.derived_from, *([message_id] if message_id is not None else [])]
+    if not wanted:
+        return []
+    known = tx.memories.get(wanted)
+    for id_ in wanted:
+        one = known.get(id_)
+        if one is None or one.state not in FINDABLE_STATES or not is_visible(caller, one):
+            raise NotFound(
+                f"There is no memory {ids.show(ids.MEMORY, id_)} to derive it from.",
+                hint="Check the id, or leave it out.",
+            )
+    if message_id is not None and known[message_id].kind is not Kind.MESSAGE:
+        raise Invalid(
+            f"{ids.show(ids.MEMORY, message_id)} is no message.",
+            hint="Name it in derived_from.",
+        )
+    return [known[id_] for id_ in dict.fromkeys(wanted)]
+
+
+def _check_thread(tx: Transaction, prepared: Prepared) -> None:
+    detail = prepared.admitted.detail
+    if not isinstance(detail, MessageDetail):
+        return
+    thread_id = detail.thread_id
+    found = tx.threads.page(after=thread_id - 1, limit=1) if thread_id is not None else []
+    if thread_id is not None and [one.id for one in found] != [thread_id]:
+        raise Invalid("There is no such thread.", hint="Give a ThreadRef; it opens one.")
+    if detail.parent_id is not None and detail.parent_id not in tx.memories.get([detail.parent_id]):
+        raise Invalid("There is no such parent message.", hint="Leave parent_id out.")

@@ -1,0 +1,86 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.adapters.screen import PatternScreen
+from commonbrain.domain.screening import Found, place, redacted
+from tests.secrets import INNOCENT, SECRETS, made_up
+
+SCREEN = PatternScreen()
+
+
+def certain(text: str) -> list[Found]:
+    return [one for one in SCREEN.find(text) if one.is_certain]
+
+
+@pytest.mark.requirement("ST-11")
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_is_found_and_nothing_of_it_is_left_when_redacted(name: str) -> None:
+    text, secret = SECRETS[name]
+    found = certain(text)
+    assert len(found) == 1, found
+    clean = redacted(text, found)
+    assert secret not in clean
+    # Of a block of many lines none is left either.
+    assert not any(line in clean for line in secret.split("\n") if len(line) > 20)
+    assert certain(clean) == []
+
+
+def test_secrets_are_found_in_the_midst_of_a_log() -> None:
+    log = "\n".join(f"12:0{n % 10} INFO {text}" for n, (text, _) in enumerate(SECRETS.values()))
+    clean = redacted(log, SCREEN.find(log))
+    assert [name for name, (_, secret) in SECRETS.items() if secret in clean] == []
+
+
+@pytest.mark.parametrize("text", INNOCENT)
+def test_what_only_speaks_of_secrets_passes(text: str) -> None:
+    assert certain(text) == []
+
+
+def test_there_are_enough_examples_of_both() -> None:
+    assert min(len(SECRETS), len(INNOCENT)) >= 40
+
+
+def test_a_commit_hash_and_an_id_are_not_even_warned_of() -> None:
+    hash_ = "2fc01319f7b1c0a84ddc2b1d6a5c3f1e7a9b8c7d"
+    assert SCREEN.find(f"{hash_} 550e8400-e29b-41d4-a716-446655440000") == []
+
+
+def test_random_text_under_no_name_is_warned_of_and_no_more() -> None:
+    [found] = SCREEN.find(f"The value {made_up(60)} came up.")
+    assert not found.is_certain
+
+
+@given(st.text(), st.sampled_from(sorted(SECRETS)), st.text())
+def test_what_is_found_lies_apart_and_inside_whatever_stands_around(
+    before: str, name: str, after: str
+) -> None:
+    text = f"{before} {SECRETS[name][0]} {after}"
+    found = SCREEN.find(text)
+    ends = [0, *(one.end for one in found)]
+    assert all(
+        end <= one.start < one.end <= len(text) for end, one in zip(ends, found, strict=False)
+    )
+
+
+@given(st.text(), st.sampled_from(sorted(SECRETS)))
+def test_a_sort_never_repeats_what_was_found(before: str, name: str) -> None:
+    text, secret = SECRETS[name]
+    assert all(secret not in one.sort for one in SCREEN.find(before + "\n" + text))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("eyJ", "//", "://a:", "sk-a", "password=", "password ", "a", "xoxb-1-", "Aa1/"),
+        *("token:", "key " + " " * 50, "-", "bearer ", "AKIA", "-----BEGIN PRIVATE KEY-----\n"),
+    ],
+)
+def test_hostile_text_takes_no_longer_than_its_length_asks_for(piece: str) -> None:
+    # Were a pattern quadratic, half a megabyte would take minutes.
+    assert isinstance(SCREEN.find(piece * (500_000 // len(piece))), list)
+
+
+def test_a_place_is_told_as_editors_count() -> None:
+    assert place("one\ntwo three", 8) == "line 2, column 5"
+    assert place("one", 0) == "line 1, column 1"

@@ -1,0 +1,46 @@
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.brain import Brain
+from commonbrain.domain.own_evidence import without_own_evidence
+from commonbrain.domain.recollection import HEADING
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.interfaces.operations.recall import RECALL, RecallRequest
+from tests.flows.asking import stored, told
+
+
+def test_evidence_pasted_back_is_not_stored_again_and_the_conclusion_is(brain: Brain) -> None:
+    stored(brain, "The ferry leaves\n\nat dawn, from pier 4", kind="event")
+    evidence = brain.recall("ferry").evidence
+    id_ = stored(brain, f"I asked the memory.\n{evidence}\nSo we meet at pier 4.", kind="event")
+    assert brain.get(id_).body == "I asked the memory.\nSo we meet at pier 4."
+    alone = told(brain, evidence)
+    assert (alone.status, alone.code) == (Status.REJECTED, "own_evidence")
+    assert alone.hint
+
+
+def test_an_answer_in_json_is_taken_out_whole(brain: Brain) -> None:
+    stored(brain, "The ferry leaves at dawn", kind="fact")
+    answer = RECALL.handle(brain, RecallRequest(query="ferry"))
+    for shape in (RECALL.to_agent_json(answer), RECALL.to_json(answer)):
+        for indent in (None, 2):
+            pasted = f"before {json.dumps(shape, indent=indent)} after"
+            assert without_own_evidence(pasted) == "before  after"
+
+
+@given(st.text())
+def test_what_no_recall_wrote_stays_as_it_is(text: str) -> None:
+    assert without_own_evidence(text) == text
+
+
+def test_quotes_and_json_of_others_stay() -> None:
+    text = 'mem_38G14A31WKSQK is the id\n> a quote\n{"notice": "none", "items": []}'
+    assert without_own_evidence(text) == text
+
+
+def test_many_answers_that_are_cut_off_are_read_once() -> None:
+    # Read on from every brace, it would take the square of its length.
+    piece = f'{{"notice":"{HEADING}","items":[{{"id":"mem_38G14A31WKSQK",'
+    assert len(without_own_evidence("x\n" + piece * 8000)) > 0

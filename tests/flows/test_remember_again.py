@@ -1,0 +1,133 @@
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.memory import Draft
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored, told
+
+FACT = "The nightly build runs on two cores"
+
+
+def conflicts(brain: Brain, id_: str | None) -> list[Link]:
+    with brain.house.store.snapshot("default") as tx:
+        known = [ids.parse(ids.MEMORY, str(id_))]
+        return tx.links.touching(known, types=[LinkType.CONFLICTS_WITH])
+
+
+def recurrences(brain: Brain, id_: str | None) -> object:
+    return brain.get(str(id_)).detail["recurrences"]
+
+
+@pytest.mark.requirement("WP-29")
+def test_a_call_sent_twice_is_done_once_and_answered_alike(brain: Brain) -> None:
+    first = brain.remember(f"{FACT}\n@decision Keep it", kind="message", idempotency_key="k1")
+    again = brain.remember(f"{FACT}\n@decision Keep it", kind="message", idempotency_key="k1")
+    assert again.items == first.items
+    assert len(first.items[0].derived) == 1
+    assert brain.status().memories == 2
+
+
+@pytest.mark.requirement("WP-29")
+def test_a_key_used_for_another_text_is_a_conflict_and_stores_nothing(brain: Brain) -> None:
+    brain.remember(FACT, kind="message", idempotency_key="k1")
+    with pytest.raises(Refused) as refused:
+        brain.remember("Something else", kind="message", idempotency_key="k1")
+    assert refused.value.code == "idempotency_conflict"
+    assert brain.status().memories == 1
+
+
+def test_a_key_is_its_agents_own_and_forgotten_after_a_day(brain: Brain, clock: FakeClock) -> None:
+    brain.remember(FACT, kind="message", idempotency_key="k1")
+    brain.acting_as(agent="bob").remember("Bob's", kind="message", idempotency_key="k1")
+    clock.move(timedelta(hours=25))
+    brain.remember("Something else", kind="message", idempotency_key="k1")
+    assert brain.status().memories == 3
+
+
+def test_what_was_refused_may_be_mended_under_the_same_key(brain: Brain) -> None:
+    assert brain.remember("🎉", kind="fact", idempotency_key="k").items[0].code == "gate_headline"
+    assert brain.remember(FACT, kind="fact", idempotency_key="k").items[0].status is Status.STORED
+
+
+@pytest.mark.parametrize("key", ["", "k" * 200, "a\nb"])
+def test_a_key_that_is_none_is_invalid(brain: Brain, key: str) -> None:
+    with pytest.raises(Invalid):
+        brain.remember(FACT, idempotency_key=key)
+
+
+@pytest.mark.requirement("WP-27", "WP-33")
+def test_facts_that_contradict_are_both_kept_and_linked(brain: Brain) -> None:
+    old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
+    new = told(brain, "The upload limit of the api is 20 MB", kind="fact")
+    assert (new.status, [one.id for one in new.conflicts]) == (Status.STORED, [old])
+    [link] = conflicts(brain, old)
+    assert ids.show(ids.MEMORY, link.from_id) == new.id
+    assert link.basis == "number"
+    assert {item.id for item in brain.recall("upload limit").items} == {old, new.id}
+
+
+def test_what_is_trusted_less_marks_nothing_as_contested(brain: Brain) -> None:
+    old = stored(brain, "The upload limit of the api is 10 MB", kind="fact")
+    web = told(brain, "The upload limit of the api is 9 MB", kind="fact", trust="untrusted_web")
+    assert [one.id for one in web.conflicts] == [old]
+    assert conflicts(brain, old) == []
+
+
+def test_what_is_trusted_more_contests_what_is_trusted_less(brain: Brain) -> None:
+    web = stored(brain, "The upload limit is 9 MB", kind="fact", trust="untrusted_web")
+    new = told(brain, "The upload limit is 10 MB", kind="fact")
+    assert new.similar == ()
+    assert [one.id for one in new.conflicts] == [web]
+    assert len(conflicts(brain, web)) == 1
+
+
+@pytest.mark.requirement("DM-42")
+def test_an_event_told_again_word_for_word_is_counted_and_not_stored(brain: Brain) -> None:
+    id_ = stored(brain, "The backup finished", kind="event")
+    again = told(brain, "The backup finished", kind="event")
+    assert (again.status, again.id) == (Status.EXISTS, id_)
+    assert recurrences(brain, id_) == 1
+
+
+def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
+    first = stored(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
+    stored(brain, "The backup finished", kind="event", occurred_at="2026-03-02")
+    assert recurrences(brain, first) == 1
+    known = told(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
+    assert known.status is Status.EXISTS
+
+
+def test_an_event_equal_but_for_its_numbers_is_kept_and_counted(brain: Brain) -> None:
+    first = stored(brain, "The backup of host 7 took 12 minutes", kind="event")
+    stored(brain, "The backup of host 7 took 13 minutes", kind="event")
+    stored(brain, "The backup of host 9 took 14 minutes", kind="event")
+    assert recurrences(brain, first) == 2
+
+
+def test_an_event_imported_twice_happened_once(brain: Brain) -> None:
+    log = Draft(body="The backup finished", kind="event", source_ref="log:1")
+    [first] = brain.remember(log).items
+    [again] = brain.remember(log).items
+    assert (again.status, recurrences(brain, first.id)) == (Status.EXISTS, 0)
+
+
+def test_a_clock_that_goes_back_loses_nothing(brain: Brain, clock: FakeClock) -> None:
+    first = stored(brain, FACT, kind="fact")
+    clock.move(timedelta(days=-30))
+    second = stored(brain, "Tea is ready at five", kind="fact")
+    assert {item.id for item in brain.recall("").items} == {first, second}
+
+
+def test_a_long_text_is_compared_by_the_part_that_is_nearest(brain: Brain) -> None:
+    # The embedder reads 150 words at once, each window 37 of the one before.
+    part = " ".join(f"ferry{n}" for n in range(150))
+    id_ = stored(brain, part, kind="incident", headline="Ferry")
+    before = " ".join(f"train{n}" for n in range(113))
+    outcome = told(brain, f"{before} {part}", kind="incident", headline="Train")
+    assert [one.id for one in outcome.similar] == [id_]

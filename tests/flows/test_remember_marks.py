@@ -1,0 +1,138 @@
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind, MessageDetail
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import State
+from commonbrain.flows.remember.outcome import Status
+from tests.flows.asking import bodies, stored, told
+
+TALK = """We looked at the queue all morning.
+@decision Use Postgres for the queue
+@insight: Polling is cheap below ten workers
+mail ann@decision.org for more
+@atom the queue | was polled | the disk filled up | the build stood still"""
+
+
+def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
+    said = told(brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api")
+    assert said.status is Status.STORED
+    kinds = [(part.kind, part.headline) for part in said.derived]
+    assert kinds == [
+        (Kind.FACT, "Use Postgres for the queue"),
+        (Kind.FACT, "Polling is cheap below ten workers"),
+        (Kind.ATOM, "the queue | was polled | the disk filled up | the build stood still"),
+    ]
+    decision, _, atom = (brain.get(str(part.id)) for part in said.derived)
+    assert (decision.label, decision.project) == ("decision", "api")
+    assert atom.detail["consequences"] == "the build stood still"
+    with brain.house.store.snapshot("default") as tx:
+        id_ = ids.parse(ids.MEMORY, str(said.derived[0].id))
+        kept = tx.memories.get([id_])[id_]
+    assert kept.auto_captured
+    assert kept.source_message_id == ids.parse(ids.MEMORY, str(said.id))
+
+
+def test_marks_in_another_text_are_linked_to_it_and_no_more_trusted(brain: Brain) -> None:
+    offered = told(brain, TALK, kind="event", trust="untrusted_web", scope="private")
+    decision = ids.parse(ids.MEMORY, str(offered.derived[0].id))
+    with brain.house.store.snapshot("default") as tx:
+        [link] = tx.links.touching([decision])
+        kept = tx.memories.get([decision])[decision]
+    assert (link.type, link.to_id) == (
+        LinkType.DERIVED_FROM,
+        ids.parse(ids.MEMORY, str(offered.id)),
+    )
+    assert (kept.trust, kept.scope) == ("untrusted_web", "private")
+
+
+def test_a_text_that_is_one_mark_is_what_it_marks(brain: Brain) -> None:
+    [outcome] = brain.remember("@decision Use Postgres for the queue").items
+    assert (outcome.kind, outcome.derived) == (Kind.FACT, ())
+    shown = brain.get(str(outcome.id))
+    assert (shown.body, shown.label) == ("Use Postgres for the queue", "decision")
+
+
+def test_marks_said_again_make_nothing_twice(brain: Brain) -> None:
+    stored(brain, TALK, kind="message")
+    again = told(brain, TALK, kind="message")
+    assert {part.status for part in again.derived} <= {Status.EXISTS, Status.DUPLICATE}
+
+
+def test_what_a_mark_holds_is_gated_like_anything_else(brain: Brain) -> None:
+    said = told(brain, "So be it.\n@remember 🎉🎉", kind="message")
+    assert [part.code for part in said.derived] == ["gate_headline"]
+
+
+@pytest.mark.requirement("DM-31")
+def test_duties_become_tasks_when_asked_for_and_never_must_be_confirmed(brain: Brain) -> None:
+    talk = "Tea was good. We need to rotate the keys. Bob must follow up with Ann! It rained."
+    assert told(brain, talk, kind="event").derived == ()
+    offered = told(brain, f"{talk} Really.", kind="event", finds_tasks=True)
+    tasks = [brain.get(str(part.id)) for part in offered.derived]
+    assert [task.body for task in tasks] == [
+        "We need to rotate the keys.",
+        "Bob must follow up with Ann!",
+    ]
+    assert all(task.kind is Kind.TASK and not task.detail["must_ack"] for task in tasks)
+
+
+@pytest.mark.requirement("DM-30")
+def test_what_a_text_names_can_be_filtered_by(brain: Brain) -> None:
+    text = "Talked with @Ann about ENG-42 and src/api/main.py #Release"
+    id_ = ids.parse(ids.MEMORY, stored(brain, text, kind="event", people=["Bob"], tags=["ci"]))
+    with brain.house.store.snapshot("default") as tx:
+        kept = tx.memories.get([id_])[id_]
+    assert kept.people == ("bob", "ann")
+    assert kept.tags == ("ci", "release")
+    assert kept.references == ("ENG-42", "src/api/main.py")
+    assert bodies(brain, tags=["release"]) == [text]
+
+
+def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
+    skill = {"name": "push-rules", "keywords": ["Push", "deploy"], "always_on": False}
+    id_ = stored(brain, "Never push on a Friday", kind="rule", skill=skill)
+    trigger = brain.get(id_).detail["skill"]
+    assert trigger == {
+        "name": "push-rules",
+        "keywords": ["push", "deploy"],
+        "projects": [],
+        "always_on": False,
+    }
+    taken = told(brain, "Always rebase first", kind="rule", skill=skill)
+    assert (taken.status, taken.code) == (Status.REJECTED, "gate_skill")
+    brain.forget(id_, reason="wrong")
+    assert told(brain, "Always rebase first", kind="rule", skill=skill).status is Status.STORED
+
+
+@pytest.mark.parametrize(
+    "skill",
+    [
+        {"keywords": ["push"]},
+        {"name": "Push Rules", "keywords": ["push"]},
+        {"name": "push", "keywords": ["up"]},
+        {"name": "push", "keywords": []},
+        {"name": "push", "keywords": ["push"], "colour": "red"},
+        {"name": "push", "keywords": [object()]},
+        {"name": "push", "keywords": ["push"], "always_on": "yes"},
+    ],
+)
+def test_a_malformed_trigger_is_refused(brain: Brain, skill: dict[str, object]) -> None:
+    outcome = told(brain, "Never push on a Friday", kind="rule", skill=skill)
+    assert (outcome.status, outcome.code) == (Status.REJECTED, "gate_skill")
+
+
+def test_the_trigger_of_an_untrusted_source_waits_for_approval(brain: Brain) -> None:
+    skill = {"name": "push", "keywords": ["push"]}
+    outcome = told(brain, "Always push", kind="rule", skill=skill, trust="untrusted_web")
+    assert outcome.status is Status.QUARANTINED
+
+
+@pytest.mark.requirement("WP-31")
+def test_an_event_that_its_author_calls_unimportant_is_archived_from_the_start(
+    brain: Brain,
+) -> None:
+    id_ = stored(brain, "The kettle was filled", kind="event", importance=0.1)
+    assert brain.get(id_).state is State.ARCHIVED
+    assert brain.get(stored(brain, "The house burnt", kind="event")).state is State.ACTIVE

@@ -1,0 +1,98 @@
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
+from commonbrain.domain.memory import Draft
+from commonbrain.flows.remember.outcome import Status
+from tests.flows.asking import bodies, told
+from tests.secrets import SECRETS
+
+MINUTES = """# Minutes
+
+Never deploy to production on a Friday afternoon.
+
+The outage was caused by a full disk on host seven.
+
+We need to rotate the certificates before March.
+
+The staging database listens on port 5433 these days."""
+
+
+@pytest.mark.requirement("WP-39")
+def test_a_raw_text_is_cut_classified_and_gated_passage_by_passage(brain: Brain) -> None:
+    done = brain.remember(MINUTES, project="api", tags=["minutes"])
+    assert [one.kind for one in done.items] == [Kind.RULE, Kind.INCIDENT, Kind.TASK, Kind.FACT]
+    assert {one.status for one in done.items} == {Status.STORED}
+    assert done.skipped == 1
+    assert brain.get(str(done.items[3].id)).tags == ("minutes",)
+    assert bodies(brain, "certificates", project="api") == [MINUTES.split("\n\n")[3]]
+
+
+@pytest.mark.requirement("WP-42")
+def test_every_passage_has_an_outcome_of_its_own(brain: Brain) -> None:
+    known = told(brain, "The staging database listens on port 5433 these days.", kind="fact")
+    leak = f"This is what leaked: {SECRETS['npm'][0]}"
+    done = brain.remember(f"{MINUTES}\n\n{leak}").items
+    assert [one.status for one in done] == [Status.STORED] * 3 + [Status.EXISTS, Status.REJECTED]
+    assert (done[3].id, done[4].code) == (known.id, "secret_detected")
+
+
+@pytest.mark.parametrize("known", [{"kind": "event"}, {"headline": "Minutes"}, {"chunks": False}])
+def test_a_text_of_known_kind_or_headline_stays_whole(
+    brain: Brain, known: dict[str, str | bool]
+) -> None:
+    done = brain.remember(MINUTES, **known)  # type: ignore[arg-type]
+    assert [one.status for one in done.items] == [Status.STORED]
+    assert brain.get(str(done.items[0].id)).body == MINUTES
+
+
+def test_a_heading_over_one_statement_stays_with_it(brain: Brain) -> None:
+    text = "# Port\n\nThe staging database listens on port 5433."
+    [outcome] = brain.remember(text).items
+    assert brain.get(str(outcome.id)).body == text
+
+
+def test_ten_megabytes_are_refused_at_once(brain: Brain) -> None:
+    [outcome] = brain.remember("a b c d e f\n\n" * 800_000).items
+    assert (outcome.status, outcome.code) == (Status.REJECTED, "limit_exceeded")
+    [of_a_kind] = brain.remember(Draft(body="x" * (RAW_TEXT_BYTES_MAX + 1), kind="event")).items
+    assert of_a_kind.code == "limit_exceeded"
+
+
+def test_a_text_of_too_many_passages_is_refused_whole(brain: Brain) -> None:
+    with pytest.raises(Refused, match="passages"):
+        brain.remember("one two three four five\n\n" * 1001)
+    assert brain.status().memories == 0
+
+
+@pytest.mark.requirement("WP-25")
+def test_each_stage_is_timed(brain: Brain) -> None:
+    timed = brain.remember(MINUTES).stages_ms or {}
+    assert list(timed) == [
+        *("normalise", "screen", "classify", "gate", "embed", "decide", "commit"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("'; DROP TABLE memories; --", '" OR 1=1 NEAR(a b) *', "<script>alert(1)</script> & <b>"),
+        *("שלום עולם זה מבחן", "👩‍🔬 🎉 shipped it", "\x00\x01binary\x07 \x1b[31mred", "a\ud83db"),
+        *("%s %d {} {0} ${x}", "NULL", "\u202eevil right to left override", "ﬀ ligature ½"),
+    ],
+)
+def test_odd_texts_are_data(brain: Brain, text: str) -> None:
+    outcome = told(brain, text, kind="event")
+    assert outcome.status is Status.STORED
+    assert not {"\x00", "\x07", "\x1b"} & set(brain.get(str(outcome.id)).body or "")
+    assert brain.recall(text.encode("utf-8", "replace").decode()).items
+    assert all(finding.is_sound for finding in brain.doctor().findings)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\n\n", "\x00\x07"])
+def test_nothing_is_no_memory(brain: Brain, text: str) -> None:
+    outcome = told(brain, text)
+    assert (outcome.status, outcome.id) == (Status.REJECTED, None)
+    assert brain.status().memories == 0

@@ -1,0 +1,113 @@
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.kinds import MessageDetail
+from commonbrain.domain.memory import Draft, ThreadRef
+from commonbrain.domain.screening import OnSecret
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import stored, told
+from tests.secrets import SECRETS
+
+TEXT, SECRET = SECRETS["github classic"]
+PLACES = {
+    "body": Draft(body=TEXT),
+    "headline": Draft(body="A token was found", headline=TEXT),
+    "label": Draft(body="A token was found", label=SECRET),
+    "project": Draft(body="A token was found", project=SECRET),
+    "tags": Draft(body="A token was found", tags=("ci", SECRET)),
+    "people": Draft(body="A token was found", people=(SECRET,)),
+    "source_ref": Draft(body="A token was found", source_ref=f"https://x/{SECRET}"),
+    "distinct_because": Draft(body="A token was found", distinct_because=TEXT),
+    "sender": Draft(body="Good day", kind="message", detail=MessageDetail(sender=SECRET)),
+    "recipients": Draft(
+        body="Good day", kind="message", detail=MessageDetail(recipients=("bob", SECRET))
+    ),
+    "thread key": Draft(
+        body="Good day", kind="message", thread=ThreadRef(key=SECRET, subject="Hello")
+    ),
+    "root_cause": Draft(body="It broke", kind="incident", columns={"root_cause": TEXT}),
+    "skill": Draft(
+        body="Never push", kind="rule", columns={"skill": {"name": "x", "keywords": [SECRET]}}
+    ),
+}
+
+
+@pytest.fixture
+def lenient(path: Path) -> Iterator[Brain]:
+    with closing(a_brain(path, on_secret=OnSecret.REDACT)) as brain:
+        yield brain
+
+
+def everything_in(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+@pytest.mark.requirement("ST-11")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_secret_is_refused_wherever_it_stands_and_leaves_no_trace(
+    brain: Brain, path: Path, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    fine, refused = brain.remember([Draft(body="Tea is ready", kind="fact"), PLACES[place]]).items
+    assert (fine.status, refused.status) == (Status.STORED, Status.REJECTED)
+    assert refused.code == "secret_detected"
+    assert "GitHub token" in (refused.reason or "")
+    assert "line 1, column" in (refused.reason or "")
+    assert SECRET not in str(refused) + caplog.text
+    brain.close()
+    assert SECRET.encode() not in everything_in(path)
+
+
+@pytest.mark.requirement("ST-11")
+@pytest.mark.parametrize("place", sorted(PLACES.keys() - {"skill"}))
+def test_where_the_setting_says_so_a_secret_is_taken_out_and_the_rest_kept(
+    lenient: Brain, path: Path, place: str
+) -> None:
+    [outcome] = lenient.remember(PLACES[place]).items
+    assert outcome.status is Status.STORED, outcome
+    assert any("GitHub token" in warning for warning in outcome.warnings)
+    lenient.close()
+    kept = everything_in(path)
+    assert SECRET.encode() not in kept
+    assert b"[redacted: github token]" in kept.lower()
+
+
+def test_the_place_of_a_secret_is_told_by_line_and_column(brain: Brain) -> None:
+    outcome = told(brain, f"one\ntwo {SECRET}", kind="event")
+    assert "body, line 2, column 5" in (outcome.reason or "")
+
+
+def test_a_commit_hash_is_remembered_without_a_word(brain: Brain) -> None:
+    outcome = told(brain, "Commit 2fc01319f7b1c0a84ddc2b1d6a5c3f1e7a9b8c7d broke the build")
+    assert (outcome.status, outcome.warnings) == (Status.STORED, ())
+
+
+def test_a_secret_that_is_asked_for_is_not_kept_in_the_trace(brain: Brain, path: Path) -> None:
+    stored(brain, "Tea is ready", kind="fact")
+    brain.recall(f"whose is {SECRET}")
+    brain.house.journal.flush()
+    brain.close()
+    assert b"whose is [redacted: GitHub token]" in everything_in(path)
+    assert SECRET.encode() not in everything_in(path)
+
+
+def test_a_superseding_text_is_screened_too(brain: Brain, path: Path) -> None:
+    id_ = stored(brain, "The token is in the vault", kind="fact")
+    outcome = brain.revise.supersede(id_, TEXT, reason="newer")
+    assert (outcome.status, outcome.code) == (Status.REJECTED, "secret_detected")
+    brain.close()
+    assert SECRET.encode() not in everything_in(path)
+
+
+def test_an_import_report_names_the_place_and_not_the_secret(brain: Brain, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Notes\n\n{TEXT}\n\n# Tea\n\nTea is ready at five.\n")
+    report = brain.import_("markdown", page)
+    assert report.rejected == 1
+    assert SECRET not in str(report)

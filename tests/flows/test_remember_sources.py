@@ -1,0 +1,114 @@
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, NotFound
+from commonbrain.domain.kinds import MessageDetail, TaskPriority
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import Draft, ThreadRef
+from commonbrain.flows.remember.outcome import Status
+from tests.flows.asking import stored, told
+
+
+def test_what_is_derived_is_linked_and_no_more_trusted_or_wider_than_its_sources(
+    brain: Brain,
+) -> None:
+    web = stored(brain, "The vendor promises 99% uptime", kind="fact", trust="untrusted_web")
+    own = stored(brain, "We saw two outages in May", kind="event", scope="private")
+    outcome = told(brain, "The promise does not hold", kind="fact", derived_from=[web, own])
+    shown = brain.get(str(outcome.id))
+    assert (shown.trust, shown.scope) == ("untrusted_web", "private")
+    assert any("scope is private" in warning for warning in outcome.warnings)
+    with brain.house.store.snapshot("default") as tx:
+        links = tx.links.touching([ids.parse(ids.MEMORY, str(outcome.id))])
+    assert {ids.show(ids.MEMORY, link.to_id) for link in links} == {web, own}
+    assert {link.type for link in links} == {LinkType.DERIVED_FROM}
+
+
+def test_a_private_memory_of_another_is_no_source(brain: Brain) -> None:
+    secret = stored(brain.acting_as(agent="bob"), "Bob is tired", kind="fact", scope="private")
+    with pytest.raises(NotFound) as unseen:
+        told(brain, "Somebody is tired", kind="fact", derived_from=[secret])
+    with pytest.raises(NotFound) as missing:
+        told(brain, "Somebody is tired", kind="fact", derived_from=["mem_38G14A31WKSQK"])
+    assert unseen.value.code == missing.value.code == "not_found"
+    assert brain.status().memories == 1
+
+
+def test_a_message_it_came_from_is_named_and_must_be_one(brain: Brain) -> None:
+    said = stored(brain, "Let us use Postgres", kind="message")
+    id_ = ids.parse(ids.MEMORY, stored(brain, "It is Postgres", kind="fact", source_message=said))
+    with brain.house.store.snapshot("default") as tx:
+        assert tx.memories.get([id_])[id_].source_message_id == ids.parse(ids.MEMORY, said)
+    with pytest.raises(Invalid):
+        told(brain, "It is Redis", kind="fact", source_message=ids.show(ids.MEMORY, id_))
+
+
+@pytest.mark.parametrize("detail", [MessageDetail(thread_id=7), MessageDetail(parent_id=7)])
+def test_a_thread_or_parent_that_is_none_is_invalid_and_nothing_is_stored(
+    brain: Brain, detail: MessageDetail
+) -> None:
+    with pytest.raises(Invalid):
+        told(brain, "Good day", kind="message", detail=detail)
+    assert brain.status().memories == 0
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        *(5, None, b"text", [1, 2], [None], {"body": "x"}),
+        Draft(body=5),  # type: ignore[arg-type]
+        Draft(body="x", tags=(1,)),  # type: ignore[arg-type]
+        Draft(body="x", confidence="high"),  # type: ignore[arg-type]
+        Draft(body="x", kind=3),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_text_is_invalid(brain: Brain, offered: object) -> None:
+    with pytest.raises(Invalid):
+        brain.remember(offered)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [{"tags": 5}, {"occurred_at": 5}, {"scope": 5}, {"derived_from": ["x"]}, {"colour": "red"}],
+)
+def test_what_is_known_of_a_text_must_be_of_its_type(
+    brain: Brain, known: dict[str, object]
+) -> None:
+    with pytest.raises(Invalid):
+        brain.remember("Tea is ready", **known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"kind": "fact", "due_at": "2027-01-01"},
+        {"kind": "task", "due_at": "tomorrow"},
+        {"kind": "task", "priority": "huge"},
+        {"kind": "rule", "must_ack": "yes"},
+    ],
+)
+def test_a_column_of_another_kind_or_a_wrong_value_is_refused_alone(
+    brain: Brain, known: dict[str, object]
+) -> None:
+    outcome = told(brain, "Rotate the keys", **known)  # type: ignore[arg-type]
+    assert (outcome.status, outcome.code) == (Status.REJECTED, "gate_kind")
+
+
+@pytest.mark.requirement("WP-10")
+def test_columns_of_a_kind_are_said_by_their_names_and_tell_the_kind(brain: Brain) -> None:
+    task = told(brain, "Rotate the keys", due_at="2027-01-01", priority="high", assignee="bob")
+    assert task.kind == "task"
+    assert brain.get(str(task.id)).detail["priority"] == TaskPriority.HIGH
+    assert told(brain, "The port is 5432", subject="port").kind == "fact"
+
+
+def test_names_of_a_thread_that_are_too_long_are_refused(brain: Brain) -> None:
+    thread = ThreadRef(key="k" * 600, subject="Hello")
+    outcome = told(brain, "Good day", kind="message", thread=thread)
+    assert (outcome.status, outcome.code) == (Status.REJECTED, "limit_exceeded")
+
+
+def test_a_sender_that_cannot_be_written_is_mended(brain: Brain) -> None:
+    id_ = stored(brain, "Good day", kind="message", detail=MessageDetail(sender="a\ud83db\x1b"))
+    assert brain.get(id_).detail["sender"] == "a?b"

@@ -1,0 +1,36 @@
+"""A rule restated in other words: it is refused with the call that would replace the old one."""
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.memory import State
+from commonbrain.flows.remember.outcome import Status
+from tests.flows.asking import bodies, stored, told
+
+RULE = "Never push to the main branch without a review"
+RESTATED = "Never push to the main branch without any review"
+NEWER = "Never push to the main branch without two reviews"
+
+
+@pytest.mark.requirement("WP-06")
+def test_a_rule_restated_in_other_words(brain: Brain) -> None:
+    # Ann settles a rule. Bob, who did not ask first, says the same in other words.
+    rule = stored(brain, RULE, kind="rule", severity="BLOCKER")
+    bob = brain.acting_as(agent="bob")
+    refused = told(bob, RESTATED, kind="rule")
+    assert (refused.status, refused.id) == (Status.DUPLICATE, rule)
+    assert f"revise supersede {rule}" in (refused.hint or "")
+
+    # There is still one rule, in Ann's words.
+    assert bodies(brain, "push main") == [RULE]
+
+    # The team makes it stricter: Bob follows the hint, and the new rule alone is recalled.
+    newer = bob.revise.supersede(rule, NEWER, reason="one was not enough", severity="BLOCKER")
+    assert newer.status is Status.STORED
+    assert bodies(brain, "push main") == [NEWER]
+    assert brain.get(rule).state is State.SUPERSEDED
+
+    # What differs in a number is never taken for a repetition; who insists is heard, too.
+    assert told(bob, NEWER.replace("two", "three"), kind="rule").status is Status.STORED
+    insists = told(bob, RESTATED, kind="rule", distinct_because="the docs repository")
+    assert insists.status is Status.STORED

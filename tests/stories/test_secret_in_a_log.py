@@ -1,0 +1,45 @@
+"""A secret pasted in a log: it is told of, never kept, and the log without it is welcome."""
+
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.flows.remember.outcome import Status
+from tests.flows.asking import bodies
+from tests.secrets import SECRETS
+
+TEXT, SECRET = SECRETS["postgres"]
+LOG = f"""The deploy of host seven failed this morning.
+
+12:01 INFO starting worker 7
+12:02 INFO connecting to {TEXT}
+12:03 ERROR the server closed the connection
+
+Restarting the pool mended it within a minute."""
+
+
+@pytest.mark.requirement("ST-11")
+def test_a_secret_pasted_in_a_log(brain: Brain, path: Path) -> None:
+    # An agent pastes what it saw. The passage with the secret is refused, the others are kept.
+    before, log, after = brain.remember(LOG).items
+    assert [before.status, log.status, after.status] == [
+        *(Status.STORED, Status.REJECTED, Status.STORED),
+    ]
+
+    # It is told what and where, so that it can mend the text, and never the value.
+    assert log.code == "secret_detected"
+    assert "password in an address in the body, line 2" in (log.reason or "")
+    assert SECRET not in str(log)
+
+    # It mends the text and sends all of it again: what is stored already stays as it is.
+    again = brain.remember(LOG.replace(SECRET, "<password>")).items
+    assert [one.status for one in again] == [Status.EXISTS, Status.STORED, Status.EXISTS]
+    assert len(bodies(brain, "connecting to postgresql")) >= 1
+
+    # Somebody asks with the secret in the question; the trace of it holds none either.
+    brain.recall(f"who uses {TEXT}")
+    brain.house.journal.flush()
+    brain.close()
+    everything = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+    assert SECRET.encode() not in everything
