@@ -20,6 +20,7 @@ _LENGTH: Final = 13
 
 MEMORY: Final = "mem"
 TRACE: Final = "trc"
+THREAD: Final = "thr"
 
 
 def make_id(now: datetime, random_bits: int) -> int:

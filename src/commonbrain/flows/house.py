@@ -1,8 +1,10 @@
 """What every flow stands on: the ports, filled by wiring."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
 
+from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
@@ -20,3 +22,7 @@ class House:
     chance: Chance
     journal: Journal
     importers: Mapping[str, Importer]
+    waiting: Executor = field(
+        default_factory=lambda: ThreadPoolExecutor(EMBEDDINGS_AT_ONCE_MAX, "waiting")
+    )
+    """Where what may take longer than a reader's deadline is waited for; idle until then."""

@@ -128,8 +128,16 @@ class Memories(Protocol):
         """Write what differs between two states of one memory; its text never does."""
         ...
 
+    def replaced_by(self, memory_id: int) -> int | None:
+        """Give the id of what this memory replaced; None when it is the first of its chain."""
+        ...
+
     def touch(self, ids: Sequence[int], *, at: datetime) -> None:
         """Count one more access to each memory, last at a moment; unknown ids are passed over."""
+        ...
+
+    def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
+        """Give the triggers of the rules that the look allows and that have one, by id."""
         ...
 
     def people(self, names: Sequence[str]) -> set[str]:
@@ -157,7 +165,10 @@ class Index(Protocol):
         ...
 
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
-        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        """Rank by BM25 over stemmed words, best first; any of the terms may match.
+
+        Within one transaction the same terms score a memory the same, whatever the look.
+        """
         ...
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
@@ -175,6 +186,10 @@ class Index(Protocol):
 
 class Threads(Protocol):
     """The shelf of threads that messages belong to."""
+
+    def subjects(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give the subjects of threads by their ids; unknown ids are absent."""
+        ...
 
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
         """Find a thread by its key or make it under the new id; give its id.
@@ -201,8 +216,13 @@ class Links(Protocol):
         """Take a link away and give it back; None when there was none."""
         ...
 
-    def touching(self, ids: Sequence[int], *, types: Sequence[LinkType] = ()) -> list[Link]:
-        """List the links from or to any of these memories, strongest first; no types means all."""
+    def touching(
+        self, ids: Sequence[int], *, types: Sequence[LinkType] = (), limit: int | None = None
+    ) -> list[Link]:
+        """List the links from or to any of these memories, strongest first; no types means all.
+
+        With a `limit` only so many of the strongest.
+        """
         ...
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     or_,
     select,
     update,
@@ -80,6 +81,9 @@ _BY_HASH: Final = select(memories.c.id).where(
 _BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
 
 
+_REPLACED: Final = select(memories.c.id).where(
+    memories.c.tenant_id == bindparam("tenant"), memories.c.superseded_by == bindparam("memory")
+)
 _FIELD_OF: Final = {type_: field for field, type_ in _NAMED.items()}
 _DROP_ENTITIES: Final = delete(entities).where(
     entities.c.tenant_id == bindparam("tenant"), entities.c.memory_id == bindparam("memory")
@@ -184,11 +188,28 @@ class MemoryShelf:
         if rows:
             self.work.connection.execute(_ADD_ENTITIES, rows)
 
+    def replaced_by(self, memory_id: int) -> int | None:
+        """Give the id of what this memory replaced; None when it is the first of its chain."""
+        return self.work.connection.execute(_REPLACED, self._of(memory_id)).scalar()
+
     def touch(self, ids: Sequence[int], *, at: datetime) -> None:
         """Count one more access to each memory, last at a moment."""
         if ids:
             given = {"tenant": self.work.tenant, "ids": list(ids), "at": at}
             self.work.connection.execute(_TOUCH, given)
+
+    def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
+        """Give the triggers of the rules that the look allows and that have one, by id."""
+        rules = DETAILS[Kind.RULE].c
+        of_rule = (rules.tenant_id == memories.c.tenant_id) & (rules.memory_id == memories.c.id)
+        statement = (
+            select(rules.memory_id, rules.skill)
+            .join(memories, of_rule)
+            # Said again of the rules, so that the index of triggers serves.
+            .where(rules.tenant_id == self.work.tenant, rules.skill.is_not(null()))
+            .where(confine(look, self.work.tenant))
+        )
+        return {id_: skill for id_, skill in self.work.connection.execute(statement)}  # noqa: C416
 
     def people(self, names: Sequence[str]) -> set[str]:
         """Say which of these case-folded names are of somebody who said something here."""

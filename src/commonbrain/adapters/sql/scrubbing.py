@@ -17,11 +17,9 @@ from commonbrain.adapters.sql.tables import (
     vectors,
 )
 from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.banner import ERASED
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.memory import State
-
-ERASED = "(erased)"
-"""Stands where the headline of an erased memory stood."""
 
 
 def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:

@@ -16,7 +16,14 @@ from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.operations import Operation
 
 # A list is given by repeating its option, which reads better in the singular.
-_SINGULAR: Final = {"tags": "tag", "kinds": "kind", "labels": "label"}
+_SINGULAR: Final = {
+    "tags": "tag",
+    "kinds": "kind",
+    "labels": "label",
+    "people": "person",
+    "states": "state",
+    "views": "view",
+}
 _FROM_STDIN: Final = "-"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain import limits
+from commonbrain.domain.conflicts import Conflict
 from commonbrain.domain.query import TRUST_MIN_DEFAULT
 from commonbrain.domain.recollection import (
     HEADING,
@@ -14,7 +15,7 @@ from commonbrain.domain.recollection import (
     Verdict,
     evidence_of,
 )
-from commonbrain.flows.recall.pipeline import RecallOptions
+from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since, Until
 
 _NOTHING = {
@@ -34,13 +35,20 @@ class RecallRequest(Request):
     kinds: list[str] = Field(default=[], description="Only these kinds")
     labels: list[str] = Field(default=[], description="Only these labels")
     tags: list[str] = Field(default=[], description="Only with all of these")
+    people: list[str] = Field(default=[], description="Only naming or said by one of these")
     agent: Name = Field(default=None, description="Only by this agent")
+    session: Name = None
+    thread: Name = Field(default=None, description="thr_...")
+    scope: Name = Field(default=None, description="private, team or global")
+    states: list[str] = Field(default=[], description="Such as quarantined, to review")
     since: Since = Field(default=None, description="Occurred at or after, ISO 8601")
     until: Until = Field(default=None, description="Occurred at or before, ISO 8601")
     as_of: Until = Field(default=None, description="What was believed then, ISO 8601")
     trust_min: float = Field(
         default=TRUST_MIN_DEFAULT, ge=0, le=1, description="0.3 lets untrusted web content in"
     )
+    min_confidence: float = Field(default=0.0, ge=0, le=1)
+    deadline_ms: float | None = Field(default=None, description="Answer with what came by then")
 
 
 def _handle(brain: Brain, request: RecallRequest) -> Recollection:
@@ -53,6 +61,7 @@ class Answer:
 
     notice: str | None
     items: tuple[Evidence, ...]
+    conflicts: tuple[Conflict, ...] | None
     verdict: Verdict
     omitted: int | None
     degraded: tuple[str, ...] | None
@@ -64,6 +73,7 @@ def _answer(reply: Recollection) -> Answer:
     return Answer(
         notice=HEADING if reply.items else None,
         items=tuple(evidence_of(item) for item in reply.items),
+        conflicts=reply.conflicts or None,
         verdict=reply.verdict,
         omitted=reply.omitted.count or None,
         degraded=tuple(what.partition(":")[0] for what in reply.degraded) or None,
