@@ -1,5 +1,6 @@
 """Making text inert: what a terminal would obey, or an eye would misread, is taken out."""
 
+import json
 import re
 from typing import Final
 
@@ -19,3 +20,8 @@ def inert(text: str) -> str:
 def inert_line(text: str) -> str:
     """Give a text as one inert line."""
     return inert(" ".join(text.split()))
+
+
+def escaped(written: str) -> str:
+    """Give JSON that reads the same, with those characters as escapes."""
+    return _OBEYED.sub(lambda found: json.dumps(found[0])[1:-1], written)

@@ -122,9 +122,9 @@ def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Event, 
 def provenance(tx: Transaction, caller: Caller, *, memory: Memory) -> Provenance:
     """Tell where a memory comes from: its sources, and the conversation that produced it."""
     links = tx.links.touching([memory.id], types=[LinkType.DERIVED_FROM])
-    origins = _seen(tx, caller, [link.to_id for link in links if link.from_id == memory.id])
+    origins = _seen(tx, caller, wanted=[link.to_id for link in links if link.from_id == memory.id])
     source = memory.source_message_id
-    message = _seen(tx, caller, [source]).get(source) if source is not None else None
+    message = _seen(tx, caller, wanted=[source]).get(source) if source is not None else None
     said = memory if memory.kind is Kind.MESSAGE else message
     thread = said.detail.thread_id if said and isinstance(said.detail, MessageDetail) else None
     return Provenance(
@@ -144,7 +144,7 @@ def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Edge, ...
     """List the links of a memory to what the caller may see, strongest first."""
     links = tx.links.touching([memory.id], limit=LINKS_MAX)
     others = {link: link.to_id if link.from_id == memory.id else link.from_id for link in links}
-    seen = _seen(tx, caller, list(others.values()))
+    seen = _seen(tx, caller, wanted=list(others.values()))
     return tuple(
         Edge(
             type=link.type,
@@ -215,7 +215,7 @@ def _earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
         yield one
 
 
-def _seen(tx: Transaction, caller: Caller, wanted: Sequence[int]) -> Mapping[int, Memory]:
+def _seen(tx: Transaction, caller: Caller, *, wanted: Sequence[int]) -> Mapping[int, Memory]:
     """Fetch of some memories what the caller may see, in the order given."""
     found = tx.memories.get(wanted)
     return {id_: found[id_] for id_ in wanted if id_ in found and is_visible(caller, found[id_])}

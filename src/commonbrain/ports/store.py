@@ -219,10 +219,7 @@ class Links(Protocol):
     def touching(
         self, ids: Sequence[int], *, types: Sequence[LinkType] = (), limit: int | None = None
     ) -> list[Link]:
-        """List the links from or to any of these memories, strongest first; no types means all.
-
-        With a `limit` only so many of the strongest.
-        """
+        """List the links from or to any of these memories, strongest first; no types means all."""
         ...
 
 

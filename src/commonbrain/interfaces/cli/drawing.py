@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.inert import escaped
 from commonbrain.domain.limits import TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.operations import Operation
@@ -20,7 +21,6 @@ _SINGULAR: Final = {
     "tags": "tag",
     "kinds": "kind",
     "labels": "label",
-    "people": "person",
     "states": "state",
     "views": "view",
 }
@@ -38,7 +38,7 @@ def draw(operation: Operation[Any, Any]) -> Callable[..., None]:
         with state.open() as brain:
             reply = operation.handle(brain, request)
         if as_json:
-            typer.echo(json.dumps(operation.to_json(reply), ensure_ascii=False))
+            typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
         else:
             # Tables and colours take longer to load than a program waits for JSON.
             from commonbrain.interfaces.cli.render import show  # noqa: PLC0415

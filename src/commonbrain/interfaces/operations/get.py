@@ -1,12 +1,13 @@
 """The operation get."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import inert, inert_line
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.get import Shown
@@ -26,7 +27,9 @@ class GetRequest(Request):
         default=[], description="mem_..., one or several"
     )
     skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[View] = Field(default=[], description="What else to show")
+    views: list[Literal["history", "provenance", "links", "annotations", "policy"]] = Field(
+        default=[], description="What else to show"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +40,10 @@ class Fetched(Shown):
 
 
 def _handle(brain: Brain, request: GetRequest) -> Fetched:
-    if request.skill or not request.id:
-        first, *more = (brain.get(skill=request.skill or "", views=request.views),)
+    if not request.skill and not request.id:
+        raise Invalid("Nothing to get.", hint="Give id, one or several, or the name of a skill.")
+    if request.skill:
+        first, *more = (brain.get(skill=request.skill, views=request.views),)
     else:
         first, *more = brain.get.several(request.id, views=request.views)
     own = {field.name: getattr(first, field.name) for field in fields(Shown)}
@@ -56,16 +61,17 @@ def _lines(reply: Shown) -> Iterator[str]:
     yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
     for view in View:
-        side = getattr(reply, view)
-        rows = side if isinstance(side, tuple) else (side,)
-        for row in rows if side is not None else ():
-            yield f"{view}: {inert_line(_flat(row))}"
+        for row in rows_of(getattr(reply, view)):
+            told = (f"{name} {value}" for name, value in row.items() if value not in (None, ()))
+            yield f"{view}: {inert_line(', '.join(told))}"
 
 
-def _flat(row: object) -> str:
-    """Write a row of a view on one line: every name with what it holds."""
-    known = {name: getattr(row, name) for name in getattr(row, "__slots__", ())}
-    return ", ".join(f"{name} {value}" for name, value in known.items() if value not in (None, ()))
+def rows_of(side: object) -> Sequence[Mapping[str, object]]:
+    """Give the rows of a view, each name with what it holds; one not asked for has none."""
+    if side is None:
+        return ()
+    rows = cast("tuple[object, ...]", side) if isinstance(side, tuple) else (side,)
+    return [{name: getattr(row, name) for name in getattr(row, "__slots__", ())} for row in rows]
 
 
 GET = Operation(
