@@ -54,7 +54,7 @@ def a_skill(brain: Brain, *projects: str, name: str = "release", text: str = RUL
     return stored(brain, text, kind="rule", detail=RuleDetail(skill=trigger))
 
 
-@pytest.mark.requirement("RT-11")
+@pytest.mark.requirement("RT-11", "RT-02")
 def test_a_skill_stands_above_better_matches_and_is_marked(brain: Brain) -> None:
     stored(brain, "How to deploy the service by hand", kind="fact")
     id_ = a_skill(brain)
@@ -84,7 +84,6 @@ def test_no_more_than_five_skills_stand_above(brain: Brain) -> None:
     assert len(brain.recall("deploy").items) == 5
 
 
-@pytest.mark.requirement("RT-16")
 def test_a_time_that_is_named_is_preferred_and_never_a_bound(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -105,7 +104,7 @@ def test_a_question_for_nothing_but_a_time_gets_what_was_then(brain: Brain) -> N
     assert (answer.items, answer.verdict) == ((), Verdict.BELOW_THRESHOLD)
 
 
-@pytest.mark.requirement("RT-19")
+@pytest.mark.requirement("RT-19", "CT-07")
 def test_a_rule_outranks_an_event_when_one_asks_for_permission(brain: Brain) -> None:
     stored(brain, "Somebody deployed the shop on friday", kind="event", trust="trusted_tool")
     rule = stored(brain, "Nobody deploys the shop on friday", kind="rule")

@@ -1,5 +1,4 @@
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -18,21 +17,28 @@ CAUSE = "Somebody pulled the wrong plug"
 WEEK = timedelta(days=7)
 
 
-def link(brain: Brain, one: str, other: str, **more: Any) -> None:  # noqa: ANN401
+def link(
+    brain: Brain,
+    one: str,
+    other: str,
+    *,
+    type: LinkType = LinkType.CAUSES,  # noqa: A002 as the link calls it
+    strength: float = 1.0,
+    trust: Trust = Trust.USER_CLAIM,
+) -> None:
     now = brain.house.clock.now()
-    known = {"type": LinkType.CAUSES, "strength": 1.0, "trust": Trust.USER_CLAIM, **more}
+    edge = Link(
+        from_id=ids.parse(ids.MEMORY, one),
+        to_id=ids.parse(ids.MEMORY, other),
+        type=type,
+        strength=strength,
+        agent=brain.caller.agent,
+        trust=trust,
+        created_at=now,
+        observed_at=now,
+    )
     with brain.house.store.begin(brain.caller.tenant) as tx:
-        ends = [ids.parse(ids.MEMORY, id_) for id_ in (one, other)]
-        tx.links.put(
-            Link(
-                from_id=ends[0],
-                to_id=ends[1],
-                agent=brain.caller.agent,
-                created_at=now,
-                observed_at=now,
-                **known,
-            )
-        )
+        tx.links.put(edge)
 
 
 def note(brain: Brain, id_: str, text: str, *, trust: Trust = Trust.USER_CLAIM) -> None:
@@ -48,7 +54,7 @@ def note(brain: Brain, id_: str, text: str, *, trust: Trust = Trust.USER_CLAIM) 
         )
 
 
-@pytest.mark.requirement("RT-33")
+@pytest.mark.requirement("RT-33", "RT-17")
 def test_what_is_linked_to_an_answer_comes_with_it(brain: Brain) -> None:
     fact, cause = stored(brain, FACT, kind="fact"), stored(brain, CAUSE, kind="event")
     assert bodies(brain, "nightly build") == [FACT]

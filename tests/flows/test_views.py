@@ -1,9 +1,11 @@
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from commonbrain.brain import Brain
+from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.kinds import MessageDetail, RuleDetail
 from commonbrain.domain.links import LinkType
@@ -24,7 +26,7 @@ def test_no_view_is_shown_unasked(brain: Brain) -> None:
     assert [getattr(shown, view) for view in View] == [None] * len(View)
 
 
-@pytest.mark.requirement("DM-22", "RT-25", "PV-05")
+@pytest.mark.requirement("DM-22", "RT-25", "PV-05", "PV-03", "RT-27")
 def test_history_tells_of_every_revision_with_time_reason_and_author(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -39,7 +41,7 @@ def test_history_tells_of_every_revision_with_time_reason_and_author(
             (old, Action.SUPERSEDE, "bob", "upgrade"),
             (new, Action.CREATE, "bob", None),
         }
-        assert events[0].at < events[-1].at
+        assert [e.at for e in events] == sorted(e.at for e in events)
         assert [e.at for e in events if e.action is Action.SUPERSEDE] == [clock.now()]
 
 
@@ -118,6 +120,31 @@ def test_a_superseded_rule_reads_as_deprecated_and_keeps_its_severity(
     assert shown.detail["severity"] == "BLOCKER"
     [item] = brain.recall("deploy on Fridays", as_of=before).items
     assert "DEPRECATED" in item.notes
+
+
+@pytest.mark.requirement("RT-09")
+def test_the_superseded_is_recalled_when_its_state_is_asked_for(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    brain.revise.supersede(id_, FOUR, reason="upgrade")
+    assert id_ not in {item.id for item in brain.recall("nightly build").items}
+    [item] = brain.recall("nightly build", states=["superseded"]).items
+    assert (item.id, item.notes) == (id_, ("superseded",))
+
+
+@pytest.mark.requirement("RT-07", "RT-21", "RT-27", "RT-04")
+def test_an_item_tells_rating_salience_tags_and_how_sure_it_is(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact", tags=["ci"], source_ref="ci.yml:3")
+    stored(brain, "The nightly build may be red", kind="fact")
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        known = tx.memories.get([ids.parse(ids.MEMORY, id_)])
+        [memory] = known.values()
+        tx.memories.update(memory, replace(memory, rating=2, confidence=0.9))
+    answer = brain.recall("nightly build cores", min_confidence=0.8)
+    [item] = answer.items
+    assert (item.rating, item.salience, item.tags) == (2, 0.7, ("ci",))
+    assert "rated +2" in answer.evidence
+    assert answer.confidence is not None
+    assert (answer.confidence.lowest, answer.confidence.highest) == (0.9, 0.9)
 
 
 def test_what_waits_for_review_is_browsed_by_its_state(brain: Brain) -> None:

@@ -23,7 +23,7 @@ def history(brain: Brain, clock: FakeClock) -> Brain:
     return brain
 
 
-@pytest.mark.requirement("RT-16", "CT-06")
+@pytest.mark.requirement("CT-06")
 @pytest.mark.parametrize(
     ("question", "first"),
     [

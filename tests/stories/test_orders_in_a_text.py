@@ -7,8 +7,8 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.domain.inert import inert
 from commonbrain.domain.recollection import HEADING
-from commonbrain.interfaces.operations.get import GET
-from commonbrain.interfaces.operations.recall import RECALL
+from commonbrain.interfaces.operations.get import GET, GetRequest
+from commonbrain.interfaces.operations.recall import RECALL, RecallRequest
 from tests.flows.asking import stored
 
 ORDER = f"""Notes on the deploy.
@@ -38,11 +38,15 @@ def test_every_line_of_it_is_quoted_under_one_heading(told: Brain) -> None:
 
 def test_nothing_in_it_is_obeyed_by_a_terminal_or_turns_its_words_around(told: Brain) -> None:
     for item in told.recall("deploy").items:
-        for operation, asked in ((RECALL, {"query": "deploy"}), (GET, {"id": item.id})):
-            reply = operation.handle(told, operation.request.model_validate(asked))
-            for shown in (operation.tell(reply), json.dumps(operation.to_agent_json(reply))):
-                assert inert(shown) == shown
-                assert "\\u202e" not in shown
+        found = RECALL.handle(told, RecallRequest(query="deploy"))
+        fetched = GET.handle(told, GetRequest(id=[item.id]))
+        for shown in (
+            RECALL.tell(found),
+            GET.tell(fetched),
+            json.dumps(RECALL.to_agent_json(found), ensure_ascii=False),
+            json.dumps(GET.to_agent_json(fetched), ensure_ascii=False),
+        ):
+            assert inert(shown) == shown
 
 
 def test_from_the_web_it_is_not_recalled_unless_asked_for_and_binds_nobody(brain: Brain) -> None:
