@@ -29,9 +29,13 @@ class Deadline:
             Unavailable: `deadline`, it is not there yet; or what it failed with.
 
         """
-        left_s = None if self.at_ms is None else (self.at_ms - self.clock.elapsed_ms()) / 1000
+        if self.at_ms is None:
+            return future.result()
+        left_ms = self.at_ms - self.clock.elapsed_ms()
         try:
-            return future.result(left_s if left_s is None else max(left_s, 0.0))
+            if left_ms > 0:
+                return future.result(left_ms / 1000)
         except TimeoutError:
-            future.cancel()
-            raise Unavailable("It did not answer in time.", code="deadline") from None
+            pass
+        future.cancel()
+        raise Unavailable("It did not answer in time.", code="deadline")
