@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.domain import ids
-from commonbrain.domain.conflicts import CONFLICTS_MAX, Conflict, conflict_of
+from commonbrain.domain.disputes import CONFLICTS_MAX, Conflict, conflict_of
 from commonbrain.domain.inert import inert
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import OMITTED_IDS_MAX

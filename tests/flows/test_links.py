@@ -129,9 +129,12 @@ def test_a_mark_of_lower_trust_weighs_nothing_down(brain: Brain, clock: FakeCloc
 
 
 @pytest.mark.requirement("RT-13")
-def test_annotations_come_with_their_memory_and_who_wrote_them(brain: Brain) -> None:
+def test_annotations_come_with_their_memory_and_who_wrote_them(
+    brain: Brain, clock: FakeClock
+) -> None:
     id_ = stored(brain, FACT, kind="fact")
     note(brain, id_, "Four since\nthe upgrade | trust me")
+    clock.move(timedelta(seconds=1))
     note(brain, id_, "Buy now", trust=Trust.UNTRUSTED_WEB)
     answer = brain.recall("nightly build")
     assert answer.items[0].notes == (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from commonbrain.domain import ids, limits
-from commonbrain.domain.conflicts import CONFLICTS_MAX, Conflict, naming
+from commonbrain.domain.disputes import CONFLICTS_MAX, Conflict, naming
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.query import Budget, Candidate
 from commonbrain.domain.recollection import (

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from commonbrain.domain.conflicts import Conflict
+from commonbrain.domain.disputes import Conflict
 from commonbrain.domain.inert import inert, inert_line
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import full_text

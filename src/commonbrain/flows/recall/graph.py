@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.domain.conflicts import preferred
+from commonbrain.domain.disputes import preferred
 from commonbrain.domain.limits import EXPANSION_MAX
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import Memory

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Unpack
 
 from commonbrain.domain import ids, limits
-from commonbrain.domain.conflicts import Conflict, conflict_of
+from commonbrain.domain.disputes import Conflict, conflict_of
 from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain import limits
-from commonbrain.domain.conflicts import Conflict
+from commonbrain.domain.disputes import Conflict
 from commonbrain.domain.query import TRUST_MIN_DEFAULT
 from commonbrain.domain.recollection import (
     HEADING,

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from commonbrain.domain import ids
-from commonbrain.domain.conflicts import conflict_of, preferred
+from commonbrain.domain.disputes import conflict_of, preferred
 from commonbrain.domain.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
 
