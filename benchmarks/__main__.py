@@ -90,7 +90,11 @@ def evidence(source: Path, *, show: int = 0) -> None:
                     continue
                 project = sample["sample_id"]
                 found = brain.recall(
-                    qa["question"], max_items=ASKED, project=project, max_tokens=4000
+                    qa["question"],
+                    max_items=ASKED,
+                    project=project,
+                    max_tokens=4000,
+                    bump=False,
                 )
                 verdicts.append(gold <= {str(item.source_ref) for item in found.items})
                 tokens.append(found.tokens)

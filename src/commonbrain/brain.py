@@ -99,6 +99,7 @@ class Brain:
 
     def close(self) -> None:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
+        self.house.waiting.shutdown(wait=False, cancel_futures=True)
         self.house.journal.close()
         self.house.store.close()
 

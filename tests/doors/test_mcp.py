@@ -184,7 +184,7 @@ async def test_a_model_may_lower_trust_and_never_claim_more_than_its_user(
     [
         ("get", {"id": "nonsense"}, "invalid", "Take ids from the replies"),
         ("get", {"id": "mem_0000000000000"}, "not_found", "Recall by its words"),
-        ("get", {}, "invalid", "The tool get takes id."),
+        ("get", {}, "invalid", "Give id, one or several"),
         ("recall", {"colour": "red"}, "invalid", "colour: Extra inputs are not permitted"),
         ("recall", {"colour": "red"}, "invalid", "The tool recall takes query, max_items"),
         ("recall", {"max_items": "many"}, "invalid", "max_items: Input should be a valid integer"),

@@ -1,6 +1,8 @@
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from sqlalchemy import RowMapping, select
 
 from commonbrain.adapters.sql.store import SqlStore
@@ -9,6 +11,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids, limits
 from commonbrain.domain.query import Trace
 from commonbrain.domain.recollection import Verdict
+from commonbrain.flows.journal import Access
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, stored
@@ -45,7 +48,7 @@ def test_a_recall_leaves_a_trace_of_what_it_considered_and_packed(brain: Brain) 
     assert kept["query"] == "nightly  build?"
     assert [one["id"] for one in kept["considered"]] == [fact, web]
     assert kept["packed"] == [fact]
-    assert set(kept["stages_ms"]) == {"plan", "arms", "rows", "weigh", "pack"}
+    assert set(kept["stages_ms"]) == {"plan", "embed", "arms", "rank", "pack"}
 
 
 def test_a_trace_names_the_arm_that_was_skipped(path: Path) -> None:
@@ -122,3 +125,51 @@ def test_a_trace_that_cannot_be_written_is_counted_and_the_next_one_is_kept(brai
     brain.house.journal.flush()
     assert [kept["query"] for kept in traces(brain)] == ["something?"]
     assert brain.status().traces_dropped == 1
+
+
+def strengths(brain: Brain, id_: str) -> tuple[int, float]:
+    policy = brain.get(id_, views=["policy"], bump=False).policy
+    assert policy is not None
+    return policy.access_count, policy.strength
+
+
+@pytest.mark.requirement("RT-08")
+def test_what_is_shown_is_counted_and_revives(brain: Brain, clock: FakeClock) -> None:
+    shown, other = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="fact")
+    clock.move(timedelta(days=7))
+    assert strengths(brain, shown) == strengths(brain, other) == (0, 0.5)
+    brain.recall("nightly build")
+    brain.get(shown)
+    brain.recall("nightly build", bump=False)
+    brain.house.journal.flush()
+    assert strengths(brain, shown) == (2, 1.0)
+    assert strengths(brain, other) == (0, 0.5)
+
+
+def test_a_bare_id_is_no_access(brain: Brain) -> None:
+    id_ = stored(brain, f"{FACT} " * 30, kind="event")
+    assert brain.recall("nightly", max_tokens=64).items[0].headline is None
+    brain.house.journal.flush()
+    assert strengths(brain, id_)[0] == 0
+
+
+def test_an_access_that_cannot_be_written_is_dropped_and_counted(brain: Brain) -> None:
+    id_ = ids.parse(ids.MEMORY, stored(brain, FACT, kind="fact"))
+    journal = brain.house.journal
+    journal.close()
+    for _ in range(limits.JOURNAL_ENTRIES_MAX + 2):
+        journal.touch(Access(tenant="nobody", ids=(id_,), at=brain.house.clock.now()))
+    assert brain.status().accesses_dropped == 2
+
+
+def test_a_trace_says_why_each_of_the_others_was_left_out(brain: Brain) -> None:
+    for n in range(4):
+        stored(brain, f"The nightly build of the big shop broke at step {n}", kind="event")
+    stored(brain, "Buy a nightly build", kind="event")
+    brain.recall("nightly build", max_items=2)
+    brain.house.journal.flush()
+    fates = [one["left_out"] for one in traces(brain)[0]["considered"]]
+    assert sorted(fates, key=str) == [None, None, "near_duplicate", "near_duplicate", "no_room"]
+    assert {"date", "beside", "kind", "linked", "fused"} <= set(
+        traces(brain)[0]["considered"][0]["features"]
+    )

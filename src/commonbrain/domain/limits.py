@@ -40,11 +40,25 @@ LEXICAL_CANDIDATES: Final = 40
 """How many the word arm brings; far more than answers have room for."""
 VECTOR_CANDIDATES: Final = 60
 """How many the meaning arm brings; more than the words, for their order is less sure."""
+PERIOD_CANDIDATES: Final = 20
+"""How many are brought of the time that a query names, by words and as the newest of it."""
+SKILLS_MAX: Final = 5
+"""Skills above the other results of one answer."""
+EXPANSION_MAX: Final = 4
+"""What one answer takes in for its links alone; never more than half of its items."""
+ANNOTATIONS_MAX: Final = 2
+"""Annotations shown beside one item of an answer, the newest; get shows all."""
+NEAR_DUPLICATES_MAX: Final = 2
+"""Items of one answer that say nearly the same."""
+DEADLINE_MS_MAX: Final = 600_000
+EMBEDDINGS_AT_ONCE_MAX: Final = 4
+"""Threads that wait for an embedder on behalf of recalls with a deadline."""
+IDS_PER_GET_MAX: Final = 20
 SIMILAR_HINTS_MAX: Final = 5
 OMITTED_IDS_MAX: Final = 20
 
 JOURNAL_ENTRIES_MAX: Final = 1000
-"""Recall traces that may wait in memory; past it the oldest are dropped and counted."""
+"""Recall traces, and accesses, that may wait in memory; past it the oldest are dropped."""
 IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
 EMBED_BATCH: Final = 64

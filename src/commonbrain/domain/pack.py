@@ -1,10 +1,12 @@
 """Packing: the best evidence that fits a budget of items and tokens, quoted for an agent."""
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from commonbrain.domain import ids, limits
+from commonbrain.domain.disputes import CONFLICTS_MAX, Conflict, naming
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.query import Budget, Candidate
 from commonbrain.domain.recollection import (
@@ -16,6 +18,7 @@ from commonbrain.domain.recollection import (
     omission,
     render_item,
 )
+from commonbrain.domain.skills import skill_of
 from commonbrain.domain.tokens import estimate
 from commonbrain.domain.trust import Trust
 
@@ -26,8 +29,15 @@ _REASONS: Final = {
     "lexical": "words",
     "vector": "meaning",
     "recent": "newest",
+    "date": "time",
+    "speaker": "speaker",
     "same_project": "same project",
 }
+_WORD: Final = re.compile(r"\w+")
+_NEAR_AT: Final = 0.8
+"""Two texts that share this much of their words say nearly the same."""
+_COMPARED_CHARS: Final = 1000
+"""How far into a text its words are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,37 +47,84 @@ class Packed:
     items: tuple[Item, ...]
     tokens: int
     omitted: Omitted
+    conflicts: tuple[Conflict, ...] = ()
+    near: tuple[int, ...] = ()
+    """Ids left out because enough of the answer says nearly the same."""
 
 
-def pack(ranked: Sequence[Candidate], budget: Budget) -> Packed:
-    """Fill the budget best first: whole bodies, then headlines, then bare ids."""
-    items: list[Item] = []
-    kept: set[int] = set()
-    # What stands around the items is paid for in advance.
-    spent = max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS)
-    chosen = _choose(ranked, budget.max_items)
+def pack(
+    ranked: Sequence[Candidate], budget: Budget, *, conflicts: Sequence[Conflict] = ()
+) -> Packed:
+    """Fill the budget best first: whole bodies, then headlines, then bare ids.
+
+    A conflict that an item is part of is told with it where there is room for both.
+    """
+    distinct, near = _thin(ranked, enough=2 * budget.max_items)
+    box = _Box(
+        room=budget.max_tokens,
+        # What stands around the items is paid for in advance.
+        spent=max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS),
+    )
+    chosen = _choose(distinct, budget.max_items)
     binding = next(filter(_is_binding, chosen), None)
-    kept_free = _seat(binding, len(chosen), room=budget.max_tokens - spent) if binding else 0
+    kept_free = _seat(binding, len(chosen), room=box.room - box.spent) if binding else 0
     for candidate in chosen:
         if candidate is binding:
             kept_free = 0
+        box.put(candidate, conflicts=conflicts, kept_free=kept_free)
+    kept = {item.id for item in box.items}
+    shown = (ids.show(ids.MEMORY, candidate.memory.id) for candidate in ranked)
+    left_out = [id_ for id_ in shown if id_ not in kept]
+    return Packed(
+        items=tuple(box.items),
+        tokens=box.spent if box.items else 0,
+        omitted=Omitted(count=len(left_out), ids=tuple(left_out[: limits.OMITTED_IDS_MAX])),
+        conflicts=tuple(box.conflicts),
+        near=tuple(candidate.memory.id for candidate in near),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Box:
+    """An answer being filled."""
+
+    room: int
+    spent: int
+    items: list[Item] = field(default_factory=list[Item])
+    conflicts: list[Conflict] = field(default_factory=list[Conflict])
+
+    def put(self, candidate: Candidate, *, conflicts: Sequence[Conflict], kept_free: int) -> None:
+        """Put one in, as full as it fits, with its conflicts if they fit with it."""
+        number = len(self.items) + 1
+        told = self._untold(naming(conflicts, ids.show(ids.MEMORY, candidate.memory.id)))
+        beside = sum(_cost_of_conflict(conflict) for conflict in told)
         for form in _forms(candidate):
-            cost = _cost(form, len(items) + 1)
-            if spent + cost + kept_free <= budget.max_tokens:
-                spent += cost
-                items.append(form)
-                kept.add(candidate.memory.id)
-                break
-    left_out = [candidate.memory.id for candidate in ranked if candidate.memory.id not in kept]
-    shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
-    omitted = Omitted(count=len(left_out), ids=shown)
-    return Packed(items=tuple(items), tokens=spent if items else 0, omitted=omitted)
+            cost = _cost(form, number)
+            if self.spent + cost + kept_free > self.room:
+                continue
+            self.items.append(form)
+            self.spent += cost
+            if told and self.spent + beside + kept_free <= self.room:
+                self.conflicts += told
+                self.spent += beside
+            return
+
+    def _untold(self, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
+        fresh = [conflict for conflict in conflicts if conflict not in self.conflicts]
+        return fresh[: CONFLICTS_MAX - len(self.conflicts)]
 
 
 def _cost(item: Item, number: int) -> int:
     """Count what an item takes, whichever way it is read; each part is joined to the next."""
     as_text, as_json = render_item(item, number), evidence_of(item).to_json()
     return max(estimate(as_text), estimate(as_json)) + 1
+
+
+def _cost_of_conflict(conflict: Conflict) -> int:
+    return max(estimate(conflict.line()), estimate(conflict.to_json()) + _CONFLICTS_KEY) + 1
+
+
+_CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
 
 
 def to_item(candidate: Candidate) -> Item:
@@ -78,12 +135,8 @@ def to_item(candidate: Candidate) -> Item:
         kind=memory.kind,
         headline=memory.headline,
         body=memory.body,
-        score=round(candidate.score, 4),
-        why=tuple(
-            reason
-            for name, reason in _REASONS.items()
-            if candidate.features.get(name, 0.0) >= _REASON_AT
-        ),
+        score=round(min(candidate.score, 1.0), 4),
+        why=tuple(_reasons(candidate)),
         label=memory.label,
         project=memory.project,
         scope=memory.scope,
@@ -94,11 +147,27 @@ def to_item(candidate: Candidate) -> Item:
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
+        salience=memory.salience,
+        rating=memory.rating,
+        tags=memory.tags,
+        context=candidate.context,
+        notes=candidate.notes,
     )
 
 
+def _reasons(candidate: Candidate) -> Iterator[str]:
+    skill = skill_of(candidate.memory)
+    if skill and candidate.features.get("skill"):
+        yield f"skill:{skill.name}"
+    for name, reason in _REASONS.items():
+        if candidate.features.get(name, 0.0) >= _REASON_AT:
+            yield reason
+    if candidate.features.get("linked"):
+        yield "linked"
+
+
 def _forms(candidate: Candidate) -> Iterator[Item]:
-    """Give its forms from the fullest to the barest: body, headline, id; most fit as a whole."""
+    """Give its forms from the fullest to the barest: body, headline, id."""
     whole = to_item(candidate)
     yield whole
     headline = replace(whole, body=None)
@@ -125,3 +194,33 @@ def _choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
 def _is_binding(candidate: Candidate) -> bool:
     memory = candidate.memory
     return memory.kind in _BINDING_KINDS and memory.trust is not Trust.UNTRUSTED_WEB
+
+
+def _thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate], list[Candidate]]:
+    """Part the first `enough` that are worth a seat from what says nearly the same as two do."""
+    kept: list[Candidate] = []
+    near: list[Candidate] = []
+    said: list[frozenset[str]] = []
+    for candidate in ranked:
+        if len(kept) == enough:
+            break
+        words = _words(candidate)
+        alike = sum(_is_near(words, other) for other in said)
+        if alike >= limits.NEAR_DUPLICATES_MAX:
+            near.append(candidate)
+        else:
+            kept.append(candidate)
+            said.append(words)
+    return kept, near
+
+
+def _words(candidate: Candidate) -> frozenset[str]:
+    return frozenset(_WORD.findall(candidate.memory.body[:_COMPARED_CHARS].casefold()))
+
+
+def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
+    fewer, more = sorted((len(one), len(other)))
+    if fewer < _NEAR_AT * more or not more:
+        return False
+    shared = len(one & other)
+    return shared >= _NEAR_AT * (fewer + more - shared)

@@ -1,8 +1,9 @@
 """What is asked of the memory: filter and budget in, candidates considered, and the trace kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import limits
@@ -90,6 +91,19 @@ class Candidate:
     memory: Memory
     features: Mapping[str, float]
     score: float
+    context: str | None = None
+    """The headline of what it is part of: a thread, an episode."""
+    notes: tuple[str, ...] = ()
+    """What was noted beside it, and what it is when it is not current."""
+
+
+class LeftOut(StrEnum):
+    """Why a memory that was considered is not in the answer."""
+
+    NOT_ALLOWED = "not_allowed"
+    """By policy, trust or filter, or the same text came from a better one."""
+    NEAR_DUPLICATE = "near_duplicate"
+    NO_ROOM = "no_room"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +119,8 @@ class Trace:
     packed: tuple[int, ...]
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
+    left_out: Mapping[int, LeftOut] = field(default_factory=dict[int, LeftOut])
+    """Why each of the others that were considered is not in the answer."""
 
 
 def is_allowed(

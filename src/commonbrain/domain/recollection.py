@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from commonbrain.domain.disputes import Conflict
+from commonbrain.domain.inert import inert, inert_line
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import full_text
 from commonbrain.domain.scope import Scope
@@ -46,6 +48,12 @@ class Item:
     occurred_at: datetime
     recorded_at: datetime
     superseded_count: int = 0
+    salience: float = 0.0
+    rating: int = 0
+    """Votes from use, up less down."""
+    tags: tuple[str, ...] = ()
+    context: str | None = None
+    """The headline of what it is part of: a thread, an episode."""
     notes: tuple[str, ...] = ()
 
 
@@ -58,6 +66,24 @@ class Omitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Certainty:
+    """The confidence of an answer's items: the least, the mean, the most."""
+
+    lowest: float
+    mean: float
+    highest: float
+
+
+def certainty(items: Sequence[Item]) -> Certainty | None:
+    """Sum up how sure the items of an answer are."""
+    if not items:
+        return None
+    given = [item.confidence for item in items]
+    mean = round(sum(given) / len(given), 4)
+    return Certainty(lowest=min(given), mean=mean, highest=max(given))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
     """The answer to one recall: evidence within its budget, and what was left out or skipped."""
 
@@ -65,6 +91,10 @@ class Recollection:
     tokens: int
     verdict: Verdict
     trace_id: str
+    conflicts: tuple[Conflict, ...] = ()
+    """Pairs that disagree, one of each being an item."""
+    confidence: Certainty | None = None
+    """How sure the items are; None without any."""
     omitted: Omitted = field(default_factory=Omitted)
     degraded: tuple[str, ...] = ()
     """Arms or models that did not take part, each with the reason."""
@@ -72,7 +102,7 @@ class Recollection:
     @property
     def evidence(self) -> str:
         """The items as an agent reads them: quoted, dated, attributed, never over `tokens`."""
-        return render(self.items, self.omitted)
+        return render(self.items, self.omitted, conflicts=self.conflicts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +119,8 @@ class Evidence:
     source_ref: str | None = None
     trust: Trust | None = None
     revised: int | None = None
+    rating: int | None = None
+    context: str | None = None
     notes: tuple[str, ...] | None = None
 
     def to_json(self) -> str:
@@ -104,24 +136,31 @@ def evidence_of(item: Item) -> Evidence:
         return Evidence(id=item.id)
     return Evidence(
         id=item.id,
-        kind=item.label or item.kind,
-        headline=item.headline if item.body is None else None,
-        body=item.body,
+        kind=inert(item.label or item.kind),
+        headline=inert(item.headline) if item.body is None else None,
+        body=_inert(item.body),
         date=show_instant(item.occurred_at)[:10],
-        by=item.agent,
-        project=item.project,
-        source_ref=item.source_ref,
+        by=inert(item.agent),
+        project=_inert(item.project),
+        source_ref=_inert(item.source_ref),
         trust=None if item.trust is Trust.USER_CLAIM else item.trust,
         revised=item.superseded_count or None,
-        notes=item.notes or None,
+        rating=item.rating or None,
+        context=_inert(item.context),
+        notes=tuple(inert(note) for note in item.notes) or None,
     )
 
 
-def render(items: Sequence[Item], omitted: Omitted) -> str:
-    """Write an answer for an agent: a heading, the items, and a line for what was left out."""
+def _inert(text: str | None) -> str | None:
+    return None if text is None else inert(text)
+
+
+def render(items: Sequence[Item], omitted: Omitted, *, conflicts: Sequence[Conflict] = ()) -> str:
+    """Write an answer for an agent: a heading, the items, what disagrees, what was left out."""
     if not items:
         return ""
     blocks = [HEADING, *(render_item(item, number) for number, item in enumerate(items, 1))]
+    blocks += [conflict.line() for conflict in conflicts]
     if omitted.count:
         blocks.append(omission(omitted.count))
     return "\n".join(blocks)
@@ -146,18 +185,20 @@ def _provenance(item: Item, number: int) -> str:
         f"source {_inline(item.source_ref)}" if item.source_ref else "",
         f"trust {item.trust}" if item.trust is not Trust.USER_CLAIM else "",
         f"revised {item.superseded_count}x" if item.superseded_count else "",
+        f"rated {item.rating:+}" if item.rating else "",
+        f"in {_inline(item.context)}" if item.context else "",
         "headline only" if item.body is None else "",
-        *item.notes,
+        *(_inline(note) for note in item.notes),
     )
     return " | ".join(part for part in known if part)
 
 
 def _quote(text: str) -> Iterable[str]:
-    return (f"> {line}" for line in text.splitlines())
+    return (f"> {inert(line)}" for line in text.splitlines())
 
 
 def _inline(text: str) -> str:
-    return " ".join(text.split()).replace("|", "/")
+    return inert_line(text).replace("|", "/")
 
 
 def omission(count: int) -> str:

@@ -1,24 +1,38 @@
-"""Get: one memory by its id, whole, with a banner when it is no longer the current one."""
+"""Get: memories by id, or a skill by name, whole, with a banner when they no longer hold."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
-from commonbrain.domain import ids
-from commonbrain.domain.errors import NotFound
+from commonbrain.domain import ids, limits
+from commonbrain.domain.banner import FORGOTTEN, banner
+from commonbrain.domain.choice import one_of
+from commonbrain.domain.errors import NotFound, Refused
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.memory import ERASED, Memory, State
+from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
-from commonbrain.domain.times import show_instant
+from commonbrain.domain.skills import read_skill
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
-from commonbrain.ports.store import Transaction
-
-FORGOTTEN = "(forgotten)"
-"""Stands for the headline of what was forgotten: no word of it is shown again."""
-_CHAIN_MAX = 1000
-"""Revisions followed towards the head; far beyond any chain a person makes."""
+from commonbrain.flows.journal import Access
+from commonbrain.flows.views import (
+    Edge,
+    Event,
+    Noted,
+    Provenance,
+    Standing,
+    View,
+    edges,
+    history,
+    later,
+    noted,
+    provenance,
+    standing,
+)
+from commonbrain.ports.store import Look, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,34 +55,114 @@ class Shown:
     trust: Trust
     confidence: float
     salience: float
+    rating: int
     tags: tuple[str, ...]
     source_ref: str | None
     occurred_at: datetime
     recorded_at: datetime
     superseded_count: int
     detail: Mapping[str, object]
+    history: tuple[Event, ...] | None = None
+    """This and the views below are None unless they were asked for."""
+    provenance: Provenance | None = None
+    links: tuple[Edge, ...] | None = None
+    annotations: tuple[Noted, ...] | None = None
+    policy: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Fetching by id for one caller."""
+    """Fetching for one caller."""
 
     house: House
     caller: Caller
 
-    def __call__(self, id: str) -> Shown:  # noqa: A002 the public name is id
-        """Fetch one memory by id, in whatever state it is.
+    def __call__(
+        self,
+        id: str = "",  # noqa: A002 the public name is id
+        *,
+        skill: str = "",
+        views: Sequence[View | str] = (),
+        bump: bool = True,
+    ) -> Shown:
+        """Fetch one memory by id, in whatever state it is, or the current skill of a name.
+
+        Args:
+            id: of the memory; left out for a skill.
+            skill: the name of its trigger; of several the caller's project's, then the newest.
+            views: what else to show: history, provenance, links, annotations, policy.
+            bump: whether to count it as an access, which revives what fades.
 
         Raises:
-            Invalid: the text is not an id.
+            Invalid: the text is not an id, or a view is none.
             NotFound: there is none, or the caller may not see it.
             Unavailable: the store cannot be read.
 
         """
+        if skill:
+            with self.house.store.snapshot(self.caller.tenant) as tx:
+                id = self._skill(tx, skill.strip())  # noqa: A001 the same
+        [shown] = self.several([id], views=views, bump=bump)
+        return shown
+
+    def several(
+        self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
+    ) -> tuple[Shown, ...]:
+        """Fetch several memories by id, in the order given, each once.
+
+        Raises:
+            Invalid: a text is not an id, or a view is none.
+            NotFound: one of them is not there, or the caller may not see it.
+            Refused: `limit_exceeded`, more than 20 at once.
+            Unavailable: the store cannot be read.
+
+        """
+        wanted = list(dict.fromkeys(ids.parse(ids.MEMORY, id_) for id_ in ids_))
+        if len(wanted) > limits.IDS_PER_GET_MAX:
+            raise Refused(
+                f"{len(wanted)} ids; {limits.IDS_PER_GET_MAX} are allowed.",
+                code="limit_exceeded",
+                hint="Fetch them in several calls.",
+            )
+        chosen = frozenset(one_of(View, view) for view in views)
         with self.house.store.snapshot(self.caller.tenant) as tx:
-            memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
-            head = head_of(tx, memory)
-        return _shown(memory, head, now=self.house.clock.now())
+            shown = tuple(self._show(tx, id_, views=chosen) for id_ in wanted)
+        if bump:
+            access = Access(tenant=self.caller.tenant, ids=tuple(wanted), at=self.house.clock.now())
+            self.house.journal.touch(access)
+        return shown
+
+    def _show(self, tx: Transaction, id_: int, *, views: frozenset[View]) -> Shown:
+        memory, now = fetch(tx, self.caller, id_=id_), self.house.clock.now()
+        is_forgotten = memory.state is State.FORGOTTEN
+        sides: Mapping[View, Callable[[], object]] = {
+            View.HISTORY: lambda: history(tx, self.caller, memory=memory),
+            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory),
+            View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
+            View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
+            View.POLICY: lambda: standing(memory, now=now),
+        }
+        asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
+        return replace(_shown(memory, head_of(tx, memory), now=now), **asked)
+
+    def _skill(self, tx: Transaction, name: str) -> str:
+        """Find the current skill of a name.
+
+        Raises:
+            NotFound: there is none, or the caller may not see it.
+
+        """
+        look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
+        own = self.caller.project
+        triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(look).items())
+        named = [
+            (own is not None and own in one.projects, id_)
+            for id_, one in triggers
+            if one and one.name.casefold() == name.casefold() and one.holds_in(own)
+        ]
+        if not named:
+            raise NotFound(f"No skill {name[:40]!r}.", hint="Recall by its words, or by its name.")
+        return ids.show(ids.MEMORY, max(named)[1])
 
 
 def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
@@ -89,23 +183,20 @@ def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
 
 def head_of(tx: Transaction, memory: Memory) -> Memory:
     """Follow a revision chain to the memory that holds now."""
-    head = memory
-    for _ in range(_CHAIN_MAX):
-        if head.superseded_by is None:
-            return head
-        head = tx.memories.get([head.superseded_by])[head.superseded_by]
+    *_, head = (memory, *later(tx, memory))
     return head
 
 
 def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
     is_forgotten = memory.state is State.FORGOTTEN
+    erased_or_forgotten = ERASED if memory.headline == ERASED else FORGOTTEN
     return Shown(
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         state=memory.state,
-        headline=FORGOTTEN if is_forgotten else memory.headline,
+        headline=erased_or_forgotten if is_forgotten else memory.headline,
         body=None if is_forgotten else memory.body,
-        banner=_banner(memory, head, now=now),
+        banner=banner(memory, head, now=now),
         current_id=ids.show(ids.MEMORY, head.id),
         label=memory.label,
         project=memory.project,
@@ -115,6 +206,7 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         trust=memory.trust,
         confidence=memory.confidence,
         salience=memory.salience,
+        rating=memory.rating,
         tags=() if is_forgotten else memory.tags,
         source_ref=memory.source_ref,
         occurred_at=memory.occurred_at,
@@ -122,19 +214,3 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         superseded_count=memory.superseded_count,
         detail={} if is_forgotten else shown_detail(memory),
     )
-
-
-def _banner(memory: Memory, head: Memory, *, now: datetime) -> str | None:
-    match memory.state:
-        case State.FORGOTTEN:
-            return "Forgotten: no longer held to be true or wanted; its text is not shown."
-        case State.SUPERSEDED if head.state is State.FORGOTTEN:
-            return f"Superseded by {ids.show(ids.MEMORY, head.id)}, which was forgotten since."
-        case State.SUPERSEDED:
-            return f"Superseded: {ids.show(ids.MEMORY, head.id)} holds now: {head.headline}"
-        case State.QUARANTINED:
-            return "Quarantined: it came from an untrusted source and is not recalled."
-        case _ if memory.expires_at is not None and memory.expires_at <= now:
-            return f"Expired at {show_instant(memory.expires_at)}: it is not recalled any more."
-        case _:
-            return None

@@ -1,9 +1,11 @@
 """What every flow stands on: the ports, filled by wiring."""
 
 from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
 
+from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
@@ -30,3 +32,7 @@ class House:
     """What becomes of a text that holds a secret."""
     is_behind: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still wait for them."""
+    waiting: Executor = field(
+        default_factory=lambda: ThreadPoolExecutor(EMBEDDINGS_AT_ONCE_MAX, "waiting")
+    )
+    """Where what may take longer than a reader's deadline is waited for; idle until then."""

@@ -1,15 +1,17 @@
 """What reads leave behind, written after the reader has its answer.
 
-A recall must never wait for a writer: its trace goes into a bounded queue here and a thread of its
-own carries queues to the store. When the store is locked, full or read-only, entries are dropped
-and counted, never raised into a read.
+A recall must never wait for a writer: its trace, and the accesses that it and every get count, go
+into bounded queues here, and a thread of its own carries them to the store. When the store is
+locked, full or read-only, entries are dropped and counted, never raised into a read.
 """
 
 import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeVar
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
@@ -18,6 +20,8 @@ from commonbrain.domain.screening import redacted
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import IdTaken, Store, Transaction
 
+Entry = TypeVar("Entry", "Trace", "Access")
+
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 0.5
 """How long entries gather before they are written together."""
@@ -25,41 +29,64 @@ _LEAVE_S = 1.0
 """How long the last entries may hold up who leaves: a read has its answer and waits for nobody."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Memories that somebody was shown, and when."""
+
+    tenant: str
+    ids: tuple[int, ...]
+    at: datetime
+
+
 class Journal:
-    """Carries recall traces to the store behind the reader's back; close it to write the rest."""
+    """Carries what reads leave to the store behind their back; close it to write the rest."""
 
     def __init__(self, store: Store, screen: Screen) -> None:
         self._store = store
         self._screen = screen
         self._waiting: deque[Trace] = deque()
+        self._accesses: deque[Access] = deque()
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._carrier: threading.Thread | None = None
         self._dropped = 0
+        self._accesses_dropped = 0
 
     @property
     def dropped(self) -> int:
-        """How many entries were lost because the store could not take them in time."""
+        """How many traces were lost because the store could not take them in time."""
         return self._dropped
+
+    @property
+    def accesses_dropped(self) -> int:
+        """How many accesses were lost because the store could not take them in time."""
+        return self._accesses_dropped
 
     def record(self, trace: Trace) -> None:
         """Queue one trace and return at once; the oldest gives way when the queue is full."""
         with self._lock:
-            if len(self._waiting) >= JOURNAL_ENTRIES_MAX:
-                self._waiting.popleft()
-                self._dropped += 1
-            self._waiting.append(trace)
-            if self._carrier is None and not self._closing.is_set():
-                self._carrier = threading.Thread(target=self._carry, daemon=True, name="journal")
-                self._carrier.start()
+            self._dropped += _queue(self._waiting, trace)
+            self._start()
+
+    def touch(self, access: Access) -> None:
+        """Queue an access and return at once; the oldest gives way when the queue is full."""
+        with self._lock:
+            self._accesses_dropped += _queue(self._accesses, access)
+            self._start()
 
     def flush(self) -> None:
         """Write what waits now; what cannot be written is dropped and counted."""
         with self._lock:
-            traces = list(self._waiting)
+            traces, accesses = list(self._waiting), list(self._accesses)
             self._waiting.clear()
-        if traces:
-            self._write(traces)
+            self._accesses.clear()
+        tenants = {trace.caller.tenant for trace in traces} | {one.tenant for one in accesses}
+        for tenant in tenants:
+            self._write(
+                tenant,
+                traces=[trace for trace in traces if trace.caller.tenant == tenant],
+                accesses=[access for access in accesses if access.tenant == tenant],
+            )
 
     def close(self) -> None:
         """Let the carrier write what is left; it is not waited for while the store is locked."""
@@ -67,25 +94,32 @@ class Journal:
         if self._carrier is not None:
             self._carrier.join(_LEAVE_S)
 
+    def _start(self) -> None:
+        """Put the carrier to work when there is something to carry."""
+        if self._carrier is None and not self._closing.is_set():
+            self._carrier = threading.Thread(target=self._carry, daemon=True, name="journal")
+            self._carrier.start()
+
     def _carry(self) -> None:
         while not self._closing.wait(_PAUSE_S):
             self.flush()
         self.flush()
 
-    def _write(self, traces: Sequence[Trace]) -> None:
-        tenants = {trace.caller.tenant for trace in traces}
-        for tenant in tenants:
-            own = [trace for trace in traces if trace.caller.tenant == tenant]
-            try:
-                with self._store.begin(tenant) as tx:
-                    taken = sum(not _keep(tx, self._screened(trace)) for trace in own)
-                self._dropped += taken
-            except CommonbrainError as error:
-                _LOG.warning("%d recall traces were dropped: %s", len(own), error.message)
-                self._dropped += len(own)
-            except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
-                _LOG.warning("%d recall traces were dropped", len(own), exc_info=True)
-                self._dropped += len(own)
+    def _write(self, tenant: str, *, traces: Sequence[Trace], accesses: Sequence[Access]) -> None:
+        try:
+            with self._store.begin(tenant) as tx:
+                taken = sum(not _keep(tx, self._screened(trace)) for trace in traces)
+                for access in accesses:
+                    tx.memories.touch(access.ids, at=access.at)
+        except CommonbrainError as error:
+            _LOG.warning("%s: %s", _lost(traces, accesses), error.message)
+        except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
+            _LOG.warning("%s", _lost(traces, accesses), exc_info=True)
+        else:
+            self._dropped += taken
+            return
+        self._dropped += len(traces)
+        self._accesses_dropped += len(accesses)
 
     def _screened(self, trace: Trace) -> Trace:
         """Take secrets out of what was asked; here, for the reader has no time to wait for it."""
@@ -99,3 +133,16 @@ def _keep(tx: Transaction, trace: Trace) -> bool:
     except IdTaken:
         return False
     return True
+
+
+def _lost(traces: Sequence[Trace], accesses: Sequence[Access]) -> str:
+    return f"{len(traces)} recall traces and {len(accesses)} accesses were dropped"
+
+
+def _queue(waiting: deque[Entry], entry: Entry) -> int:
+    """Put an entry at the end of its queue; give how many had to give way."""
+    is_full = len(waiting) >= JOURNAL_ENTRIES_MAX
+    if is_full:
+        waiting.popleft()
+    waiting.append(entry)
+    return int(is_full)

@@ -26,7 +26,8 @@ from commonbrain.ports.archive import Kept, Line, Record
 from commonbrain.ports.history import Annotation
 from commonbrain.ports.importing import Unreadable
 from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import AuditEntry, Transaction
+from commonbrain.ports.records import AuditEntry
+from commonbrain.ports.store import Transaction
 
 OWN_FORMAT: Final = "commonbrain"
 """What the house's own format is called where formats are named."""

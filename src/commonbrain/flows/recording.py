@@ -13,7 +13,8 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.history import Annotation
 from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import AuditEntry, Transaction
+from commonbrain.ports.records import AuditEntry
+from commonbrain.ports.store import Transaction
 
 _TOPICS: Final = {
     Action.CREATE: "memory.created",

@@ -24,6 +24,7 @@ class Condition:
     embedding_pending: int
     space: str
     traces_dropped: int
+    accesses_dropped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class Status:
             embedding_pending=pending,
             space=self.house.store.space.name,
             traces_dropped=self.house.journal.dropped,
+            accesses_dropped=self.house.journal.accesses_dropped,
         )
 
 

@@ -31,6 +31,7 @@ from pydantic import ValidationError
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Invalid
+from commonbrain.domain.inert import inert
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.trust import Trust
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
@@ -145,7 +146,7 @@ class _Handlers:
                 CommonbrainError("Something broke inside.", code="internal", hint=_AFTER_A_FAULT)
             )
         return CallToolResult(
-            content=[TextContent(text=operation.tell(reply))],
+            content=[TextContent(text=inert(operation.tell(reply)))],
             structured_content=operation.to_agent_json(reply),
         )
 

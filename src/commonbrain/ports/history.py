@@ -40,7 +40,9 @@ class Links(Protocol):
         """Take a link away and give it back; None when there was none."""
         ...
 
-    def touching(self, ids: Sequence[int], *, types: Sequence[LinkType] = ()) -> list[Link]:
+    def touching(
+        self, ids: Sequence[int], *, types: Sequence[LinkType] = (), limit: int | None = None
+    ) -> list[Link]:
         """List the links from or to any of these memories, strongest first; no types means all."""
         ...
 

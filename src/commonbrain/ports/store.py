@@ -17,12 +17,13 @@ from typing import Protocol
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State, Thread, ThreadRef
-from commonbrain.domain.query import Filter, Trace
+from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
+from commonbrain.ports.records import Records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,34 +41,6 @@ class Look:
     caller: Caller
     filter: Filter
     now: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditEntry:
-    """One line of the append-only audit: who did what to which memory, and its keyed digest."""
-
-    action: str
-    memory_id: int
-    agent: str
-    session: str | None
-    reason: str | None
-    content: str
-    """Never stored: the store keeps an HMAC of it under the tenant's key."""
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a call with an idempotency key was answered: `digest` tells its content apart."""
-
-    agent: str
-    key: str
-    digest: str
-    body: Mapping[str, object]
-    """The answer as plain JSON values."""
-    memory_ids: tuple[int, ...]
-    """What the answer speaks of, so that erasing one of them erases the answer."""
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +96,10 @@ class Memories(Protocol):
         """Count one more access to each memory, last at a moment; unknown ids are passed over."""
         ...
 
+    def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
+        """Give the triggers of the rules that the look allows and that have one, by id."""
+        ...
+
     def people(self, names: Sequence[str]) -> set[str]:
         """Say which of these case-folded names are of somebody who said something here."""
         ...
@@ -156,7 +133,10 @@ class Index(Protocol):
         ...
 
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
-        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        """Rank by BM25 over stemmed words, best first; any of the terms may match.
+
+        Within one transaction the same terms score a memory the same, whatever the look.
+        """
         ...
 
     def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
@@ -200,6 +180,10 @@ class Index(Protocol):
 class Threads(Protocol):
     """The shelf of threads that messages belong to."""
 
+    def subjects(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give the subjects of threads by their ids; unknown ids are absent."""
+        ...
+
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
         """Find a thread by its key or make it under the new id; give its id.
 
@@ -218,39 +202,6 @@ class Threads(Protocol):
 
         Where a key is known under another id, the lower of both stands, so that two stores which
         take in each other's threads end alike; messages here follow.
-        """
-        ...
-
-
-class Records(Protocol):
-    """The shelf of what happened: audit, events for workers, recall traces."""
-
-    def audit(self, entry: AuditEntry) -> None:
-        """Append one line that is never changed."""
-        ...
-
-    def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
-        """Put an event into the outbox, to be read by workers after the commit."""
-        ...
-
-    def reply(self, agent: str, key: str) -> Reply | None:
-        """Find what a call of this agent with this idempotency key was answered."""
-        ...
-
-    def keep_reply(self, reply: Reply) -> None:
-        """Keep an answer under its idempotency key."""
-        ...
-
-    def drop_replies(self, *, before: datetime) -> None:
-        """Drop every answer that was kept before a moment."""
-        ...
-
-    def trace(self, trace: Trace) -> None:
-        """Keep what one recall considered and packed.
-
-        Raises:
-            IdTaken: another trace has this id; nothing was stored.
-
         """
         ...
 

@@ -4,18 +4,20 @@ A subclass gives `open_store`, as for `StoreContract`.
 """
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from commonbrain.domain.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity
 from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
+from commonbrain.domain.memory import State, ThreadRef
 from commonbrain.domain.revision import Action, Span
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.history import Annotation
-from commonbrain.ports.store import Reply, Store
+from commonbrain.ports.records import Reply
+from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
     LATER,
@@ -29,6 +31,8 @@ from commonbrain.testing.store_steps import (
     put,
     stored,
 )
+
+LAP = timedelta(minutes=1)
 
 
 class HistoryContract:
@@ -256,6 +260,44 @@ class HistoryContract:
             assert tx.memories.skilled("pull") == []
             tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
             assert tx.memories.skilled("push") == []
+
+    def test_the_triggers_of_rules_are_listed_while_they_hold(self, open_store: OpenStore) -> None:
+        store = open_store()
+        trigger = {"name": "tea", "keywords": ["kettle"]}
+        skill = a_memory(1, "warm it first", kind=Kind.RULE, detail=RuleDetail(skill=trigger))
+        put(store, skill, a_memory(2, "no trigger", kind=Kind.RULE))
+        put(store, replace(skill, id=3, semantic_hash="b", state=State.FORGOTTEN))
+
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.memories.skills(look()) == {1: trigger}
+            assert tx.memories.skills(look(kinds=(Kind.FACT,))) == {}
+            move(tx, 1, state=State.ARCHIVED)
+            assert tx.memories.skills(look(states=(State.ACTIVE,))) == {}
+
+    def test_a_chain_is_followed_back(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON)
+            assert [tx.memories.predecessor(id_) for id_ in (1, 2, 99)] == [None, 1, None]
+
+    def test_of_many_links_the_strongest_are_listed(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.put(a_link(1, 2, strength=0.2))
+            tx.links.put(a_link(3, 1, strength=0.9))
+            assert [link.from_id for link in tx.links.touching([1], limit=1)] == [3]
+
+    def test_threads_are_known_by_their_subjects(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.threads.open(ThreadRef(key="k", subject="Tea"), None, new_id=7, now=NOON)
+            assert tx.threads.subjects([7, 8]) == {7: "Tea"}
+            assert tx.threads.subjects([]) == {}
+
+    def test_the_same_words_score_the_same_whatever_the_look(self, store: Store) -> None:
+        put(store, *(a_memory(n, f"tea {n}", occurred_at=NOON + n * LAP) for n in range(10, 20)))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            wide = {hit.id: hit.score for hit in tx.index.lexical(["tea", "15"], look(), limit=20)}
+            narrow = tx.index.lexical(["tea", "15"], look(since=NOON + 14 * LAP), limit=20)
+        assert len(narrow) == 6
+        assert {hit.id: hit.score for hit in narrow}.items() <= wide.items()
 
 
 def store_bytes(store: Store) -> bytes:

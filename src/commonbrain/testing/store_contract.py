@@ -15,7 +15,8 @@ from commonbrain.domain.query import Candidate, Trace
 from commonbrain.domain.recollection import Verdict
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.store import AuditEntry, IdTaken, Store, Transaction
+from commonbrain.ports.records import AuditEntry
+from commonbrain.ports.store import IdTaken, Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
     ANN,

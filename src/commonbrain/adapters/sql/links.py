@@ -50,11 +50,15 @@ class LinkShelf:
         self.work.connection.execute(delete(links).where(self._key(from_id, to_id, type_=type_)))
         return known
 
-    def touching(self, ids: Sequence[int], *, types: Sequence[LinkType] = ()) -> list[Link]:
+    def touching(
+        self, ids: Sequence[int], *, types: Sequence[LinkType] = (), limit: int | None = None
+    ) -> list[Link]:
         """List the links from or to any of these memories, strongest first."""
         if not ids:
             return []
         statement = _TOUCHING.where(links.c.type.in_(types)) if types else _TOUCHING
+        if limit is not None:
+            statement = statement.limit(limit)
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         rows = self.work.connection.execute(statement, given).mappings()
         return [Link(**row) for row in rows]

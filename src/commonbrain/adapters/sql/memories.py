@@ -17,6 +17,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     or_,
     select,
     union_all,
@@ -101,6 +102,9 @@ _SKILLED: Final = (
 )
 
 
+_REPLACED: Final = select(memories.c.id).where(
+    memories.c.tenant_id == bindparam("tenant"), memories.c.superseded_by == bindparam("memory")
+)
 _FIELD_OF: Final = {type_: field for field, type_ in _NAMED.items()}
 _DROP_ENTITIES: Final = delete(entities).where(
     entities.c.tenant_id == bindparam("tenant"), entities.c.memory_id == bindparam("memory")
@@ -218,6 +222,19 @@ class MemoryShelf:
         if ids:
             given = {"tenant": self.work.tenant, "ids": list(ids), "at": at}
             self.work.connection.execute(_TOUCH, given)
+
+    def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
+        """Give the triggers of the rules that the look allows and that have one, by id."""
+        rules = DETAILS[Kind.RULE].c
+        of_rule = (rules.tenant_id == memories.c.tenant_id) & (rules.memory_id == memories.c.id)
+        statement = (
+            select(rules.memory_id, rules.skill)
+            .join(memories, of_rule)
+            # Said again of the rules, so that the index of triggers serves.
+            .where(rules.tenant_id == self.work.tenant, rules.skill.is_not(null()))
+            .where(confine(look, self.work.tenant))
+        )
+        return {id_: skill for id_, skill in self.work.connection.execute(statement)}  # noqa: C416
 
     def people(self, names: Sequence[str]) -> set[str]:
         """Say which of these case-folded names are of somebody who said something here."""

@@ -10,8 +10,9 @@ from sqlalchemy import bindparam, delete, select
 
 from commonbrain.adapters.sql.tables import audit, idempotency, outbox, recall_traces, tenants
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.query import Candidate, Trace
-from commonbrain.ports.store import AuditEntry, IdTaken, Reply
+from commonbrain.domain.query import Candidate, LeftOut, Trace
+from commonbrain.ports.records import AuditEntry, Reply
+from commonbrain.ports.store import IdTaken
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
 _REPLY: Final = select(*(idempotency.c[field.name] for field in fields(Reply))).where(
@@ -80,7 +81,10 @@ class RecordShelf:
             "session": trace.caller.session,
             "query": trace.query,
             "verdict": trace.verdict,
-            "considered": [_considered(one) for one in trace.considered[:_CONSIDERED_MAX]],
+            "considered": [
+                _considered(one, trace.left_out.get(one.memory.id))
+                for one in trace.considered[:_CONSIDERED_MAX]
+            ],
             "packed": list(trace.packed),
             "degraded": list(trace.degraded),
             "stages_ms": dict(trace.stages_ms),
@@ -89,10 +93,11 @@ class RecordShelf:
             raise IdTaken
 
 
-def _considered(candidate: Candidate) -> dict[str, Any]:
+def _considered(candidate: Candidate, left_out: LeftOut | None) -> dict[str, Any]:
     features = {name: round(value, 4) for name, value in candidate.features.items()}
     return {
         "id": candidate.memory.id,
         "score": round(candidate.score, 4),
         "features": features,
+        "left_out": left_out,
     }

@@ -28,6 +28,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from commonbrain.adapters.sql.columns import Instant, Names, Word, fraction, one_of
@@ -195,6 +196,8 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("severity", Word(Severity), nullable=False),
         Column("skill", JSON(none_as_null=True)),
         Column("must_ack", Boolean, nullable=False),
+        # Few rules have a trigger, and every recall asks which.
+        Index("ix_rules_skill", "tenant_id", "memory_id", sqlite_where=text("skill IS NOT NULL")),
         one_of("severity", Severity),
     ),
     Kind.FACT: _detail(

@@ -1,10 +1,11 @@
 """The shelf of threads."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, select, update
 
 from commonbrain.adapters.sql.tables import DETAILS, threads
 from commonbrain.adapters.sql.work import Work
@@ -14,6 +15,10 @@ from commonbrain.ports.store import IdTaken
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
+_SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
+    threads.c.tenant_id == bindparam("tenant"),
+    threads.c.id.in_(bindparam("ids", expanding=True)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,14 @@ class ThreadShelf:
     """Threads of one tenant in one transaction."""
 
     work: Work
+
+    def subjects(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give the subjects of threads by their ids; unknown ids are absent."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        rows = self.work.connection.execute(_SUBJECTS, given)
+        return {id_: subject for id_, subject in rows}  # noqa: C416 rows are not pairs to a checker
 
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
         """Find a thread by its key or make it under the new id, or raise `IdTaken`; give its id."""

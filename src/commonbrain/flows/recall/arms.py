@@ -1,49 +1,112 @@
-"""The arms that bring candidates, cheapest first.
+"""The arms that bring candidates, cheapest first, each only while there is time.
 
-`ARMS` is the table: to add a way of finding, add a function and a row.
+`ARMS` is the table: to add a way of finding, add a row. The meaning of a query comes last, for it
+may have to be waited for.
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Final
 
-from commonbrain.domain.limits import LEXICAL_CANDIDATES, VECTOR_CANDIDATES
+from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.limits import (
+    LEXICAL_CANDIDATES,
+    PERIOD_CANDIDATES,
+    SKILLS_MAX,
+    VECTOR_CANDIDATES,
+)
+from commonbrain.domain.skills import read_skill
+from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.plan import Plan
+from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Hit, Transaction
 
-Arm = Callable[[Transaction, Plan], list[Hit]]
-"""Asks the store one way; gives nothing when the plan gives it nothing to ask."""
+Scores = dict[int, float]
+"""What one arm found: raw scores by memory id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One way of finding: whether a plan gives it anything to ask, and how it asks the store."""
+
+    serves: Callable[[Plan], bool]
+    ask: Callable[[Transaction, Plan], list[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What each arm found, and the arms that did not take part, each with the reason."""
+
+    found: Mapping[str, Scores]
+    degraded: tuple[str, ...]
+
+
+def newest(tx: Transaction, plan: Plan) -> list[Hit]:
+    """Browse the newest, when nothing is asked for in words."""
+    return tx.memories.newest(plan.look, limit=plan.budget.max_items)
+
+
+def by_skill(tx: Transaction, plan: Plan) -> list[Hit]:
+    """Find the rules whose trigger the query names, newest first."""
+    triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(plan.look).items())
+    fired = [id_ for id_, skill in triggers if skill and skill.fires(plan.query, plan.project)]
+    return [Hit(id=id_, score=1.0) for id_ in sorted(fired, reverse=True)[:SKILLS_MAX]]
 
 
 def by_words(tx: Transaction, plan: Plan) -> list[Hit]:
-    """Find by stemmed words, BM25."""
-    if not plan.terms:
-        return []
-    return tx.index.lexical(plan.terms, plan.look, limit=LEXICAL_CANDIDATES)
-
-
-def by_meaning(tx: Transaction, plan: Plan) -> list[Hit]:
-    """Find by cosine to the query's vector."""
-    if plan.vector is None:
-        return []
-    return tx.index.nearest(plan.vector, plan.look, limit=VECTOR_CANDIDATES)
+    """Find by stemmed words, BM25; in the time that the query names besides."""
+    hits = tx.index.lexical(plan.terms, plan.look, limit=LEXICAL_CANDIDATES)
+    if plan.look_in_period is None:
+        return hits
+    return [*hits, *tx.index.lexical(plan.terms, plan.look_in_period, limit=PERIOD_CANDIDATES)]
 
 
 def by_time(tx: Transaction, plan: Plan) -> list[Hit]:
-    """Browse the newest, when nothing is asked for in words."""
-    return [] if plan.query else tx.memories.newest(plan.look, limit=plan.budget.max_items)
+    """Find what happened in the time that the query names, newest first."""
+    if plan.look_in_period is None:
+        return []
+    hits = tx.memories.newest(plan.look_in_period, limit=PERIOD_CANDIDATES)
+    return [Hit(id=hit.id, score=1.0) for hit in hits]
 
 
 ARMS: Final[Mapping[str, Arm]] = {
-    "recent": by_time,
-    "lexical": by_words,
-    "vector": by_meaning,
+    "recent": Arm(lambda plan: not plan.query, newest),
+    "skill": Arm(lambda plan: bool(plan.query), by_skill),
+    "lexical": Arm(lambda plan: bool(plan.terms), by_words),
+    "time": Arm(lambda plan: plan.period is not None, by_time),
 }
+MEANING: Final = "vector"
+"""The arm that asks by the query's vector."""
 
 
-def ask_arms(tx: Transaction, plan: Plan) -> dict[str, dict[int, float]]:
-    """Ask every arm, then the meaning of what only the words brought: scores by arm and id."""
-    found = {name: {hit.id: hit.score for hit in arm(tx, plan)} for name, arm in ARMS.items()}
-    if plan.vector is not None:
-        unscored = [id_ for id_ in found["lexical"] if id_ not in found["vector"]]
-        found["vector"] |= tx.index.similarities(plan.vector, unscored)
-    return found
+def ask_arms(
+    tx: Transaction, plan: Plan, *, meaning: Future[Matrix] | None, deadline: Deadline
+) -> Asked:
+    """Ask every arm that the plan gives something to ask; scores by arm and id."""
+    found: dict[str, Scores] = {name: {} for name in (*ARMS, MEANING)}
+    degraded: list[str] = []
+    for name, arm in ARMS.items():
+        if not arm.serves(plan):
+            continue
+        if deadline.is_over:
+            degraded.append(f"{name}: deadline, there was no time left to ask.")
+        else:
+            found[name] = {hit.id: hit.score for hit in arm.ask(tx, plan)}
+    if meaning is not None:
+        try:
+            vector = deadline.await_(meaning)
+        except Unavailable as error:
+            degraded.append(f"{MEANING}: {error.code}, {error.message}")
+        else:
+            found[MEANING] = _by_meaning(tx, plan, vector=vector, found=found)
+    return Asked(found, tuple(degraded))
+
+
+def _by_meaning(
+    tx: Transaction, plan: Plan, *, vector: Matrix, found: Mapping[str, Scores]
+) -> Scores:
+    """Find by cosine to the query's vector, and give that of what the other arms brought."""
+    near = {h.id: h.score for h in tx.index.nearest(vector, plan.look, limit=VECTOR_CANDIDATES)}
+    others = dict.fromkeys(id_ for scores in found.values() for id_ in scores if id_ not in near)
+    return near | tx.index.similarities(vector, list(others))

@@ -12,31 +12,46 @@ Features = dict[int, dict[str, float]]
 
 # BM25 at .5 and cosine at .5 after min-max over the candidates did best on conversations among
 # the plain fusions (nDCG@10 .525 on LoCoMo, against .481 for RRF-60).
-ARM_WEIGHTS: Final[Mapping[str, float]] = {"recent": 1.0, "lexical": 0.5, "vector": 0.5}
+# A skill is placed by its trigger, and a time that the query names is a feature of its own.
+ARM_WEIGHTS: Final[Mapping[str, float]] = {
+    "recent": 1.0,
+    "skill": 0.0,
+    "lexical": 0.5,
+    "time": 0.0,
+    "vector": 0.5,
+}
+_NAMING: Final = ("recent", "skill", "lexical")
+"""Arms that find only what the query names."""
 
 
-def answering(found: Mapping[str, Mapping[int, float]], space: Space) -> Found:
-    """Leave out what shares no word with the query and whose meaning is too far from it."""
-    named = set(found["lexical"]) | set(found["recent"])
+def answering(found: Found, space: Space, *, is_about_time: bool = False) -> Found:
+    """Leave out what shares no word with the query and whose meaning is too far from it.
+
+    What only happened in the time that a query names answers it if that is all it asks for.
+    """
+    arms = (*_NAMING, "time") if is_about_time else _NAMING
+    named = {id_ for arm in arms for id_ in found.get(arm, ())}
     close = {id_ for id_, cosine in found["vector"].items() if cosine >= space.relevant_at}
     kept = named | close
     return {arm: {i: s for i, s in scores.items() if i in kept} for arm, scores in found.items()}
 
 
 def shortlist(features: Features, *, count: int) -> list[int]:
-    """Give the ids of the best by fused score; what else is known only breaks near-ties."""
-    return sorted(features, key=lambda id_: -features[id_]["fused"])[:count]
+    """Give the ids of the best by fused score, skills before all."""
+    return sorted(features, key=lambda id_: (-features[id_]["skill"], -features[id_]["fused"]))[
+        :count
+    ]
 
 
 def fuse(found: Found) -> Features:
     """Give each candidate its scaled score per arm and their weighted sum as `fused`, all 0..1."""
     scaled = {arm: _scale(scores) for arm, scores in found.items()}
     features = {
-        id_: {arm: scores.get(id_, 0.0) for arm, scores in scaled.items()}
+        id_: {arm: scaled.get(arm, {}).get(id_, 0.0) for arm in ARM_WEIGHTS}
         for id_ in dict.fromkeys(id_ for scores in found.values() for id_ in scores)
     }
     for of_one in features.values():
-        of_one["fused"] = sum(ARM_WEIGHTS[arm] * of_one[arm] for arm in scaled)
+        of_one["fused"] = sum(ARM_WEIGHTS[arm] * of_one[arm] for arm in ARM_WEIGHTS)
     return features
 
 

@@ -2,55 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
-from typing import Final, TypedDict, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Unpack
 
 from commonbrain.domain import ids, limits
-from commonbrain.domain.choice import one_of
-from commonbrain.domain.errors import Invalid, Refused, Unavailable
-from commonbrain.domain.kinds import Kind, kind_and_label
-from commonbrain.domain.normalise import normalise, normalise_line
-from commonbrain.domain.pack import pack
-from commonbrain.domain.query import (
-    TRUST_MIN_DEFAULT,
-    Budget,
-    Candidate,
-    Filter,
-    Trace,
-)
-from commonbrain.domain.recollection import Recollection, Verdict
+from commonbrain.domain.disputes import Conflict, conflict_of
+from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.normalise import normalise
+from commonbrain.domain.pack import Packed, pack
+from commonbrain.domain.query import Candidate, LeftOut, Trace
+from commonbrain.domain.recollection import Recollection, Verdict, certainty
 from commonbrain.domain.scope import Caller
-from commonbrain.domain.times import instant
 from commonbrain.flows.house import House
-from commonbrain.flows.recall.arms import ask_arms
+from commonbrain.flows.journal import Access
+from commonbrain.flows.recall.arms import Asked, ask_arms
+from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.fuse import answering, fuse, shortlist
+from commonbrain.flows.recall.graph import Graph, contradicted, follow_links
+from commonbrain.flows.recall.notes import annotated
+from commonbrain.flows.recall.options import (
+    RecallOptions,
+    read_budget,
+    read_deadline,
+    read_filter,
+)
 from commonbrain.flows.recall.permit import permitted
-from commonbrain.flows.recall.plan import Plan, possible_names, search_terms, without_names
+from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
 from commonbrain.flows.recall.weigh import weigh
+from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import Look
-
-_STAGES: Final = ("plan", "arms", "rows", "weigh", "pack")
+from commonbrain.ports.store import Look, Transaction
 
 
-class RecallOptions(TypedDict, total=False):
-    """How an answer is confined; see `Filter` and `Budget` for each."""
+@dataclass(slots=True)
+class _Laps:
+    """How long each stage took."""
 
-    max_items: int
-    max_tokens: int
-    kinds: Sequence[Kind | str]
-    labels: Sequence[str]
-    tags: Sequence[str]
-    project: str | None
-    agent: str | None
-    since: datetime | str | None
-    until: datetime | str | None
-    as_of: datetime | str | None
-    trust_min: float
-    min_confidence: float
+    clock: Clock
+    before_ms: float
+    taken: dict[str, float] = field(default_factory=dict[str, float])
+
+    def end(self, stage: str) -> None:
+        """Note that a stage is over."""
+        now_ms = self.clock.elapsed_ms()
+        self.taken[stage] = round(now_ms - self.before_ms, 3)
+        self.before_ms = now_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ranked:
+    """Everything that was considered, and what of it may answer, best first."""
+
+    considered: Sequence[Candidate]
+    allowed: Sequence[Candidate]
+    conflicts: Sequence[Conflict]
+    degraded: tuple[str, ...]
+    is_empty: bool
+    """Whether the filter allows nothing at all."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the answer means, above all an empty one."""
+        if self.allowed:
+            return Verdict.FOUND
+        return Verdict.NOTHING_STORED if self.is_empty else Verdict.BELOW_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,74 +82,59 @@ class Recall:
         """Find what answers a question; without one, browse the newest.
 
         Args:
-            query: at most 2,000 characters of plain words; punctuation is harmless.
+            query: at most 2,000 characters of plain words; punctuation is harmless. A time that it
+                names ("last week", "in March 2024") is preferred, never a bound.
             options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
-                bound the answer; the rest are fields of `Filter`.
+                bound the answer; past `deadline_ms` nothing more is asked, and `degraded` says
+                what is missing; `bump=False` leaves no access on what is recalled; the rest are
+                fields of `Filter`.
 
         Returns:
             Items best first, never over the budget, with a verdict that tells an empty store from
             one that holds nothing relevant.
 
         Raises:
-            Invalid: an option or a kind is unknown, or a time is none.
+            Invalid: an option, a kind or a state is unknown, or a time is none.
             Refused: `limit_exceeded`, the query or the budget is out of bounds.
             Unavailable: the store cannot be read.
 
         """
-        if len(query) > limits.QUERY_CHARS_MAX:
-            raise Refused(
-                f"The query has {len(query):,} characters; {limits.QUERY_CHARS_MAX:,} are allowed.",
-                code="limit_exceeded",
-                hint="Ask one question at a time.",
-            )
-        laps = [self.house.clock.elapsed_ms()]
-        plan, degraded = self._plan(normalise(query), options)
-        laps.append(self.house.clock.elapsed_ms())
+        _check_length(query)
+        clock = self.house.clock
+        laps = _Laps(clock, clock.elapsed_ms())
+        limit_ms = read_deadline(options)
+        deadline = Deadline(clock, None if limit_ms is None else laps.before_ms + limit_ms)
+        plan = self._plan(normalise(query), options)
+        laps.end("plan")
+        meaning = self._embed(plan, is_timed=limit_ms is not None)
+        laps.end("embed")
         with self.house.store.snapshot(self.caller.tenant) as tx:
-            features = fuse(answering(ask_arms(tx, plan), self.house.store.space))
-            laps.append(self.house.clock.elapsed_ms())
-            memories = tx.memories.get(shortlist(features, count=plan.candidates))
-            past = tx.changes.believed(list(memories)) if plan.filter.as_of else {}
-            is_empty = not memories and not tx.memories.any(plan.look)
-        laps.append(self.house.clock.elapsed_ms())
-        ranked = weigh(plan, memories.values(), features=features)
-        allowed = permitted(plan, ranked, past=past)
-        laps.append(self.house.clock.elapsed_ms())
-        packed = pack(allowed, plan.budget)
-        laps.append(self.house.clock.elapsed_ms())
-        trace = Trace(
-            id=ids.make_id(plan.now, self.house.chance.bits(ids.RANDOM_BITS)),
-            caller=self.caller,
-            asked_at=plan.now,
-            query=plan.query,
-            verdict=_verdict(allowed, is_empty=is_empty),
-            considered=tuple(ranked),
-            packed=tuple(ids.parse(ids.MEMORY, item.id) for item in packed.items),
-            degraded=degraded,
-            stages_ms=dict(zip(_STAGES, _between(laps), strict=True)),
-        )
+            asked = ask_arms(tx, plan, meaning=meaning, deadline=deadline)
+            laps.end("arms")
+            ranked = self._rank(tx, plan, asked=asked)
+        laps.end("rank")
+        packed = pack(ranked.allowed, plan.budget, conflicts=ranked.conflicts)
+        laps.end("pack")
+        trace = self._trace(plan, ranked, packed=packed, stages_ms=laps.taken)
         self.house.journal.record(trace)
+        if options.get("bump", True):
+            self._touch(plan, packed)
         return Recollection(
             items=packed.items,
             tokens=packed.tokens,
-            verdict=trace.verdict,
+            verdict=ranked.verdict,
             trace_id=ids.show(ids.TRACE, trace.id),
+            conflicts=packed.conflicts,
+            confidence=certainty(packed.items),
             omitted=packed.omitted,
-            degraded=degraded,
+            degraded=ranked.degraded,
         )
 
-    def _plan(self, query: str, options: RecallOptions) -> tuple[Plan, tuple[str, ...]]:
-        """Settle filter, budget, words and vector; name what could not be had."""
-        wanted = _filter(options)
-        budget = Budget(
-            max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
-            max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
-        )
-        vector, degraded = self._embed(without_names(query, self._speakers(query)))
-        look = Look(caller=self.caller, filter=wanted, now=self.house.clock.now())
-        terms = search_terms(query)
-        plan = Plan(query=query, terms=terms, vector=vector, look=look, budget=budget)
-        return plan, degraded
+    def _plan(self, query: str, options: RecallOptions) -> Plan:
+        """Settle filter, budget, words, time and intent."""
+        look = Look(caller=self.caller, filter=read_filter(options), now=self.house.clock.now())
+        budget = read_budget(options)
+        return make_plan(query, look, budget=budget, speakers=self._speakers(query))
 
     def _speakers(self, query: str) -> set[str]:
         names = possible_names(query)
@@ -140,67 +143,120 @@ class Recall:
         with self.house.store.snapshot(self.caller.tenant) as tx:
             return tx.memories.people(names)
 
-    def _embed(self, query: str) -> tuple[Matrix | None, tuple[str, ...]]:
-        if not query:
-            return None, ()
+    def _embed(self, plan: Plan, *, is_timed: bool) -> Future[Matrix] | None:
+        """Embed the query at once, or beside the other arms when there is a deadline."""
+        if not plan.query:
+            return None
+        text = without_names(plan.query, plan.speakers)
+        if is_timed:
+            return self.house.waiting.submit(self.house.embedder.query, text)
+        done: Future[Matrix] = Future()
         try:
-            return self.house.embedder.query(query), ()
+            done.set_result(self.house.embedder.query(text))
         except Unavailable as error:
-            return None, (f"vector: {error.code}, {error.message}",)
+            done.set_exception(error)
+        return done
 
-
-def _filter(options: RecallOptions) -> Filter:
-    """Read the filter; a misspelt one that was passed over would give more than was asked for."""
-    unknown = sorted(set(options) - set(RecallOptions.__annotations__))
-    if unknown:
-        raise Invalid(
-            f"There is no {', '.join(unknown)} to recall by.",
-            hint=f"Choose of {', '.join(RecallOptions.__annotations__)}.",
+    def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
+        """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
+        space = self.house.store.space
+        features = fuse(answering(asked.found, space, is_about_time=plan.is_about_time))
+        found = tx.memories.get(shortlist(features, count=plan.candidates))
+        fused = {id_: features[id_]["fused"] for id_ in found}
+        graph = follow_links(tx, plan, found=found, fused=fused) if plan.query else Graph()
+        known = {**graph.ends, **found}
+        against = contradicted(graph, plan, known=known)
+        memories = [*found.values(), *(graph.ends[id_] for id_ in graph.added)]
+        told = _with_links(features, memories, graph=graph, against=against)
+        considered = weigh(plan, memories, features=told)
+        past = tx.changes.believed([memory.id for memory in memories]) if plan.filter.as_of else {}
+        allowed = permitted(plan, considered, past=past)
+        return _Ranked(
+            considered=considered,
+            allowed=annotated(tx, plan, ranked=allowed, graph=graph),
+            conflicts=_conflicts(plan, graph, known=known),
+            degraded=asked.degraded,
+            is_empty=not memories and not tx.memories.any(plan.look),
         )
-    kinds, aliases = _kinds(_listed(options.get("kinds", ())))
-    return Filter(
-        kinds=kinds,
-        labels=(*_names(options.get("labels", ())), *aliases),
-        tags=_names(options.get("tags", ())),
-        project=normalise_line(options.get("project")),
-        agent=normalise_line(options.get("agent")),
-        since=_instant(options.get("since"), ends_day=False),
-        until=_instant(options.get("until"), ends_day=True),
-        as_of=_instant(options.get("as_of"), ends_day=True),
-        trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
-        min_confidence=options.get("min_confidence", 0.0),
+
+    def _trace(
+        self, plan: Plan, ranked: _Ranked, *, packed: Packed, stages_ms: Mapping[str, float]
+    ) -> Trace:
+        kept = tuple(ids.parse(ids.MEMORY, item.id) for item in packed.items)
+        return Trace(
+            id=ids.make_id(plan.now, self.house.chance.bits(ids.RANDOM_BITS)),
+            caller=self.caller,
+            asked_at=plan.now,
+            query=plan.query,
+            verdict=ranked.verdict,
+            considered=tuple(ranked.considered),
+            packed=kept,
+            left_out=_left_out(ranked, near=packed.near, kept=kept),
+            degraded=ranked.degraded,
+            stages_ms=stages_ms,
+        )
+
+    def _touch(self, plan: Plan, packed: Packed) -> None:
+        """Count an access to whatever was shown in words."""
+        shown = [ids.parse(ids.MEMORY, one.id) for one in packed.items if one.headline is not None]
+        if shown:
+            access = Access(tenant=self.caller.tenant, ids=tuple(shown), at=plan.now)
+            self.house.journal.touch(access)
+
+
+def _check_length(query: str) -> None:
+    if len(query) > limits.QUERY_CHARS_MAX:
+        raise Refused(
+            f"The query has {len(query):,} characters; {limits.QUERY_CHARS_MAX:,} are allowed.",
+            code="limit_exceeded",
+            hint="Ask one question at a time.",
+        )
+
+
+def _with_links(
+    features: Mapping[int, Mapping[str, float]],
+    memories: Iterable[Memory],
+    *,
+    graph: Graph,
+    against: Mapping[int, float],
+) -> Mapping[int, Mapping[str, float]]:
+    """Add to what is known of each candidate what the links say."""
+    nothing: Mapping[str, float] = {"fused": 0.0, "skill": 0.0}
+    return {
+        memory.id: {
+            **features.get(memory.id, nothing),
+            "linked": graph.added.get(memory.id, 0.0),
+            "support": graph.support.get(memory.id, 0.0),
+            "contradicted": against.get(memory.id, 0.0),
+        }
+        for memory in memories
+    }
+
+
+def _conflicts(plan: Plan, graph: Graph, *, known: Mapping[int, Memory]) -> list[Conflict]:
+    """Tell of the pairs that disagree of which the caller may see both."""
+    pairs = [(one, other) for one, other, _ in graph.conflicting(known)]
+    seen = [Candidate(memory=m, features={}, score=0) for pair in pairs for m in pair]
+    allowed = {candidate.memory.id for candidate in permitted(plan, seen, past={})}
+    return list(
+        dict.fromkeys(
+            conflict_of(one, other) for one, other in pairs if {one.id, other.id} <= allowed
+        )
     )
 
 
-def _kinds(given: Sequence[Kind | str]) -> tuple[tuple[Kind, ...], tuple[str, ...]]:
-    """Read kinds and aliases of kinds, each alias as its kind and a label."""
-    read = [kind_and_label(name) for name in given]
-    for name, known in zip(given, read, strict=True):
-        if known is None:
-            one_of(Kind, name)
-    found = [known for known in read if known is not None]
-    return tuple(kind for kind, _ in found), tuple(label for _, label in found if label)
-
-
-def _names(given: Sequence[str]) -> tuple[str, ...]:
-    """Spell names as they are stored; one of which nothing is left stays, and matches nothing."""
-    return tuple(normalise_line(name) or "" for name in _listed(given))
-
-
-def _listed(given: Sequence[str]) -> Sequence[str]:
-    """Take one word for a list of it, not of its letters."""
-    return (given,) if isinstance(given, str) else given
-
-
-def _instant(given: datetime | str | None, *, ends_day: bool) -> datetime | None:
-    return None if given is None else instant(given, ends_day=ends_day)
-
-
-def _verdict(allowed: Sequence[Candidate], *, is_empty: bool) -> Verdict:
-    if allowed:
-        return Verdict.FOUND
-    return Verdict.NOTHING_STORED if is_empty else Verdict.BELOW_THRESHOLD
-
-
-def _between(laps: Sequence[float]) -> Iterator[float]:
-    return (round(after - before, 3) for before, after in pairwise(laps))
+def _left_out(
+    ranked: _Ranked, *, near: Iterable[int], kept: Iterable[int]
+) -> Mapping[int, LeftOut]:
+    """Say of each candidate that is not in the answer why."""
+    allowed = {candidate.memory.id for candidate in ranked.allowed}
+    alike, packed = set(near), set(kept)
+    return {
+        id_: LeftOut.NOT_ALLOWED
+        if id_ not in allowed
+        else LeftOut.NEAR_DUPLICATE
+        if id_ in alike
+        else LeftOut.NO_ROOM
+        for id_ in (candidate.memory.id for candidate in ranked.considered)
+        if id_ not in packed
+    }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
 from commonbrain.domain.query import Budget, Filter
+from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller
-from commonbrain.ports.models import Matrix
+from commonbrain.flows.recall.intent import Intent, intent_of
+from commonbrain.flows.recall.periods import period_of
 from commonbrain.ports.store import Look
 
 _WORD: Final = re.compile(r"\w+")
@@ -29,22 +31,38 @@ _FUNCTION_WORDS: Final = frozenset(
         "which while who whom whose why  will with would you your s t d ll m re ve "
     ).split()
 )
+# Words that ask for whatever there was.
+_OCCURRENCES: Final = frozenset(
+    "anything everything something happen happened happening happens go going went new news "
+    "past recent recently show list tell give see memory memories".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One query, ready for the arms; `vector` is None when meaning cannot be asked."""
+    """One query, ready for the arms."""
 
     query: str
     terms: tuple[str, ...]
-    vector: Matrix | None
     look: Look
     budget: Budget
+    intent: Intent = Intent.PLAIN
+    speakers: frozenset[str] = frozenset()
+    """Who said something here and is named in the query, case-folded."""
+    period: Span | None = None
+    """The time it names: preferred, never a bound."""
+    is_about_time: bool = False
+    """Whether it asks for nothing but what was at that time."""
 
     @property
     def candidates(self) -> int:
         """How many of the found are weighed: enough for the seats and what may displace them."""
         return max(CANDIDATES_MIN, 3 * self.budget.max_items)
+
+    @property
+    def project(self) -> str | None:
+        """The project it is asked in: the one that it is confined to, else the caller's."""
+        return self.look.filter.project or self.look.caller.project
 
     @property
     def filter(self) -> Filter:
@@ -60,6 +78,32 @@ class Plan:
     def now(self) -> datetime:
         """When it was asked."""
         return self.look.now
+
+    @property
+    def look_in_period(self) -> Look | None:
+        """The same look, confined to the time that the query names; None when it names none."""
+        if self.period is None:
+            return None
+        since = max(self.period.since, self.filter.since or self.period.since)
+        last = self.period.until - timedelta(milliseconds=1)
+        until = min(last, self.filter.until or last)
+        return replace(self.look, filter=replace(self.filter, since=since, until=until))
+
+
+def make_plan(query: str, look: Look, *, budget: Budget, speakers: Iterable[str]) -> Plan:
+    """Read what a query asks for."""
+    named = period_of(query, look.now)
+    rest = named[1] if named else query
+    return Plan(
+        query=query,
+        terms=search_terms(query),
+        look=look,
+        budget=budget,
+        intent=intent_of(query, names_time=named is not None),
+        speakers=frozenset(speakers),
+        period=named[0] if named else None,
+        is_about_time=named is not None and not _telling(rest, _FUNCTION_WORDS | _OCCURRENCES),
+    )
 
 
 def possible_names(query: str) -> list[str]:
@@ -84,6 +128,10 @@ def without_names(query: str, names: Iterable[str]) -> str:
 
 def search_terms(query: str) -> tuple[str, ...]:
     """Give the words worth looking up, in order and once; function words only if all are."""
-    words = tuple(dict.fromkeys(_WORD.findall(query.lower())))
-    telling = tuple(word for word in words if word not in _FUNCTION_WORDS)
-    return (telling or words)[:_TERMS_MAX]
+    telling = _telling(query, _FUNCTION_WORDS)
+    return (telling or _telling(query, frozenset()))[:_TERMS_MAX]
+
+
+def _telling(query: str, silent: frozenset[str]) -> tuple[str, ...]:
+    words = dict.fromkeys(_WORD.findall(query.lower()))
+    return tuple(word for word in words if word not in silent)

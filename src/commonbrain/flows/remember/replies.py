@@ -14,7 +14,8 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import NAME_CHARS_MAX, REPLY_KEPT_S
 from commonbrain.flows.remember.outcome import Outcome, Part, Remembered, Similar, Status
 from commonbrain.flows.remember.prepare import Prepared
-from commonbrain.ports.store import Look, Reply, Transaction
+from commonbrain.ports.records import Reply
+from commonbrain.ports.store import Look, Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.inert import escaped
 from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.choices import CHOICES
 from commonbrain.interfaces.cli.state import State
@@ -24,6 +25,8 @@ _SINGULAR: Final = {
     "labels": "label",
     "keywords": "keyword",
     "skill_projects": "skill-project",
+    "states": "state",
+    "views": "view",
 }
 _FROM_STDIN: Final = "-"
 
@@ -57,7 +60,7 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
                 sure = request.model_copy(update={"confirm": counted})
                 reply = operation.handle(brain, sure)
         if as_json:
-            typer.echo(json.dumps(operation.to_json(reply), ensure_ascii=False))
+            typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
         else:
             _show(operation, reply)
         raise typer.Exit(operation.exit_code(reply))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.inert import escaped
 from commonbrain.interfaces.cli import choices
 from commonbrain.interfaces.cli.drawing import Json, draw
 from commonbrain.interfaces.cli.state import Source, State
@@ -176,7 +177,7 @@ def run() -> None:
 
 def _complain(error: CommonbrainError) -> None:
     if "--json" in sys.argv:
-        typer.echo(json.dumps({"error": describe(error)}, ensure_ascii=False))
+        typer.echo(escaped(json.dumps({"error": describe(error)}, ensure_ascii=False)))
         return
     from commonbrain.interfaces.cli.render import complain  # noqa: PLC0415
 

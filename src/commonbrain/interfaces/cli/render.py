@@ -1,6 +1,5 @@
 """How replies look to people; texts are shown as they are, never as markup or escape codes."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.inert import inert
 from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.forget.swept import Swept
@@ -20,11 +20,11 @@ from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.status import Condition, Diagnosis
+from commonbrain.flows.views import View
 from commonbrain.interfaces.operations import Operation
+from commonbrain.interfaces.operations.get import Fetched, rows_of
 from commonbrain.ports.store import Finding
 
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""All but tab and newline: with them a text could paint, erase, or type for the reader."""
 _COLOURS: Final = {
     Status.STORED: "green",
     Status.EXISTS: "cyan",
@@ -49,7 +49,7 @@ class Inert:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Give the same segments with their styles, and no control characters in their text."""
         for segment in console.render(self.shown, options):
-            plain = segment._replace(text=_CONTROLS.sub("", segment.text))
+            plain = segment._replace(text=inert(segment.text))
             yield segment if segment.is_control else plain
 
 
@@ -85,8 +85,10 @@ def _recollection(reply: Recollection) -> RenderableType:
         return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
     left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
     found = counted(len(reply.items), "item", many="items")
-    footer = Text(f"{found}, {reply.tokens} tokens{left_out}", style="dim")
-    return Group(*(_item(item) for item in reply.items), *skipped, footer)
+    sure = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
+    footer = Text(f"{found}, {reply.tokens} tokens{sure}{left_out}", style="dim")
+    against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
+    return Group(*(_item(item) for item in reply.items), *against, *skipped, footer)
 
 
 _EMPTY: Final = {
@@ -109,10 +111,13 @@ def _item(item: Item) -> RenderableType:
         item.project,
         item.source_ref,
         f"revised {item.superseded_count}x" if item.superseded_count else None,
+        f"rated {item.rating:+}" if item.rating else None,
+        item.context,
     ]
+    notes = "".join(f"\n({note})" for note in item.notes)
     why = f"{item.score:.2f} {' + '.join(item.why)}"
     return Panel(
-        Text(item.body or item.headline or "(no room for its text)"),
+        Text.assemble(item.body or item.headline or "(no room for its text)", (notes, "dim")),
         title=Text(" · ".join(part for part in known if part)),
         subtitle=Text(f"{item.id} · {why}", style="dim"),
         title_align="left",
@@ -120,26 +125,48 @@ def _item(item: Item) -> RenderableType:
     )
 
 
+def _fetched(reply: Fetched) -> RenderableType:
+    return Group(*(_shown(one) for one in (reply, *reply.more)))
+
+
 def _shown(reply: Shown) -> RenderableType:
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
-    hidden = {"body", "banner", "headline", "detail"}
+    hidden = {"body", "banner", "headline", "detail", *View}
     for name in (name for name in Shown.__slots__ if name not in hidden):
         _add_row(table, name, value=getattr(reply, name))
     for name, value in reply.detail.items():
         _add_row(table, name, value=value)
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
-    return Group(*banner, body, table)
+    views = [_view(view, getattr(reply, view)) for view in View]
+    return Group(*banner, body, table, *(view for view in views if view))
+
+
+def _view(view: View, side: object) -> RenderableType | None:
+    """Show a view as a table, a row for each entry; one that was not asked for is None."""
+    rows = rows_of(side)
+    if side is None or not rows:
+        return None if side is None else Text(f"{view}: none", style="dim")
+    names = [name for name in rows[0] if any(row[name] not in (None, ()) for row in rows)]
+    table = Table(*names, title=Text(view), title_justify="left")
+    for row in rows:
+        table.add_row(*(Text(_said(row[name])) for name in names))
+    return table
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return ""
+    return show_instant(value) if isinstance(value, datetime) else str(value)
 
 
 def _add_row(table: Table, name: str, *, value: object) -> None:
     """Show a value that is there."""
     if value is None or value == ():
         return
-    shown = show_instant(value) if isinstance(value, datetime) else str(value)
-    table.add_row(name, Text(shown))
+    table.add_row(name, Text(_said(value)))
 
 
 def _condition(reply: Condition) -> RenderableType:
@@ -227,7 +254,7 @@ def swept(reply: Swept) -> RenderableType:
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "remember": _remembered,
     "recall": _recollection,
-    "get": _shown,
+    "get": _fetched,
     "revise": revised,
     "forget": swept,
     "status": _condition,

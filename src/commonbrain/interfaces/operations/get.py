@@ -1,33 +1,86 @@
 """The operation get."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal, cast
+
+from pydantic import BeforeValidator, Field
+
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.inert import inert, inert_line
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.get import Shown
-from commonbrain.interfaces.operations.operation import Id, Operation, Request
+from commonbrain.flows.views import View
+from commonbrain.interfaces.operations.operation import Name, Operation, Request
+
+
+def _listed(given: object) -> object:
+    """Take one id for a list of it."""
+    return [given] if isinstance(given, str) else given
 
 
 class GetRequest(Request):
-    """Which memory to fetch."""
+    """Which memories to fetch, and what to show of them."""
 
-    id: Id
+    id: Annotated[list[str], BeforeValidator(_listed)] = Field(
+        default=[], description="mem_..., one or several"
+    )
+    skill: Name = Field(default=None, description="A skill's name, instead of id")
+    views: list[Literal["history", "provenance", "links", "annotations", "policy"]] = Field(
+        default=[], description="What else to show"
+    )
 
 
-def _handle(brain: Brain, request: GetRequest) -> Shown:
-    return brain.get(request.id)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched(Shown):
+    """The memory asked for; the others, where several were, stand in `more`."""
+
+    more: tuple[Shown, ...] = ()
 
 
-def _tell(reply: Shown) -> str:
-    origin = f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {reply.agent}"
-    quoted = [f"> {line}" for line in (reply.body or reply.headline).splitlines()]
-    return "\n".join([*([reply.banner] if reply.banner else []), origin, *quoted])
+def _handle(brain: Brain, request: GetRequest) -> Fetched:
+    if not request.skill and not request.id:
+        raise Invalid("Nothing to get.", hint="Give id, one or several, or the name of a skill.")
+    if request.skill:
+        first, *more = (brain.get(skill=request.skill, views=request.views),)
+    else:
+        first, *more = brain.get.several(request.id, views=request.views)
+    own = {field.name: getattr(first, field.name) for field in fields(Shown)}
+    return Fetched(**own, more=tuple(more))
+
+
+def _tell(reply: Fetched) -> str:
+    return "\n\n".join("\n".join(_lines(one)) for one in (reply, *reply.more))
+
+
+def _lines(reply: Shown) -> Iterator[str]:
+    if reply.banner:
+        yield inert_line(reply.banner)
+    by = inert_line(reply.agent)
+    yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
+    yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
+    for view in View:
+        for row in rows_of(getattr(reply, view)):
+            told = (f"{name} {value}" for name, value in row.items() if value not in (None, ()))
+            yield f"{view}: {inert_line(', '.join(told))}"
+
+
+def rows_of(side: object) -> Sequence[Mapping[str, object]]:
+    """Give the rows of a view, each name with what it holds; one not asked for has none."""
+    if side is None:
+        return ()
+    rows = cast("tuple[object, ...]", side) if isinstance(side, tuple) else (side,)
+    return [{name: getattr(row, name) for name in getattr(row, "__slots__", ())} for row in rows]
 
 
 GET = Operation(
     name="get",
     title="Get",
-    purpose="Fetch one memory whole by its id: where it comes from, whether it still holds.",
+    purpose="Fetch memories whole by id, or a skill by name: where they come from, whether they "
+    "still hold.",
     request=GetRequest,
-    reply=Shown,
+    reply=Fetched,
     handle=_handle,
     tell=_tell,
     positional=("id",),

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
 
 from commonbrain.brain import Brain
+from commonbrain.domain.inert import inert
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import parse_instant
@@ -108,7 +109,20 @@ class Operation(Generic[RequestT, ReplyT]):
     def to_agent_json(self, reply: ReplyT) -> dict[str, Any]:
         """Write a reply as plain JSON values for agents, who pay for every word: no nulls."""
         shaped = self.for_agents(reply) if self.for_agents else reply
-        return self.agent_replies.dump_python(shaped, mode="json", exclude_none=True)
+        return _inert(self.agent_replies.dump_python(shaped, mode="json", exclude_none=True))
+
+
+def _inert(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
+    """Take out of every text what would be obeyed and not seen."""
+    match value:
+        case str():
+            return inert(value)
+        case list():
+            return [_inert(one) for one in cast("list[Any]", value)]
+        case dict():
+            return {name: _inert(one) for name, one in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
 
 
 def _moment(value: object, *, ends_day: bool) -> object:

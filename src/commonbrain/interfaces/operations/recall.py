@@ -6,6 +6,7 @@ from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain import limits
+from commonbrain.domain.disputes import Conflict
 from commonbrain.domain.query import TRUST_MIN_DEFAULT
 from commonbrain.domain.recollection import (
     HEADING,
@@ -14,7 +15,7 @@ from commonbrain.domain.recollection import (
     Verdict,
     evidence_of,
 )
-from commonbrain.flows.recall.pipeline import RecallOptions
+from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since, Until
 
 _NOTHING = {
@@ -27,20 +28,25 @@ _NOTHING = {
 class RecallRequest(Request):
     """A question, or nothing to browse the newest, with its bounds."""
 
-    query: str = Field(default="", description="A question or keywords; empty: the newest")
+    query: str = Field(default="", description="A question; empty: the newest")
     max_items: int = Field(default=limits.RECALL_ITEMS_DEFAULT, description="1 to 100")
     max_tokens: int = Field(default=limits.RECALL_TOKENS_DEFAULT, description="64 to 32000")
     project: Name = Field(default=None, description="This project and what holds for every one")
-    kinds: list[str] = Field(default=[], description="Only these kinds")
-    labels: list[str] = Field(default=[], description="Only these labels")
-    tags: list[str] = Field(default=[], description="Only with all of these")
-    agent: Name = Field(default=None, description="Only by this agent")
+    kinds: list[str] = Field(default=[], description="Only these")
+    labels: list[str] = Field(default=[], description="Only these")
+    tags: list[str] = Field(default=[], description="All of these")
+    people: list[str] = Field(default=[], description="Naming or said by one of these")
+    agent: Name = Field(default=None, description="Its author")
+    session: Name = Field(default=None, description="Of this one")
+    thread: Name = Field(default=None, description="thr_...")
+    scope: Name = Field(default=None, description="private, team or global")
+    states: list[str] = Field(default=[], description="Such as quarantined")
     since: Since = Field(default=None, description="Occurred at or after, ISO 8601")
-    until: Until = Field(default=None, description="Occurred at or before, ISO 8601")
-    as_of: Until = Field(default=None, description="What was believed then, ISO 8601")
-    trust_min: float = Field(
-        default=TRUST_MIN_DEFAULT, ge=0, le=1, description="0.3 lets untrusted web content in"
-    )
+    until: Until = Field(default=None, description="Occurred at or before")
+    as_of: Until = Field(default=None, description="What was believed then")
+    trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
+    min_confidence: float = Field(default=0.0, description="0 to 1")
+    deadline_ms: float | None = Field(default=None, description="Drop what is late")
 
 
 def _handle(brain: Brain, request: RecallRequest) -> Recollection:
@@ -53,6 +59,7 @@ class Answer:
 
     notice: str | None
     items: tuple[Evidence, ...]
+    conflicts: tuple[Conflict, ...] | None
     verdict: Verdict
     omitted: int | None
     degraded: tuple[str, ...] | None
@@ -64,6 +71,7 @@ def _answer(reply: Recollection) -> Answer:
     return Answer(
         notice=HEADING if reply.items else None,
         items=tuple(evidence_of(item) for item in reply.items),
+        conflicts=reply.conflicts or None,
         verdict=reply.verdict,
         omitted=reply.omitted.count or None,
         degraded=tuple(what.partition(":")[0] for what in reply.degraded) or None,

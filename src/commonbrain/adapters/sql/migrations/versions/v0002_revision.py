@@ -29,6 +29,13 @@ def upgrade() -> None:
     """Add what revision needs; nothing that is there changes, so that older code still reads it."""
     op.add_column("memories", sa.Column("believed_since", sa.BigInteger(), nullable=True))
     op.create_index(
+        "ix_rules_skill",
+        "rules",
+        ["tenant_id", "memory_id"],
+        unique=False,
+        sqlite_where=sa.text("skill IS NOT NULL"),
+    )
+    op.create_index(
         op.f("ix_memories_tenant_id_state"), "memories", ["tenant_id", "state"], unique=False
     )
     op.create_table(

@@ -1,0 +1,93 @@
+"""What an answer says beside a memory: what it is part of, what was noted, why to be careful."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from commonbrain.domain.banner import DEPRECATED
+from commonbrain.domain.inert import inert_line
+from commonbrain.domain.kinds import Kind, MessageDetail
+from commonbrain.domain.limits import ANNOTATIONS_MAX
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import CURRENT_STATES, State
+from commonbrain.domain.query import Candidate, Filter, is_allowed
+from commonbrain.domain.skills import skill_of
+from commonbrain.flows.recall.graph import Graph
+from commonbrain.flows.recall.plan import Plan
+from commonbrain.ports.history import Annotation
+from commonbrain.ports.store import Transaction
+
+_NOTE_CHARS_MAX: Final = 120
+"""Shown of one annotation beside an item; get shows all of it."""
+_CONTEXT_CHARS_MAX: Final = 60
+"""Shown of the headline of what an item is part of: every item of a thread repeats it."""
+
+
+def annotated(
+    tx: Transaction, plan: Plan, *, ranked: Sequence[Candidate], graph: Graph
+) -> list[Candidate]:
+    """Give the candidates with what is to be said beside those that may get a seat."""
+    near, rest = ranked[: 2 * plan.budget.max_items], ranked[2 * plan.budget.max_items :]
+    said = tx.annotations.of([candidate.memory.id for candidate in near])
+    contexts = _contexts(tx, plan, near=near, graph=graph)
+    return [
+        *(
+            replace(
+                candidate,
+                context=contexts.get(candidate.memory.id),
+                notes=tuple(_notes(candidate, plan, said=said.get(candidate.memory.id, ()))),
+            )
+            for candidate in near
+        ),
+        *rest,
+    ]
+
+
+def _notes(candidate: Candidate, plan: Plan, *, said: Sequence[Annotation]) -> Iterator[str]:
+    memory = candidate.memory
+    skill = skill_of(memory)
+    if skill and candidate.features.get("skill"):
+        yield f"skill:{skill.name}"
+    if memory.state is State.SUPERSEDED and memory.kind is Kind.RULE:
+        yield DEPRECATED
+    if memory.state not in CURRENT_STATES:
+        yield f"{memory.state}"
+    if candidate.features.get("contradicted"):
+        yield "contradicted"
+    believed = [one for one in said if one.trust.weight >= plan.filter.trust_min]
+    for one in believed[-ANNOTATIONS_MAX:]:
+        yield f"noted by {one.agent} ({one.trust}): {_short(one.text, _NOTE_CHARS_MAX)}"
+
+
+def _contexts(
+    tx: Transaction, plan: Plan, *, near: Iterable[Candidate], graph: Graph
+) -> Mapping[int, str]:
+    """Give the thread of each message, and the episode that tells of a memory."""
+    threads: dict[int, int] = {}
+    for candidate in near:
+        detail = candidate.memory.detail
+        if isinstance(detail, MessageDetail) and detail.thread_id is not None:
+            threads[candidate.memory.id] = detail.thread_id
+    subjects = tx.threads.subjects(list(dict.fromkeys(threads.values())))
+    told = {
+        id_: _short(subjects[thread], _CONTEXT_CHARS_MAX)
+        for id_, thread in threads.items()
+        if thread in subjects
+    }
+    return dict(_episodes(plan, graph)) | told
+
+
+def _episodes(plan: Plan, graph: Graph) -> Iterator[tuple[int, str]]:
+    for link in graph.links:
+        episode = graph.ends.get(link.from_id)
+        if link.type is not LinkType.DERIVED_FROM or episode is None:
+            continue
+        if episode.kind is Kind.EPISODE and is_allowed(
+            episode, plan.caller, wanted=Filter(), now=plan.now
+        ):
+            yield link.to_id, _short(episode.headline, _CONTEXT_CHARS_MAX)
+
+
+def _short(text: str, chars_max: int) -> str:
+    line = inert_line(text)
+    return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"

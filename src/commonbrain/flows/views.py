@@ -1,0 +1,221 @@
+"""What else can be asked of one memory: history, provenance, links, annotations, policy."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind, MessageDetail
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller, Scope, is_visible
+from commonbrain.domain.scoring import strength
+from commonbrain.domain.trust import Trust
+from commonbrain.ports.store import Transaction
+
+DORMANT_BELOW: Final = 0.1
+"""An active memory of less strength is still found, and fades into the background."""
+LINKS_MAX: Final = 50
+"""Links shown of one memory, the strongest."""
+CHAIN_MAX: Final = 1000
+"""Revisions followed in one chain; far beyond any that a person makes."""
+
+
+class View(StrEnum):
+    """A side of a memory that is shown on request."""
+
+    HISTORY = "history"
+    PROVENANCE = "provenance"
+    LINKS = "links"
+    ANNOTATIONS = "annotations"
+    POLICY = "policy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that was done to a memory or to another of its chain."""
+
+    id: str
+    action: Action
+    at: datetime
+    agent: str
+    session: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a memory comes from."""
+
+    agent: str
+    session: str | None
+    trust: Trust
+    auto_captured: bool
+    source_ref: str | None
+    derived_from: tuple[str, ...]
+    source_message: str | None
+    thread: str | None
+    thread_subject: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """One link as seen from a memory; `is_outgoing` when it leads from it to the other."""
+
+    type: LinkType
+    is_outgoing: bool
+    id: str
+    headline: str
+    strength: float
+    observations: int
+    agent: str
+    trust: Trust
+    basis: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """One annotation, under an authority of its own."""
+
+    text: str
+    agent: str
+    trust: Trust
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Who may see a memory, and how it stands in its life."""
+
+    scope: Scope
+    seen_by: str
+    state: State
+    is_current: bool
+    strength: float
+    dormant: bool
+    pinned: bool
+    expires_at: datetime | None
+    access_count: int
+    last_access_at: datetime | None
+
+
+def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Event, ...]:
+    """Tell what was done to every revision of a chain that the caller may see, oldest first."""
+    chain = [one for one in _chain(tx, memory) if is_visible(caller, one)]
+    changes = tx.changes.of([one.id for one in chain])
+    return tuple(
+        Event(
+            id=ids.show(ids.MEMORY, change.memory_id),
+            action=change.action,
+            at=change.at,
+            agent=change.agent,
+            session=change.session,
+            reason=change.reason,
+        )
+        for change in sorted(changes, key=lambda change: change.id)
+    )
+
+
+def provenance(tx: Transaction, caller: Caller, *, memory: Memory) -> Provenance:
+    """Tell where a memory comes from: its sources, and the conversation that produced it."""
+    links = tx.links.touching([memory.id], types=[LinkType.DERIVED_FROM])
+    origins = _seen(tx, caller, wanted=[link.to_id for link in links if link.from_id == memory.id])
+    source = memory.source_message_id
+    message = _seen(tx, caller, wanted=[source]).get(source) if source is not None else None
+    said = memory if memory.kind is Kind.MESSAGE else message
+    thread = said.detail.thread_id if said and isinstance(said.detail, MessageDetail) else None
+    return Provenance(
+        agent=memory.agent,
+        session=memory.session,
+        trust=memory.trust,
+        auto_captured=memory.auto_captured,
+        source_ref=memory.source_ref,
+        derived_from=tuple(ids.show(ids.MEMORY, id_) for id_ in origins),
+        source_message=ids.show(ids.MEMORY, message.id) if message else None,
+        thread=ids.show(ids.THREAD, thread) if thread is not None else None,
+        thread_subject=tx.threads.subjects([thread]).get(thread) if thread is not None else None,
+    )
+
+
+def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Edge, ...]:
+    """List the links of a memory to what the caller may see, strongest first."""
+    links = tx.links.touching([memory.id], limit=LINKS_MAX)
+    others = {link: link.to_id if link.from_id == memory.id else link.from_id for link in links}
+    seen = _seen(tx, caller, wanted=list(others.values()))
+    return tuple(
+        Edge(
+            type=link.type,
+            is_outgoing=link.from_id == memory.id,
+            id=ids.show(ids.MEMORY, other),
+            headline=seen[other].headline if seen[other].state is not State.FORGOTTEN else "",
+            strength=link.strength,
+            observations=link.observations,
+            agent=link.agent,
+            trust=link.trust,
+            basis=link.basis,
+        )
+        for link, other in others.items()
+        if other in seen
+    )
+
+
+def noted(tx: Transaction, *, memory: Memory) -> tuple[Noted, ...]:
+    """List what was noted beside a memory, oldest first."""
+    return tuple(
+        Noted(text=one.text, agent=one.agent, trust=one.trust, at=one.at)
+        for one in tx.annotations.of([memory.id]).get(memory.id, ())
+    )
+
+
+def standing(memory: Memory, *, now: datetime) -> Standing:
+    """Tell who may see a memory and how it stands."""
+    strong = strength(memory, now)
+    is_expired = memory.expires_at is not None and memory.expires_at <= now
+    is_current = memory.state in CURRENT_STATES and not is_expired
+    is_faded = memory.state is State.ARCHIVED or strong < DORMANT_BELOW
+    return Standing(
+        scope=memory.scope,
+        seen_by=memory.agent if memory.scope is Scope.PRIVATE else "everyone in the tenant",
+        state=memory.state,
+        is_current=is_current,
+        strength=round(strong, 4),
+        dormant=is_current and is_faded,
+        pinned=memory.pinned,
+        expires_at=memory.expires_at,
+        access_count=memory.access_count,
+        last_access_at=memory.last_access_at,
+    )
+
+
+def _chain(tx: Transaction, memory: Memory) -> Sequence[Memory]:
+    """Give every revision of a chain, oldest first."""
+    return [*reversed(list(_earlier(tx, memory))), memory, *later(tx, memory)]
+
+
+def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+    """Follow a chain of revisions to its head, the head last."""
+    one = memory
+    for _ in range(CHAIN_MAX):
+        if one.superseded_by is None:
+            return
+        one = tx.memories.get([one.superseded_by])[one.superseded_by]
+        yield one
+
+
+def _earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+    one = memory
+    for _ in range(CHAIN_MAX):
+        before = tx.memories.predecessor(one.id)
+        if before is None:
+            return
+        one = tx.memories.get([before])[before]
+        yield one
+
+
+def _seen(tx: Transaction, caller: Caller, *, wanted: Sequence[int]) -> Mapping[int, Memory]:
+    """Fetch of some memories what the caller may see, in the order given."""
+    found = tx.memories.get(wanted)
+    return {id_: found[id_] for id_ in wanted if id_ in found and is_visible(caller, found[id_])}

@@ -1,0 +1,71 @@
+"""The shelf of what happened: audit, events for workers, recall traces, replies that were given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from commonbrain.domain.query import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One line of the append-only audit: who did what to which memory, and its keyed digest."""
+
+    action: str
+    memory_id: int
+    agent: str
+    session: str | None
+    reason: str | None
+    content: str
+    """Never stored: the store keeps an HMAC of it under the tenant's key."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a call with an idempotency key was answered: `digest` tells its content apart."""
+
+    agent: str
+    key: str
+    digest: str
+    body: Mapping[str, object]
+    """The answer as plain JSON values."""
+    memory_ids: tuple[int, ...]
+    """What the answer speaks of, so that erasing one of them erases the answer."""
+    at: datetime
+
+
+class Records(Protocol):
+    """The shelf of what happened: audit, events for workers, recall traces."""
+
+    def audit(self, entry: AuditEntry) -> None:
+        """Append one line that is never changed."""
+        ...
+
+    def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
+        """Put an event into the outbox, to be read by workers after the commit."""
+        ...
+
+    def reply(self, agent: str, key: str) -> Reply | None:
+        """Find what a call of this agent with this idempotency key was answered."""
+        ...
+
+    def keep_reply(self, reply: Reply) -> None:
+        """Keep an answer under its idempotency key."""
+        ...
+
+    def drop_replies(self, *, before: datetime) -> None:
+        """Drop every answer that was kept before a moment."""
+        ...
+
+    def trace(self, trace: Trace) -> None:
+        """Keep what one recall considered and packed.
+
+        Raises:
+            IdTaken: another trace has this id; nothing was stored.
+
+        """
+        ...

@@ -1,0 +1,30 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.inert import escaped, inert, inert_line
+
+OBEYED = [0x1B, 0x07, 0x9B, 0x0D, 0x85, 0x061C, 0x202E, 0x2028, 0x2066, 0x2069, 0xFEFF, 0xE0041]
+
+
+@pytest.mark.parametrize("code", OBEYED)
+def test_what_is_obeyed_and_not_seen_is_taken_out(code: int) -> None:
+    assert inert(f"a{chr(code)}b") == "ab"
+
+
+@given(st.text("abc äß\u200d\t\n👩🏽"))
+def test_what_is_only_seen_stays(text: str) -> None:
+    assert inert(text) == text
+
+
+def test_one_line_stays_one_line() -> None:
+    assert inert_line(" a\n\tb\x1b[2J ") == "a b[2J"
+
+
+@given(st.text())
+def test_json_reads_the_same_and_holds_nothing_that_is_obeyed(text: str) -> None:
+    written = escaped(json.dumps({"text": text}, ensure_ascii=False))
+    assert json.loads(written) == {"text": text}
+    assert inert(written) == written

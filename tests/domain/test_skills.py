@@ -1,0 +1,40 @@
+import pytest
+
+from commonbrain.domain.kinds import Kind, RuleDetail
+from commonbrain.domain.skills import Skill, read_skill, skill_of
+from commonbrain.testing.builders import a_memory
+
+
+@pytest.mark.requirement("RT-11")
+def test_any_keyword_fires_whatever_its_case_and_as_part_of_a_word() -> None:
+    skill = Skill(name="release", keywords=("deploy", "rollback"))
+    assert skill.fires("How do we REDEPLOY it?", None)
+    assert skill.fires("a rollback", "api")
+    assert not skill.fires("a role", None)
+
+
+@pytest.mark.requirement("RT-12")
+def test_a_skill_of_projects_holds_in_those_only() -> None:
+    skill = Skill(name="release", keywords=("deploy",), projects=("api", "web"))
+    assert [skill.fires("deploy", project) for project in ("api", "cli", None)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_a_trigger_is_read_however_it_was_written() -> None:
+    read = read_skill({"name": " release ", "keywords": ["Deploy ", "ci", 7], "projects": None})
+    assert read == Skill(name="release", keywords=("deploy",))
+
+
+@pytest.mark.parametrize("trigger", [{}, {"name": " "}, {"name": 3, "keywords": ["deploy"]}])
+def test_a_trigger_without_a_name_is_none(trigger: dict[str, object]) -> None:
+    assert read_skill(trigger) is None
+
+
+def test_only_a_rule_with_a_trigger_is_a_skill() -> None:
+    detail = RuleDetail(skill={"name": "release", "keywords": ["deploy"]})
+    assert skill_of(a_memory(1, "Deploy at noon", kind=Kind.RULE, detail=detail)) is not None
+    assert skill_of(a_memory(1, "Deploy at noon", kind=Kind.RULE)) is None
+    assert skill_of(a_memory(1, "Deploy at noon")) is None

@@ -1,0 +1,137 @@
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import RuleDetail
+from commonbrain.domain.recollection import Verdict
+from commonbrain.ports.models import Matrix
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from tests.flows.asking import bodies, stored
+
+RULE = "Announce it in the channel and wait for a second pair of eyes"
+MAY = datetime(2025, 5, 8, 12, tzinfo=UTC)
+
+
+class StuckEmbedder(WordHashEmbedder):
+    """Answers nobody until it is let go."""
+
+    def __init__(self) -> None:
+        self.may_go = Event()
+        super().__init__()
+
+    def query(self, text: str) -> Matrix:
+        self.may_go.wait()
+        return super().query(text)
+
+
+class HurriedClock(FakeClock):
+    """Moves by a millisecond whenever it is looked at."""
+
+    def elapsed_ms(self) -> float:
+        self.move(timedelta(milliseconds=1))
+        return super().elapsed_ms()
+
+
+@pytest.fixture
+def stuck(path: Path) -> Iterator[tuple[Brain, StuckEmbedder]]:
+    embedder = StuckEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        try:
+            yield brain, embedder
+        finally:
+            embedder.may_go.set()
+
+
+def a_skill(brain: Brain, *projects: str, name: str = "release", text: str = RULE) -> str:
+    trigger = {"name": name, "keywords": ["deploy"], "projects": list(projects)}
+    return stored(brain, text, kind="rule", detail=RuleDetail(skill=trigger))
+
+
+@pytest.mark.requirement("RT-11", "RT-02")
+def test_a_skill_stands_above_better_matches_and_is_marked(brain: Brain) -> None:
+    stored(brain, "How to deploy the service by hand", kind="fact")
+    id_ = a_skill(brain)
+    first, *rest = brain.recall("how to redeploy the service").items
+    assert (first.id, "skill:release" in first.why, first.notes) == (
+        id_,
+        True,
+        ("skill:release",),
+    )
+    assert len(rest) == 1
+    assert id_ not in {item.id for item in brain.recall("something else").items}
+
+
+@pytest.mark.requirement("RT-12")
+def test_a_scoped_skill_fires_in_its_projects_and_a_superseded_one_never(brain: Brain) -> None:
+    id_ = a_skill(brain, "api")
+    assert bodies(brain.acting_as(project="api"), "deploy") == [RULE]
+    assert bodies(brain, "deploy", project="api") == [RULE]
+    assert bodies(brain, "deploy") == bodies(brain, "deploy", project="web") == []
+    brain.revise.supersede(id_, "Ask nobody", reason="we trust each other")
+    assert bodies(brain, "deploy", project="api") == []
+
+
+def test_no_more_than_five_skills_stand_above(brain: Brain) -> None:
+    for n in range(7):
+        a_skill(brain, name=f"skill-{n}", text=f"Rule number {n} of the house: {'abcdefg'[n]}{n}")
+    assert len(brain.recall("deploy").items) == 5
+
+
+def test_a_time_that_is_named_is_preferred_and_never_a_bound(
+    brain: Brain, clock: FakeClock
+) -> None:
+    for n, days in enumerate((0, 300, 600)):
+        at = clock.now() - timedelta(days=days)
+        stored(brain, f"Billing review number {n}", kind="event", occurred_at=at)
+    found = bodies(brain, "billing review on 6 May 2025")
+    assert found[0] == "Billing review number 1"
+    assert len(found) == 3
+    assert "time" in brain.recall("billing review on 6 May 2025").items[0].why
+
+
+def test_a_question_for_nothing_but_a_time_gets_what_was_then(brain: Brain) -> None:
+    stored(brain, "Ann joined the team", kind="event", occurred_at=MAY)
+    stored(brain, "Ben left the team", kind="event", occurred_at=MAY + timedelta(days=90))
+    assert bodies(brain, "what happened in May 2025?") == ["Ann joined the team"]
+    answer = brain.recall("what about zebras in May 2025?")
+    assert (answer.items, answer.verdict) == ((), Verdict.BELOW_THRESHOLD)
+
+
+@pytest.mark.requirement("RT-19", "CT-07")
+def test_a_rule_outranks_an_event_when_one_asks_for_permission(brain: Brain) -> None:
+    stored(brain, "Somebody deployed the shop on friday", kind="event", trust="trusted_tool")
+    rule = stored(brain, "Nobody deploys the shop on friday", kind="rule")
+    assert brain.recall("may I deploy the shop on friday?").items[0].id == rule
+
+
+def test_an_embedder_that_does_not_answer_in_time_is_done_without(
+    stuck: tuple[Brain, StuckEmbedder],
+) -> None:
+    brain, embedder = stuck
+    stored(brain, "The build has two cores", kind="fact")
+    answer = brain.recall("build cores", deadline_ms=20)
+    assert [item.body for item in answer.items] == ["The build has two cores"]
+    assert answer.degraded == ("vector: deadline, It did not answer in time.",)
+    embedder.may_go.set()
+    assert brain.recall("build cores", deadline_ms=60_000).degraded == ()
+
+
+def test_past_the_deadline_no_arm_is_asked_and_each_is_named(path: Path) -> None:
+    with a_brain(path, clock=HurriedClock()) as brain:
+        stored(brain, "The build has two cores", kind="fact")
+        answer = brain.recall("build cores last week", deadline_ms=1)
+    assert answer.items == ()
+    assert [what.partition(":")[0] for what in answer.degraded[:3]] == ["skill", "lexical", "time"]
+
+
+@pytest.mark.parametrize("deadline", [0, -1, 10**9])
+def test_a_deadline_out_of_bounds_is_refused(brain: Brain, deadline: float) -> None:
+    with pytest.raises(Refused, match="deadline_ms"):
+        brain.recall("build", deadline_ms=deadline)

@@ -1,0 +1,176 @@
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import MessageDetail
+from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.memory import ThreadRef
+from commonbrain.domain.trust import Trust
+from commonbrain.ports.history import Annotation
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored
+
+FACT = "The nightly build runs on two cores"
+CAUSE = "Somebody pulled the wrong plug"
+WEEK = timedelta(days=7)
+
+
+def link(
+    brain: Brain,
+    one: str,
+    other: str,
+    *,
+    type: LinkType = LinkType.CAUSES,  # noqa: A002 as the link calls it
+    strength: float = 1.0,
+    trust: Trust = Trust.USER_CLAIM,
+) -> None:
+    now = brain.house.clock.now()
+    edge = Link(
+        from_id=ids.parse(ids.MEMORY, one),
+        to_id=ids.parse(ids.MEMORY, other),
+        type=type,
+        strength=strength,
+        agent=brain.caller.agent,
+        trust=trust,
+        created_at=now,
+        observed_at=now,
+    )
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        tx.links.put(edge)
+
+
+def note(brain: Brain, id_: str, text: str, *, trust: Trust = Trust.USER_CLAIM) -> None:
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        tx.annotations.add(
+            Annotation(
+                memory_id=ids.parse(ids.MEMORY, id_),
+                text=text,
+                agent="bob",
+                trust=trust,
+                at=brain.house.clock.now(),
+            )
+        )
+
+
+@pytest.mark.requirement("RT-33", "RT-17")
+def test_what_is_linked_to_an_answer_comes_with_it(brain: Brain) -> None:
+    fact, cause = stored(brain, FACT, kind="fact"), stored(brain, CAUSE, kind="event")
+    assert bodies(brain, "nightly build") == [FACT]
+    link(brain, cause, fact)
+    first, second = brain.recall("nightly build").items
+    assert (first.id, second.id, second.why) == (fact, cause, ("linked",))
+
+
+@pytest.mark.requirement("RT-33")
+def test_links_bring_four_at_most_and_half_of_the_items_at_most(brain: Brain) -> None:
+    fact = stored(brain, FACT, kind="fact")
+    for n in range(7):
+        link(brain, stored(brain, f"{CAUSE} number {n} {'abcdefg'[n]}", kind="event"), fact)
+    assert len(bodies(brain, "nightly build")) == 1 + 4
+    assert len(bodies(brain, "nightly build", max_items=2)) == 2
+    assert len(bodies(brain, "nightly build", max_items=1)) == 1
+
+
+@pytest.mark.requirement("RT-33")
+def test_the_fresher_and_the_stronger_linked_come_first(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, "Long ago it was otherwise", kind="incident")
+    clock.move(4 * WEEK)
+    new = stored(brain, "Now it is like this", kind="incident")
+    weak = stored(brain, "Some say it may differ", kind="incident")
+    fact = stored(brain, FACT, kind="fact")
+    for id_, strength in ((old, 1.0), (new, 1.0), (weak, 0.3)):
+        link(brain, id_, fact, strength=strength)
+    assert [item.id for item in brain.recall("nightly build").items] == [fact, new, weak, old]
+
+
+@pytest.mark.requirement("ST-05", "PV-03")
+def test_a_link_leads_to_nothing_that_may_not_be_seen_or_no_longer_holds(brain: Brain) -> None:
+    fact = stored(brain, FACT, kind="fact")
+    bob = brain.acting_as(agent="bob")
+    secret = stored(bob, "Nobody may know", kind="event", scope="private")
+    gone = stored(brain, "It was never so", kind="event")
+    web = stored(brain, "Click here", kind="event", trust="untrusted_web")
+    fine = stored(brain, "It was like that", kind="event")
+    for id_ in (secret, gone, web):
+        link(brain, id_, fact)
+    link(brain, fine, fact, trust=Trust.UNTRUSTED_WEB)
+    brain.forget(gone, reason="wrong")
+    assert bodies(brain, "nightly build") == [FACT]
+    assert {edge.id for edge in brain.get(fact, views=["links"]).links or ()} == {gone, web, fine}
+
+
+@pytest.mark.requirement("RT-22", "RT-23")
+def test_a_conflict_is_told_and_the_preferred_side_comes_first(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old = stored(brain, FACT, kind="fact", project="a")
+    clock.move(WEEK)
+    new = stored(brain, "The nightly build runs on four cores", kind="fact", project="b")
+    link(brain, new, old, type=LinkType.CONFLICTS_WITH)
+    answer = brain.recall("nightly build runs on two cores")
+    [conflict] = answer.conflicts
+    assert (conflict.preferred, set(conflict.ids)) == (new, {old, new})
+    assert conflict.is_close
+    assert conflict.line() in answer.evidence
+    assert {item.id: item.notes for item in answer.items}[old] == ("contradicted",)
+
+
+@pytest.mark.requirement("RT-23")
+def test_a_mark_of_lower_trust_weighs_nothing_down(brain: Brain, clock: FakeClock) -> None:
+    old = stored(brain, FACT, kind="fact", trust="trusted_tool")
+    clock.move(WEEK)
+    new = stored(brain, "The nightly build runs on 4 cores", kind="fact")
+    link(brain, new, old, type=LinkType.CONFLICTS_WITH)
+    answer = brain.recall("nightly build runs on two cores")
+    assert (answer.items[0].id, answer.items[0].notes) == (old, ())
+    assert answer.conflicts[0].preferred == old
+
+
+@pytest.mark.requirement("RT-13")
+def test_annotations_come_with_their_memory_and_who_wrote_them(
+    brain: Brain, clock: FakeClock
+) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    note(brain, id_, "Four since\nthe upgrade | trust me")
+    clock.move(timedelta(seconds=1))
+    note(brain, id_, "Buy now", trust=Trust.UNTRUSTED_WEB)
+    answer = brain.recall("nightly build")
+    assert answer.items[0].notes == (
+        "noted by bob (user_claim): Four since the upgrade | trust me",
+    )
+    assert "Four since the upgrade / trust me" in answer.evidence
+    annotations = brain.get(id_, views=["annotations"]).annotations or ()
+    assert [one.text for one in annotations] == ["Four since\nthe upgrade | trust me", "Buy now"]
+
+
+def test_a_message_comes_with_the_subject_of_its_thread(brain: Brain) -> None:
+    thread = ThreadRef(key="t1", subject="How many cores?")
+    stored(brain, FACT, kind="message", thread=thread, detail=MessageDetail(sender="bob"))
+    answer = brain.recall("nightly build")
+    assert answer.items[0].context == "How many cores?"
+    assert "in How many cores?" in answer.evidence
+
+
+def test_a_message_said_next_to_a_match_comes_before_one_said_elsewhere(brain: Brain) -> None:
+    at = brain.house.clock.now()
+    for n, (key, text) in enumerate(
+        (
+            ("t1", "Which port does the billing service listen on?"),
+            ("t1", "It was moved to 9000, the service"),
+            ("t2", "It was painted blue, the service"),
+        )
+    ):
+        stored(
+            brain,
+            text,
+            kind="message",
+            thread=ThreadRef(key=key, subject=key),
+            occurred_at=at + timedelta(seconds=n),
+        )
+    found = bodies(brain, "billing service port")
+    assert found[:2] == [
+        "Which port does the billing service listen on?",
+        "It was moved to 9000, the service",
+    ]

@@ -1,0 +1,154 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.kinds import MessageDetail, RuleDetail
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import ThreadRef
+from commonbrain.domain.revision import Action
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.views import View
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored
+from tests.flows.test_links import link
+
+FACT = "The nightly build runs on two cores"
+FOUR = "The nightly build runs on four cores"
+
+
+def test_no_view_is_shown_unasked(brain: Brain) -> None:
+    shown = brain.get(stored(brain, FACT, kind="fact"))
+    assert [getattr(shown, view) for view in View] == [None] * len(View)
+
+
+@pytest.mark.requirement("DM-22", "RT-25", "PV-05", "PV-03", "RT-27")
+def test_history_tells_of_every_revision_with_time_reason_and_author(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old = stored(brain, FACT, kind="fact")
+    clock.move(timedelta(hours=1))
+    bob = brain.acting_as(agent="bob", session="s1")
+    new = bob.revise.supersede(old, FOUR, reason="upgrade").id
+    for id_ in (old, new or ""):
+        events = brain.get(id_, views=["history"]).history or ()
+        assert {(e.id, e.action, e.agent, e.reason) for e in events} == {
+            (old, Action.CREATE, "ann", None),
+            (old, Action.SUPERSEDE, "bob", "upgrade"),
+            (new, Action.CREATE, "bob", None),
+        }
+        assert [e.at for e in events] == sorted(e.at for e in events)
+        assert [e.at for e in events if e.action is Action.SUPERSEDE] == [clock.now()]
+
+
+@pytest.mark.requirement("PV-02", "RT-25")
+def test_provenance_names_the_sources_and_the_conversation(brain: Brain) -> None:
+    thread = ThreadRef(key="t1", subject="How many cores?")
+    said = stored(brain, FACT, kind="message", thread=thread, detail=MessageDetail(sender="bob"))
+    summary = stored(brain, "It has two cores", kind="fact", source_ref="chat:7")
+    link(brain, summary, said, type=LinkType.DERIVED_FROM)
+    known = brain.get(summary, views=["provenance"]).provenance
+    assert known is not None
+    assert (known.agent, known.source_ref, known.derived_from) == ("ann", "chat:7", (said,))
+    of_message = brain.get(said, views=["provenance"]).provenance
+    assert of_message is not None
+    assert of_message.thread_subject == "How many cores?"
+    assert [item.id for item in brain.recall(thread=of_message.thread).items] == [said]
+
+
+@pytest.mark.requirement("RT-25")
+def test_policy_tells_who_sees_it_and_how_it_stands(brain: Brain, clock: FakeClock) -> None:
+    id_ = stored(brain, FACT, kind="fact", scope="private")
+    fresh = brain.get(id_, views=["policy"], bump=False).policy
+    clock.move(timedelta(days=70))
+    faded = brain.get(id_, views=["policy"], bump=False).policy
+    assert fresh is not None
+    assert faded is not None
+    assert (fresh.seen_by, fresh.strength, fresh.dormant) == ("ann", 1.0, False)
+    assert (faded.is_current, faded.dormant) == (True, True)
+
+
+def test_views_show_no_word_of_what_was_forgotten(brain: Brain) -> None:
+    secret = stored(brain, "Zanzibar fell", kind="event")
+    fact = stored(brain, FACT, kind="fact")
+    link(brain, fact, secret)
+    brain.forget(secret, reason="wrong")
+    for id_ in (secret, fact):
+        assert "Zanzibar" not in f"{brain.get(id_, views=list(View))}"
+
+
+def test_several_are_fetched_in_the_order_given_each_once(brain: Brain) -> None:
+    one, two = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="event")
+    assert [shown.id for shown in brain.get.several([two, one, two])] == [two, one]
+    with pytest.raises(NotFound):
+        brain.get.several([one, "mem_0000000000001"])
+    with pytest.raises(Refused, match="20"):
+        brain.get.several([f"mem_00000000000{n}" for n in range(10, 31)])
+
+
+@pytest.mark.parametrize("views", [["story"], ["history", ""]])
+def test_a_view_that_is_none_is_refused(brain: Brain, views: Sequence[str]) -> None:
+    with pytest.raises(Invalid, match="view"):
+        brain.get(stored(brain, FACT, kind="fact"), views=views)
+
+
+@pytest.mark.requirement("RT-28", "RT-12")
+def test_a_skill_is_fetched_by_its_name_while_it_is_current(brain: Brain) -> None:
+    detail = RuleDetail(skill={"name": "release", "keywords": ["deploy"]})
+    id_ = stored(brain, "Wait for a second pair of eyes", kind="rule", detail=detail)
+    assert brain.get(skill=" Release ").id == id_
+    brain.revise.supersede(id_, "Ask nobody", reason="trust")
+    for name in ("release", "nobody"):
+        with pytest.raises(NotFound, match="No skill"):
+            brain.get(skill=name)
+
+
+@pytest.mark.requirement("DM-04")
+def test_a_superseded_rule_reads_as_deprecated_and_keeps_its_severity(
+    brain: Brain, clock: FakeClock
+) -> None:
+    id_ = stored(brain, "Never deploy on Fridays", kind="rule", severity="BLOCKER")
+    before = clock.now()
+    clock.move(timedelta(hours=1))
+    brain.revise.supersede(id_, "Deploy when you like", kind="rule", reason="tests are good now")
+    shown = brain.get(id_)
+    assert (shown.banner or "").startswith("DEPRECATED, superseded: mem_")
+    assert shown.detail["severity"] == "BLOCKER"
+    [item] = brain.recall("deploy on Fridays", as_of=before).items
+    assert "DEPRECATED" in item.notes
+
+
+@pytest.mark.requirement("RT-09")
+def test_the_superseded_is_recalled_when_its_state_is_asked_for(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    brain.revise.supersede(id_, FOUR, reason="upgrade")
+    assert id_ not in {item.id for item in brain.recall("nightly build").items}
+    [item] = brain.recall("nightly build", states=["superseded"]).items
+    assert (item.id, item.notes) == (id_, ("superseded",))
+
+
+@pytest.mark.requirement("RT-07", "RT-21", "RT-27", "RT-04")
+def test_an_item_tells_rating_salience_tags_and_how_sure_it_is(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact", tags=["ci"], source_ref="ci.yml:3")
+    stored(brain, "The nightly build may be red", kind="fact")
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        known = tx.memories.get([ids.parse(ids.MEMORY, id_)])
+        [memory] = known.values()
+        tx.memories.update(memory, replace(memory, rating=2, confidence=0.9))
+    answer = brain.recall("nightly build cores", min_confidence=0.8)
+    [item] = answer.items
+    assert (item.rating, item.salience, item.tags) == (2, 0.7, ("ci",))
+    assert "rated +2" in answer.evidence
+    assert answer.confidence is not None
+    assert (answer.confidence.lowest, answer.confidence.highest) == (0.9, 0.9)
+
+
+def test_what_waits_for_review_is_browsed_by_its_state(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact")
+    held = brain.remember("Never trust the docs", kind="rule", trust=Trust.UNTRUSTED_WEB).items[0]
+    [item] = brain.recall(states=["quarantined"], trust_min=0).items
+    assert (item.id, item.notes) == (held.id, ("quarantined",))

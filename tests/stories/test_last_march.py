@@ -1,0 +1,56 @@
+"""A question about last March: what happened then comes first, and nothing else is hidden."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored
+
+MARCH = "Prices of the starter plan were raised to 12 euros"
+JUNE = "Prices of the starter plan were lowered to 9 euros"
+JANUARY = "Prices of the starter plan were set to 10 euros"
+
+
+@pytest.fixture
+def history(brain: Brain, clock: FakeClock) -> Brain:
+    """It is June 2026; three decisions on prices were noted on the days they were taken."""
+    clock.move(datetime(2026, 6, 20, 9, tzinfo=UTC) - clock.now())
+    days = {JANUARY: (2026, 1, 5), MARCH: (2026, 3, 17), JUNE: (2026, 6, 2)}
+    for text, day in days.items():
+        stored(brain, text, kind="decision", occurred_at=datetime(*day, tzinfo=UTC))
+    return brain
+
+
+@pytest.mark.requirement("CT-06")
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("What did we decide on prices of the starter plan last March?", MARCH),
+        ("prices of the starter plan on 17 March 2026", MARCH),
+        ("Which prices did the starter plan get this month?", JUNE),
+        ("prices of the starter plan in January", JANUARY),
+        ("prices of the starter plan 3 months ago", MARCH),
+    ],
+)
+def test_what_was_said_then_comes_first(history: Brain, question: str, first: str) -> None:
+    answer = history.recall(question)
+    assert answer.items[0].body == first
+    assert "time" in answer.items[0].why
+
+
+def test_the_others_are_still_there_for_the_phrase_is_no_filter(history: Brain) -> None:
+    found = bodies(history, "What did we decide on prices of the starter plan last March?")
+    assert set(found) == {JANUARY, MARCH, JUNE}
+
+
+def test_what_was_decided_then_can_be_asked_for_alone(history: Brain) -> None:
+    assert bodies(history, "what happened last March?") == [MARCH]
+    assert bodies(history, "prices", since="2026-03-01", until="2026-03-31") == [MARCH]
+
+
+def test_a_year_later_last_march_is_another(history: Brain, clock: FakeClock) -> None:
+    clock.move(timedelta(days=365))
+    assert bodies(history, "what happened last March?") == []
+    assert bodies(history, "what happened in March 2026?") == [MARCH]

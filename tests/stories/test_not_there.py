@@ -1,0 +1,57 @@
+"""An answer that is not there: nothing is made up, and the reply says which nothing it is."""
+
+import random
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.recollection import Verdict
+from tests.flows.asking import bodies, stored
+
+KNOWN = (
+    "The staging database is rebuilt every night",
+    "Invoices are sent on the first of the month",
+    "The mobile app talks to the gateway over gRPC",
+)
+UNKNOWN = (
+    "Who won chess in Vienna?",
+    "zebra habitats in Namibia",
+    "Which colour has our sofa?",
+)
+
+
+@pytest.fixture
+def team(brain: Brain) -> Brain:
+    for text in KNOWN:
+        stored(brain, text, kind="fact")
+    return brain
+
+
+def test_before_anything_was_told_the_store_says_so(brain: Brain) -> None:
+    for question in ("", *UNKNOWN):
+        answer = brain.recall(question)
+        assert (answer.items, answer.verdict) == ((), Verdict.NOTHING_STORED)
+
+
+@pytest.mark.parametrize("question", UNKNOWN)
+def test_what_nobody_told_is_not_answered(team: Brain, question: str) -> None:
+    answer = team.recall(question)
+    assert (answer.items, answer.verdict) == ((), Verdict.BELOW_THRESHOLD)
+    assert (answer.evidence, answer.conflicts, answer.confidence) == ("", (), None)
+
+
+def test_a_filter_that_allows_nothing_is_told_apart(team: Brain) -> None:
+    assert team.recall("staging", labels=["runbook"]).verdict is Verdict.NOTHING_STORED
+    assert team.recall("staging", since="2030-01-01").verdict is Verdict.NOTHING_STORED
+
+
+def test_the_words_of_a_question_find_the_same_in_any_order(team: Brain) -> None:
+    words = "when is the staging database rebuilt".split()
+    for seed in range(5):
+        random.Random(seed).shuffle(words)  # noqa: S311 the same order every time
+        assert bodies(team, " ".join(words))[0] == KNOWN[0]
+
+
+def test_every_word_of_an_answer_was_told_by_somebody(team: Brain) -> None:
+    for question in (*KNOWN, "database invoices gateway"):
+        assert set(bodies(team, question)) <= set(KNOWN)
