@@ -28,7 +28,7 @@ def test_a_stale_id_names_what_holds_now(brain: Brain) -> None:
 
     # It is erased: the id still answers, and there is nothing left to show.
     brain.erase(head, reason="on request", confirm=1)
-    assert (brain.get(head).banner or "").startswith("Forgotten")
+    assert (brain.get(head).banner or "").startswith("Erased")
     assert brain.get(head).body is None
     assert "forgotten since" in (brain.get(noted).banner or "")
 
