@@ -135,7 +135,6 @@ memories = Table(
     Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
     Index(None, "tenant_id", "occurred_at"),
     Index(None, "tenant_id", "project", "kind", "state"),
-    Index(None, "tenant_id", "state"),
     # One head per chain: no two memories are replaced by the same one.
     Index(None, "tenant_id", "superseded_by", unique=True),
 )

@@ -35,9 +35,6 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("skill IS NOT NULL"),
     )
-    op.create_index(
-        op.f("ix_memories_tenant_id_state"), "memories", ["tenant_id", "state"], unique=False
-    )
     op.create_table(
         "links",
         sa.Column("tenant_id", sa.String(length=128), nullable=False),
