@@ -72,13 +72,12 @@ def pack(
         if candidate is binding:
             kept_free = 0
         box.put(candidate, conflicts=conflicts, kept_free=kept_free)
-    kept = {item.id for item in box.items}
-    shown = (ids.show(ids.MEMORY, candidate.memory.id) for candidate in ranked)
-    left_out = [id_ for id_ in shown if id_ not in kept]
+    left_out = [one.memory.id for one in ranked if one.memory.id not in box.kept]
+    shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
     return Packed(
         items=tuple(box.items),
         tokens=box.spent if box.items else 0,
-        omitted=Omitted(count=len(left_out), ids=tuple(left_out[: limits.OMITTED_IDS_MAX])),
+        omitted=Omitted(count=len(left_out), ids=shown),
         conflicts=tuple(box.conflicts),
         near=tuple(candidate.memory.id for candidate in near),
     )
@@ -92,17 +91,20 @@ class _Box:
     spent: int
     items: list[Item] = field(default_factory=list[Item])
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
+    kept: set[int] = field(default_factory=set[int])
 
     def put(self, candidate: Candidate, *, conflicts: Sequence[Conflict], kept_free: int) -> None:
         """Put one in, as full as it fits, with its conflicts if they fit with it."""
         number = len(self.items) + 1
-        told = self._untold(naming(conflicts, ids.show(ids.MEMORY, candidate.memory.id)))
+        shown = ids.show(ids.MEMORY, candidate.memory.id)
+        told = self._untold(naming(conflicts, shown)) if conflicts else ()
         beside = sum(_cost_of_conflict(conflict) for conflict in told)
         for form in _forms(candidate):
             cost = _cost(form, number)
             if self.spent + cost + kept_free > self.room:
                 continue
             self.items.append(form)
+            self.kept.add(candidate.memory.id)
             self.spent += cost
             if told and self.spent + beside + kept_free <= self.room:
                 self.conflicts += told
@@ -219,7 +221,9 @@ def _words(candidate: Candidate) -> frozenset[str]:
 
 
 def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
-    fewer, more = sorted((len(one), len(other)))
+    fewer, more = len(one), len(other)
+    if fewer > more:
+        fewer, more = more, fewer
     if fewer < _NEAR_AT * more or not more:
         return False
     shared = len(one & other)

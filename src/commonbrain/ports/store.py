@@ -139,8 +139,13 @@ class Index(Protocol):
         """
         ...
 
-    def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
-        """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first."""
+    def nearest(
+        self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
+    ) -> list[Hit]:
+        """Rank by cosine to a unit vector `(d,)`, the best window of each memory, best first.
+
+        What is farther than `at_least` is left out, which spares the search of a narrow look.
+        """
         ...
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:

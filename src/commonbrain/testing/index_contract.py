@@ -265,6 +265,22 @@ class IndexContract:
             assert tx.index.unembedded(limit=5) == []
             assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
 
+    def test_a_narrow_look_finds_its_own_among_a_few_hundred(self, store: Store) -> None:
+        vectors = random_vectors(400)
+        _put_vectors(store, vectors, rare=range(0, 400, 80))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            rare = tx.index.nearest(vectors[1], look(labels=("rare",)), limit=10)
+        assert sorted(hit.id for hit in rare) == [1, 81, 161, 241, 321]
+
+    def test_what_is_farther_than_asked_for_is_left_out(self, store: Store) -> None:
+        vectors = random_vectors(700)
+        _put_vectors(store, vectors, rare=[3])
+        with store.snapshot(LOCAL_TENANT) as tx:
+            wanted = look(labels=("rare",))
+            near = tx.index.nearest(vectors[3], wanted, limit=5, at_least=0.9)
+            far = tx.index.nearest(vectors[4], wanted, limit=5, at_least=0.9)
+        assert ([hit.id for hit in near], far) == ([4], [])
+
     def test_words_written_anew_stand_once_and_alone(self, store: Store) -> None:
         memory = a_memory(1, "tea is ready")
         put(store, a_memory(1, "cake is ready"))

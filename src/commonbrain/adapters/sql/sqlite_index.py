@@ -212,18 +212,28 @@ class SqliteIndex:
             hits = list(islice(best_first, limit))
         return hits[:limit]
 
-    def nearest(self, query: Matrix, look: Look, *, limit: int) -> list[Hit]:
+    def nearest(
+        self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
+    ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         self.follow()
         near = self.codes.nearest(query, limit=_RESCORED).tolist()
-        hits = self._best_allowed(self.similarities(query, [*self.work.changed, *near]), look)
-        if len(hits) < limit and len(self.codes) > _RESCORED:
+        scores = self._scored(query, near, at_least=at_least)
+        hits = self._best_allowed(scores, look) if scores else []
+        # Every vector was scored, or all that were not are farther than is asked for.
+        is_all_scored = len(self.codes) <= _RESCORED or len(scores) < len(set(near))
+        if len(hits) < limit and not (is_all_scored and len(scores) <= _LOOKED_AT):
             # The look is narrow: most of the nearest were not allowed. Look among the allowed.
             among = self.codes.nearest(
                 query, limit=_RESCORED, among=self._among(query, look, limit=limit)
             ).tolist()
-            hits = self._best_allowed(self.similarities(query, [*self.work.changed, *among]), look)
+            hits = self._best_allowed(self._scored(query, among, at_least=at_least), look)
         return hits[:limit]
+
+    def _scored(self, query: Matrix, near: Sequence[int], *, at_least: float) -> dict[int, float]:
+        """Score exactly what is near by code, and what this transaction changed itself."""
+        cosines = self.similarities(query, [*self.work.changed, *near])
+        return {id_: cosine for id_, cosine in cosines.items() if cosine >= at_least}
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""

@@ -132,6 +132,11 @@ def search_terms(query: str) -> tuple[str, ...]:
     return (telling or _telling(query, frozenset()))[:_TERMS_MAX]
 
 
+def words_of(text: str) -> frozenset[str]:
+    """Give the words of a text in lower case, once each."""
+    return frozenset(_WORD.findall(text.lower()))
+
+
 def _telling(query: str, silent: frozenset[str]) -> tuple[str, ...]:
     words = dict.fromkeys(_WORD.findall(query.lower()))
     return tuple(word for word in words if word not in silent)

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -13,7 +13,7 @@ from commonbrain.domain.revision import Span
 from commonbrain.domain.scoring import strength
 from commonbrain.flows.recall.graph import recency
 from commonbrain.flows.recall.intent import prior
-from commonbrain.flows.recall.plan import Plan, search_terms
+from commonbrain.flows.recall.plan import Plan, search_terms, words_of
 
 # Relevance decides; what was said around it, when and by whom come next; the rest breaks near-ties,
 # so that of two equal matches the fresher, more trusted and more telling one comes first. How each
@@ -76,7 +76,7 @@ def weigh(
 
 
 def _candidate(
-    plan: Plan, memory: Memory, *, given: Mapping[str, float], terms: Collection[str]
+    plan: Plan, memory: Memory, *, given: Mapping[str, float], terms: frozenset[str]
 ) -> Candidate:
     known = {
         "linked": 0.0,
@@ -108,10 +108,9 @@ def _nearness(memory: Memory, period: Span | None) -> float:
     return math.exp(-(gap / _FADING))
 
 
-def _share(terms: Collection[str], headline: str) -> float:
+def _share(terms: frozenset[str], headline: str) -> float:
     """Say how many of the terms a headline has, as a share."""
-    said = set(search_terms(headline))
-    return sum(term in said for term in terms) / len(terms) if terms else 0.0
+    return len(words_of(headline) & terms) / len(terms) if terms else 0.0
 
 
 def _is_of_session(memory: Memory, plan: Plan) -> bool:

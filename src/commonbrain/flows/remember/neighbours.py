@@ -119,9 +119,9 @@ def _nearest(tx: Transaction, prepared: Prepared, *, look: Look, space: Space) -
     there = Look(caller=look.caller, filter=like_it, now=look.now)
     near: dict[int, float] = {}
     for window in (prepared.vectors if prepared.vectors is not None else ())[:_WINDOWS_MAX]:
-        for hit in tx.index.nearest(window, there, limit=_NEIGHBOURS):
-            if hit.score >= space.similar_at:
-                near[hit.id] = max(hit.score, near.get(hit.id, hit.score))
+        similar_at = space.similar_at
+        for hit in tx.index.nearest(window, there, limit=_NEIGHBOURS, at_least=similar_at):
+            near[hit.id] = max(hit.score, near.get(hit.id, hit.score))
     return near
 
 
