@@ -31,7 +31,7 @@ class _Overheard(Journal):
     """A journal whose traces can be looked at as well."""
 
     def __init__(self, house: House, heard: _Heard) -> None:
-        super().__init__(house.store, house.screen)
+        super().__init__(house.store, house.screen, clock=house.clock)
         self._heard = heard
 
     def record(self, trace: Trace) -> None:

@@ -102,3 +102,9 @@ class Settings(BaseSettings):
         le=600,
         description="Seconds a writer waits for the others.",
     )
+    trace_share: float = Field(
+        default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
+    )
+    trace_days: int = Field(
+        default=90, ge=1, le=3650, description="Days for which recall traces are kept."
+    )

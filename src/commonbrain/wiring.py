@@ -4,6 +4,7 @@ import getpass
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Unpack
 
@@ -21,7 +22,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
 from commonbrain.flows.house import House
-from commonbrain.flows.journal import Journal
+from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
 from commonbrain.ports.models import Embedder
@@ -135,7 +136,12 @@ def build_house(settings: Settings, path: Path) -> House:
         embedder=embedder,
         clock=clock,
         chance=SystemChance(),
-        journal=Journal(store, screen),
+        journal=Journal(
+            store,
+            screen,
+            clock=clock,
+            ledger=Ledger(share=settings.trace_share, kept=timedelta(days=settings.trace_days)),
+        ),
         importers=IMPORTERS,
         archive=JsonLines(),
         screen=screen,

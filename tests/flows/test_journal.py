@@ -11,7 +11,8 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids, limits
 from commonbrain.domain.query import Trace
 from commonbrain.domain.recollection import Verdict
-from commonbrain.flows.journal import Access
+from commonbrain.flows.journal import Ledger
+from commonbrain.ports.records import Access
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, stored
@@ -97,15 +98,16 @@ def test_when_nobody_carries_the_oldest_traces_give_way_and_are_counted(brain: B
         journal.record(a_trace(n, brain))
     assert brain.status().traces_dropped == 3
     journal.flush()
-    assert [trace["id"] for trace in traces(brain)] == list(
+    first = ids.make_id(brain.house.clock.now(), 0)
+    assert [trace["id"] - first for trace in traces(brain)] == list(
         range(3, limits.JOURNAL_ENTRIES_MAX + 3)
     )
 
 
-def a_trace(id_: int, brain: Brain) -> Trace:
+def a_trace(number: int, brain: Brain) -> Trace:
     """Make the trace of a recall that found nothing."""
     return Trace(
-        id=id_,
+        id=ids.make_id(brain.house.clock.now(), number),
         caller=brain.caller,
         asked_at=brain.house.clock.now(),
         query="comet",
@@ -173,3 +175,21 @@ def test_a_trace_says_why_each_of_the_others_was_left_out(brain: Brain) -> None:
     assert {"date", "beside", "kind", "linked", "fused"} <= set(
         traces(brain)[0]["considered"][0]["features"]
     )
+
+
+def test_traces_are_kept_for_their_time_and_no_longer(path: Path) -> None:
+    clock = FakeClock()
+    with a_brain(path, clock=clock) as brain:
+        brain.recall("comet")
+        brain.house.journal.flush()
+        clock.move(timedelta(days=91))
+        brain.recall("tail")
+        brain.house.journal.flush()
+        assert [trace["query"] for trace in traces(brain)] == ["tail"]
+
+
+def test_a_share_of_the_traces_is_kept_when_told_so() -> None:
+    half = Ledger(share=0.5)
+    assert sum(half.takes(number << 10) for number in range(2048)) == 1024
+    assert not Ledger(share=0).takes(0)
+    assert Ledger().takes((1 << 63) - 1)

@@ -17,7 +17,6 @@ from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.skills import read_skill
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
-from commonbrain.flows.journal import Access
 from commonbrain.flows.views import (
     Edge,
     Event,
@@ -32,6 +31,7 @@ from commonbrain.flows.views import (
     provenance,
     standing,
 )
+from commonbrain.ports.records import Access
 from commonbrain.ports.store import Look, Transaction
 
 

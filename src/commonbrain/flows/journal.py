@@ -10,40 +10,50 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import timedelta
 from typing import TypeVar
 
+from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
 from commonbrain.domain.screening import redacted
+from commonbrain.ports.clock import Clock
+from commonbrain.ports.records import Access
 from commonbrain.ports.screen import Screen
-from commonbrain.ports.store import IdTaken, Store, Transaction
+from commonbrain.ports.store import Store
 
 Entry = TypeVar("Entry", "Trace", "Access")
 
 _LOG = logging.getLogger(__name__)
-_PAUSE_S = 0.5
+_PAUSE_S = 1.0
 """How long entries gather before they are written together."""
 _LEAVE_S = 1.0
 """How long the last entries may hold up who leaves: a read has its answer and waits for nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """Memories that somebody was shown, and when."""
+class Ledger:
+    """How much of what was recalled is kept: a share of the traces, 0..1, for how long."""
 
-    tenant: str
-    ids: tuple[int, ...]
-    at: datetime
+    share: float = 1.0
+    kept: timedelta = timedelta(days=90)
+
+    def takes(self, trace_id: int) -> bool:
+        """Say whether a trace is of the share; told by its random bits, so that all agree."""
+        return trace_id % (1 << ids.RANDOM_BITS) < self.share * (1 << ids.RANDOM_BITS)
 
 
 class Journal:
     """Carries what reads leave to the store behind their back; close it to write the rest."""
 
-    def __init__(self, store: Store, screen: Screen) -> None:
+    def __init__(
+        self, store: Store, screen: Screen, *, clock: Clock, ledger: Ledger | None = None
+    ) -> None:
         self._store = store
         self._screen = screen
+        self._clock = clock
+        self._ledger = ledger or Ledger()
         self._waiting: deque[Trace] = deque()
         self._accesses: deque[Access] = deque()
         self._lock = threading.Lock()
@@ -64,6 +74,8 @@ class Journal:
 
     def record(self, trace: Trace) -> None:
         """Queue one trace and return at once; the oldest gives way when the queue is full."""
+        if not self._ledger.takes(trace.id):
+            return
         with self._lock:
             self._dropped += _queue(self._waiting, trace)
             self._start()
@@ -107,16 +119,18 @@ class Journal:
 
     def _write(self, tenant: str, *, traces: Sequence[Trace], accesses: Sequence[Access]) -> None:
         try:
-            with self._store.begin(tenant) as tx:
-                taken = sum(not _keep(tx, self._screened(trace)) for trace in traces)
-                for access in accesses:
-                    tx.memories.touch(access.ids, at=access.at)
+            kept = self._store.note_reads(
+                tenant,
+                traces=[self._screened(trace) for trace in traces],
+                accesses=accesses,
+                keep_from=self._clock.now() - self._ledger.kept,
+            )
         except CommonbrainError as error:
             _LOG.warning("%s: %s", _lost(traces, accesses), error.message)
         except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
             _LOG.warning("%s", _lost(traces, accesses), exc_info=True)
         else:
-            self._dropped += taken
+            self._dropped += len(traces) - kept
             return
         self._dropped += len(traces)
         self._accesses_dropped += len(accesses)
@@ -124,15 +138,6 @@ class Journal:
     def _screened(self, trace: Trace) -> Trace:
         """Take secrets out of what was asked; here, for the reader has no time to wait for it."""
         return replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
-
-
-def _keep(tx: Transaction, trace: Trace) -> bool:
-    """Write one trace unless its id is taken; its caller knows it by no other."""
-    try:
-        tx.records.trace(trace)
-    except IdTaken:
-        return False
-    return True
 
 
 def _lost(traces: Sequence[Trace], accesses: Sequence[Access]) -> str:

@@ -1,4 +1,4 @@
-"""The shelf of what happened: audit, events for workers, recall traces, replies that were given."""
+"""The shelf of what happened: audit, events for workers, replies that were given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from commonbrain.domain.query import Trace
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Memories that somebody was shown, and when."""
+
+    tenant: str
+    ids: tuple[int, ...]
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +66,4 @@ class Records(Protocol):
 
     def drop_replies(self, *, before: datetime) -> None:
         """Drop every answer that was kept before a moment."""
-        ...
-
-    def trace(self, trace: Trace) -> None:
-        """Keep what one recall considered and packed.
-
-        Raises:
-            IdTaken: another trace has this id; nothing was stored.
-
-        """
         ...

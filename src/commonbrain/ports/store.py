@@ -17,13 +17,13 @@ from typing import Protocol
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State, Thread, ThreadRef
-from commonbrain.domain.query import Filter
+from commonbrain.domain.query import Filter, Trace
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
-from commonbrain.ports.records import Records
+from commonbrain.ports.records import Access, Records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +90,6 @@ class Memories(Protocol):
 
     def update(self, before: Memory, after: Memory) -> None:
         """Write what differs between two states of one memory; its text never does."""
-        ...
-
-    def touch(self, ids: Sequence[int], *, at: datetime) -> None:
-        """Count one more access to each memory, last at a moment; unknown ids are passed over."""
         ...
 
     def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
@@ -288,6 +284,27 @@ class Store(Protocol):
         Raises:
             Unavailable: `store_down`, the store cannot be read.
             Corrupt: `store_corrupt`, the store is damaged.
+
+        """
+        ...
+
+    def note_reads(
+        self,
+        tenant: str,
+        *,
+        traces: Sequence[Trace],
+        accesses: Sequence[Access],
+        keep_from: datetime,
+    ) -> int:
+        """Keep recall traces, count accesses, drop traces from before a moment; all together.
+
+        An access counts once more for each memory, and never moves its last access back.
+
+        Returns:
+            How many of the traces are new: one whose id is taken is passed over.
+
+        Raises:
+            Unavailable: the store stayed locked, is full or read-only; nothing was kept.
 
         """
         ...

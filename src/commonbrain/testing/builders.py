@@ -48,7 +48,7 @@ def a_brain(
         embedder=embedder,
         clock=clock,
         chance=chance or SeededChance(),
-        journal=Journal(store, screen),
+        journal=Journal(store, screen, clock=clock),
         importers=IMPORTERS,
         archive=JsonLines(),
         screen=screen,

@@ -16,7 +16,7 @@ from commonbrain.domain.revision import Action, Span
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.history import Annotation
-from commonbrain.ports.records import Reply
+from commonbrain.ports.records import Access, Reply
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
@@ -63,13 +63,13 @@ class HistoryContract:
         assert stored(store, 1) == {1: after}
 
     def test_an_access_is_counted_and_never_moves_back(self, store: Store) -> None:
-        with store.begin(LOCAL_TENANT) as tx:
-            tx.memories.touch([1, 2, 99], at=LATER)
-            tx.memories.touch([1], at=NOON)
+        for ids, at in (((1, 2, 99, 1), LATER), ((1,), NOON)):
+            access = Access(tenant=LOCAL_TENANT, ids=ids, at=at)
+            store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], keep_from=NOON)
 
         both = stored(store, 1, 2)
         assert [(m.access_count, m.last_access_at) for m in both.values()] == [
-            (2, LATER),
+            (3, LATER),
             (1, LATER),
         ]
 

@@ -5,10 +5,11 @@ each time as another process would.
 """
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
+from commonbrain.domain.ids import make_id
 from commonbrain.domain.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity, TaskDetail
 from commonbrain.domain.memory import State, ThreadRef
 from commonbrain.domain.query import Candidate, Trace
@@ -215,7 +216,7 @@ class StoreContract:
     def test_a_trace_is_kept(self, store: Store) -> None:
         candidate = Candidate(memory=a_memory(1, "tea"), features={"lexical": 1.0}, score=0.9)
         trace = Trace(
-            id=5,
+            id=make_id(NOON, 5),
             caller=replace(ANN, session="s"),
             asked_at=NOON,
             query="tea?",
@@ -225,9 +226,13 @@ class StoreContract:
             degraded=(),
             stages_ms={"plan": 0.1},
         )
-        with store.begin(LOCAL_TENANT) as tx:
-            tx.records.trace(trace)
 
+        def noted(*, keep_from: datetime) -> int:
+            return store.note_reads(LOCAL_TENANT, traces=[trace], accesses=[], keep_from=keep_from)
+
+        assert noted(keep_from=NOON - timedelta(days=1)) == 1
+        assert noted(keep_from=NOON + timedelta(days=1)) == 0
+        assert noted(keep_from=NOON + timedelta(days=1)) == 1
         assert all(finding.is_sound for finding in store.examine())
 
     def test_a_sound_store_is_found_sound(self, store: Store) -> None:

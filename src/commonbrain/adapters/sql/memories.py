@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
-    case,
     delete,
     func,
     insert,
@@ -24,7 +22,6 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories
 from commonbrain.adapters.sql.work import Work
@@ -114,20 +111,6 @@ _SKILLS: Final[Select[int, Mapping[str, object]]] = select(
 _FIELD_OF: Final = {type_: field for field, type_ in _NAMED.items()}
 _DROP_ENTITIES: Final = delete(entities).where(
     entities.c.tenant_id == bindparam("tenant"), entities.c.memory_id == bindparam("memory")
-)
-_TOUCH: Final = (
-    update(memories)
-    .where(
-        memories.c.tenant_id == bindparam("tenant"),
-        memories.c.id.in_(bindparam("ids", expanding=True)),
-    )
-    .values(
-        access_count=memories.c.access_count + 1,
-        last_access_at=case(
-            (memories.c.last_access_at > bindparam("at", type_=Instant), memories.c.last_access_at),
-            else_=bindparam("at", type_=Instant),
-        ),
-    )
 )
 
 
@@ -222,12 +205,6 @@ class MemoryShelf:
         rows = [entity | row for row in _names(after)]
         if rows:
             self.work.connection.execute(_ADD_ENTITIES, rows)
-
-    def touch(self, ids: Sequence[int], *, at: datetime) -> None:
-        """Count one more access to each memory, last at a moment."""
-        if ids:
-            given = {"tenant": self.work.tenant, "ids": list(ids), "at": at}
-            self.work.connection.execute(_TOUCH, given)
 
     def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
         """Give the triggers of the rules that the look allows and that have one, by id."""

@@ -1,4 +1,4 @@
-"""The shelf of what happened: audit, outbox, recall traces."""
+"""The shelf of what happened: audit, outbox, replies, and how a recall trace is written."""
 
 import hashlib
 import hmac
@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, select
 
-from commonbrain.adapters.sql.tables import audit, idempotency, outbox, recall_traces, tenants
+from commonbrain.adapters.sql.tables import audit, idempotency, outbox, tenants
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.query import Candidate, LeftOut, Trace
+from commonbrain.domain.times import to_millis
 from commonbrain.ports.records import AuditEntry, Reply
-from commonbrain.ports.store import IdTaken
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
 _REPLY: Final = select(*(idempotency.c[field.name] for field in fields(Reply))).where(
@@ -71,26 +71,24 @@ class RecordShelf:
         row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
         self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})
 
-    def trace(self, trace: Trace) -> None:
-        """Keep what one recall considered and packed, or raise `IdTaken` with nothing stored."""
-        row = {
-            "tenant_id": self.work.tenant,
-            "id": trace.id,
-            "asked_at": trace.asked_at,
-            "agent": trace.caller.agent,
-            "session": trace.caller.session,
-            "query": trace.query,
-            "verdict": trace.verdict,
-            "considered": [
-                _considered(one, trace.left_out.get(one.memory.id))
-                for one in trace.considered[:_CONSIDERED_MAX]
-            ],
-            "packed": list(trace.packed),
-            "degraded": list(trace.degraded),
-            "stages_ms": dict(trace.stages_ms),
-        }
-        if not self.work.add(recall_traces, row):
-            raise IdTaken
+
+def trace_row(trace: Trace) -> list[Any]:
+    """Give a trace as JSON values, in the order of its columns after the tenant."""
+    return [
+        trace.id,
+        to_millis(trace.asked_at),
+        trace.caller.agent,
+        trace.caller.session,
+        trace.query,
+        trace.verdict,
+        [
+            _considered(one, trace.left_out.get(one.memory.id))
+            for one in trace.considered[:_CONSIDERED_MAX]
+        ],
+        list(trace.packed),
+        list(trace.degraded),
+        dict(trace.stages_ms),
+    ]
 
 
 def _considered(candidate: Candidate, left_out: LeftOut | None) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from commonbrain.adapters.sql.sqlite_copies import write_backup
 from commonbrain.adapters.sql.sqlite_driver import driver
 from commonbrain.adapters.sql.sqlite_file import StoreFile, make_file
 from commonbrain.adapters.sql.sqlite_index import SqliteIndex
+from commonbrain.adapters.sql.sqlite_reads import write_reads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
@@ -118,6 +119,10 @@ class Sqlite:
             connection.cursor().execute(_TO_WAL)
         finally:
             connection.close()
+
+    def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
+        """Write traces and accesses, given as JSON lists, in two steps; count new traces."""
+        return write_reads(connection.connection.cursor(), given)
 
     def compact(self) -> None:
         """Merge the full text, rewrite the file, and empty the write-ahead log into it."""

@@ -1,7 +1,8 @@
 """The store: connections, transactions of one tenant, and the only translation of driver errors."""
 
+import json
 import secrets
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,16 +15,20 @@ from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
-from commonbrain.adapters.sql.records import RecordShelf
+from commonbrain.adapters.sql.records import RecordShelf, trace_row
 from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.work import Dialect, Work
+from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Corrupt, Unavailable
 from commonbrain.domain.memory import FINDABLE_STATES
+from commonbrain.domain.query import Trace
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
+from commonbrain.domain.times import to_millis
 from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.records import Access
 from commonbrain.ports.store import Finding, Index, SpaceMismatch
 
 _VERSION = text("SELECT version_num FROM alembic_version")
@@ -147,6 +152,27 @@ class SqlStore:
         """Check that the store is whole and that what is derived agrees with the rows."""
         with translated(self.location), self._reader() as connection:
             return [*self.dialect.examine(connection), *_examine_rows(connection)]
+
+    def note_reads(
+        self,
+        tenant: str,
+        *,
+        traces: Sequence[Trace],
+        accesses: Sequence[Access],
+        keep_from: datetime,
+    ) -> int:
+        """Keep recall traces, count accesses, drop traces from before a moment; all together."""
+        self._check_open()
+        touched = [(id_, to_millis(one.at)) for one in accesses for id_ in one.ids]
+        # Everything that can be is done before the lock is taken.
+        given = {
+            "tenant": tenant,
+            "traces": json.dumps([trace_row(trace) for trace in traces], ensure_ascii=False),
+            "accesses": json.dumps(touched),
+            "before": ids.make_id(keep_from, 0),
+        }
+        with self.begin(tenant) as tx:
+            return self.dialect.note_reads(tx.work.connection, given)
 
     def compact(self) -> None:
         """Give back the room of what was deleted, so that no byte of it stays in the file."""

@@ -47,6 +47,10 @@ class Dialect(Protocol):
         """Open a connection whose transaction holds the right to write from its beginning."""
         ...
 
+    def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
+        """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
+        ...
+
     def compact(self) -> None:
         """Rewrite the store without what was deleted, outside any transaction."""
         ...

@@ -17,7 +17,6 @@ from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Recollection, Verdict, certainty
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
-from commonbrain.flows.journal import Access
 from commonbrain.flows.recall.arms import Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.fuse import answering, fuse, shortlist
@@ -34,6 +33,7 @@ from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, witho
 from commonbrain.flows.recall.weigh import weigh
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Matrix
+from commonbrain.ports.records import Access
 from commonbrain.ports.store import Look, Transaction
 
 
