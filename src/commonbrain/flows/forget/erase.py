@@ -76,7 +76,7 @@ class Erase:
             Unavailable: the store stayed locked; everything is as it was.
 
         """
-        why = checked_reason(reason)
+        why = checked_reason(reason, self.house)
         _check_admin(self.caller)
         given = SelectorFields(**matching)
         if id:

@@ -63,7 +63,7 @@ class Undo:
             Unavailable: the store stayed locked; everything is as it was.
 
         """
-        why = checked_reason(reason)
+        why = checked_reason(reason, self.house)
         check_may_write(self.caller, Scope.TEAM)
         now = self.house.clock.now()
         ask = _Ask.of(agent=agent, session=session, since=since, until=until, now=now)
