@@ -1,4 +1,4 @@
-"""What is erased stays out by every way, and what is private is not told of beside something else."""
+"""Erased stays erased by every way, and the private is not told of beside something else."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -93,7 +93,11 @@ def _is_beside(change: Change) -> bool:
 
 
 def _own(
-    memory: Memory, changes: Sequence[Change], *, others: Sequence[Change], resting: Sequence[Resting]
+    memory: Memory,
+    changes: Sequence[Change],
+    *,
+    others: Sequence[Change],
+    resting: Sequence[Resting],
 ) -> tuple[Memory, str | None]:
     """Take back what was done to the memory itself."""
     after, kept = memory, None
