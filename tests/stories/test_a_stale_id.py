@@ -30,7 +30,7 @@ def test_a_stale_id_names_what_holds_now(brain: Brain) -> None:
     brain.erase(head, reason="on request", confirm=1)
     assert (brain.get(head).banner or "").startswith("Erased")
     assert brain.get(head).body is None
-    assert "forgotten since" in (brain.get(noted).banner or "")
+    assert "erased since" in (brain.get(noted).banner or "")
 
     # The last one that held can be brought back, and the old id names it.
     brain.revise.restore(second, reason="it was true")
