@@ -2,12 +2,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from commonbrain.brain import Brain
 from commonbrain.settings import Settings
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.clients.selection import ClientsSelection, add_option
+
+# A law holds however busy the machine is: no test reads the wall clock.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

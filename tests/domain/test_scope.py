@@ -49,9 +49,12 @@ def test_writers_and_admins_write_for_themselves_and_their_team(scope: Scope, ro
 def test_trust_may_be_lowered_and_never_raised_above_the_ceiling(
     claimed: Trust | None, default: Trust, ceiling: Trust
 ) -> None:
-    wanted = claimed or default
-    if wanted.weight <= ceiling.weight:
-        assert granted(claimed, default=default, ceiling=ceiling) is wanted
+    if claimed is None:
+        weight = granted(None, default=default, ceiling=ceiling).weight
+        assert weight == min(default.weight, ceiling.weight)
+        return
+    if claimed.weight <= ceiling.weight:
+        assert granted(claimed, default=default, ceiling=ceiling) is claimed
         return
     with pytest.raises(Refused) as refusal:
         granted(claimed, default=default, ceiling=ceiling)

@@ -125,3 +125,15 @@ async def test_an_agent_is_told_how_its_proposal_is_settled(path: Path) -> None:
         assert f"revise approve {held}" in str(swept.content)
         assert isinstance(brain, Brain)
         assert brain.get(id_).state == "active"
+
+
+def test_the_help_names_every_way_to_revise(command: Command) -> None:
+    _, out = command("revise", "--help")
+    assert "supersede, restore, keep_both" in " ".join(out.split())
+
+
+def test_what_contradicts_is_shown_as_a_conflict(command: Command) -> None:
+    first = remembered(command, "The staging database has 4 replicas", "--kind", "fact")
+    _, out = command("remember", "The staging database has 6 replicas", "--kind", "fact")
+    assert f"conflict  {first}" in out
+    assert f"similar  {first}" not in out

@@ -15,7 +15,7 @@ from commonbrain.domain.errors import Refused
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Role, check_may_write
-from commonbrain.domain.trust import Trust
+from commonbrain.domain.trust import Trust, granted
 
 _KEY: Final = "proposal"
 """Where in its payload a memory carries the change it proposes."""
@@ -63,7 +63,7 @@ def is_entitled(caller: Caller, memory: Memory) -> bool:
 
 def own_trust(caller: Caller) -> Trust:
     """Give the trust of what a caller says without claiming any."""
-    return min(caller.trust_default, caller.trust_ceiling, key=lambda trust: trust.weight)
+    return granted(None, default=caller.trust_default, ceiling=caller.trust_ceiling)
 
 
 def check_may_settle(caller: Caller, memory: Memory) -> None:

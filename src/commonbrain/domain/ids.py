@@ -1,7 +1,7 @@
 """Identifiers: 63-bit integers ordered by time, shown with a prefix that says what they name."""
 
 from datetime import datetime
-from typing import Final
+from typing import Final, cast
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.times import to_millis
@@ -43,6 +43,10 @@ def parse(prefix: str, text: str) -> int:
         Invalid: the text is not an id of this sort.
 
     """
+    # No annotation keeps a program from giving the None that a refused text has for an id.
+    given = cast("object", text)
+    if not isinstance(given, str):
+        raise _not_an_id(prefix, str(given))
     given_prefix, _, digits = text.strip().partition("_")
     id_ = 0
     if given_prefix.lower() != prefix or len(digits) != _LENGTH:

@@ -22,17 +22,18 @@ _WEIGHTS = {Trust.TRUSTED_TOOL: 1.0, Trust.USER_CLAIM: 0.7, Trust.UNTRUSTED_WEB:
 
 
 def granted(claimed: Trust | None, *, default: Trust, ceiling: Trust) -> Trust:
-    """Give the trust a write gets: what it claims, or the default, never above the ceiling.
+    """Give the trust a write gets: what it claims, or the default as far as the ceiling allows.
 
     Raises:
         Refused: `trust_override_denied`, the claim is above the ceiling.
 
     """
-    trust = claimed or default
-    if trust.weight > ceiling.weight:
+    if claimed is None:
+        return min(default, ceiling, key=lambda trust: trust.weight)
+    if claimed.weight > ceiling.weight:
         raise Refused(
-            f"Trust {trust} is above what this caller may claim, which is {ceiling}.",
+            f"Trust {claimed} is above what this caller may claim, which is {ceiling}.",
             code="trust_override_denied",
             hint=f"Leave trust out, or give {ceiling} or lower.",
         )
-    return trust
+    return claimed

@@ -16,6 +16,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, amend
+from commonbrain.flows.screening import screened
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look, Transaction
 
@@ -57,14 +58,15 @@ def vectors_of(house: House, memories: Sequence[Memory]) -> dict[int, Matrix]:
     return {one.id: given for one, given in zip(hidden, vectors, strict=True)}
 
 
-def checked_reason(reason: str) -> str:
-    """Give a reason without surrounding space.
+def checked_reason(reason: str, house: House) -> str:
+    """Give a reason as it may be kept: on one line, without secrets.
 
     Raises:
         Invalid: it is empty or too long.
+        Refused: `secret_detected`.
 
     """
-    stripped = normalise_line(reason) or ""
+    stripped = screened(normalise_line(reason) or "", what="reason", house=house)
     if not stripped or len(stripped) > REASON_CHARS_MAX:
         raise Invalid(
             f"The reason has {len(stripped)} characters; 1 to {REASON_CHARS_MAX} are allowed.",

@@ -123,9 +123,11 @@ class Merge:
             case Link():
                 return _take_link(tx, record)
             case Annotation():
-                is_new = bool(tx.memories.get([record.memory_id])) and tx.annotations.merge(record)
+                beside = tx.memories.get([record.memory_id]).get(record.memory_id)
+                is_kept = beside is not None and not is_erased(beside)
+                is_new = is_kept and tx.annotations.merge(record)
             case Change():
-                is_new = bool(tx.memories.get([record.memory_id])) and tx.changes.merge(record)
+                is_new = _take_change(tx, record)
         return "stored" if is_new else "exists"
 
     def _take_memory(
@@ -270,10 +272,23 @@ def _same_link(tx: Transaction, link: Link) -> Link | None:
     return next((one for one in there if (one.from_id, one.to_id) == key), None)
 
 
+def _take_change(tx: Transaction, change: Change) -> bool:
+    """Take in a change; of what is erased here, no word of it."""
+    changed = tx.memories.get([change.memory_id]).get(change.memory_id)
+    if changed is None:
+        return False
+    if is_erased(changed):
+        change = replace(change, before={}, after={}, reason=None)
+    return tx.changes.merge(change)
+
+
 def _take_link(tx: Transaction, link: Link) -> str:
     """Of two observations of one link the more frequent stands, then the later."""
-    if len(tx.memories.get([link.from_id, link.to_id])) < len((link.from_id, link.to_id)):
+    ends = tx.memories.get([link.from_id, link.to_id]).values()
+    if len(ends) < len((link.from_id, link.to_id)):
         return "rejected"
+    if any(is_erased(one) for one in ends):
+        return "exists"
     known = _same_link(tx, link)
     if known is None:
         tx.links.replace(link)

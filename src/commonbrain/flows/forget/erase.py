@@ -76,7 +76,7 @@ class Erase:
             Unavailable: the store stayed locked; everything is as it was.
 
         """
-        why = checked_reason(reason)
+        why = checked_reason(reason, self.house)
         _check_admin(self.caller)
         given = SelectorFields(**matching)
         if id:
@@ -94,7 +94,9 @@ class Erase:
             if preview.count and confirm != preview.count:
                 return preview
             receipt = _scrub(self._act(tx), selection.taken, reason=why)
-        return self._finish(replace(preview, status=Stage.DONE, receipt=receipt))
+        is_out_of_reach = not preview.count and preview.spared_count
+        status = Stage.UNCHANGED if is_out_of_reach else Stage.DONE
+        return self._finish(replace(preview, status=status, receipt=receipt))
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())

@@ -57,7 +57,7 @@ class Forget:
             Unavailable: the store stayed locked; everything is as it was.
 
         """
-        why = checked_reason(reason)
+        why = checked_reason(reason, self.house)
         check_may_write(self.caller, Scope.TEAM)
         given = SelectorFields(**matching)
         if id:

@@ -15,6 +15,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import FORGET_AT_ONCE_MAX, ITEMS_PER_CALL_MAX, SCANNED_MAX
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant
@@ -56,11 +57,12 @@ def select(act: Act, given: SelectorFields, *, states: Sequence[State] = ()) -> 
     """Find what a selector matches; ids in their order, everything else the newest first.
 
     Raises:
-        Invalid: nothing was given, an id is none, or ids stand beside other conditions.
+        Invalid: nothing was given or what is none, or ids stand beside other conditions.
         NotFound: an id names nothing that the caller may see.
         Refused: `limit_exceeded`, too many ids.
 
     """
+    _check_known(given)
     told = {name: value for name, value in given.items() if value}
     if not told:
         raise Invalid(
@@ -111,18 +113,34 @@ def resting_on(act: Act, memories: Sequence[Memory]) -> list[Memory]:
     return [one for one in found if one.state in CURRENT_STATES and is_visible(act.caller, one)]
 
 
+def _check_known(given: SelectorFields) -> None:
+    """Refuse a condition that there is none of: passed over, it would take in everything."""
+    unknown = sorted(set(given) - set(SelectorFields.__annotations__))
+    if unknown:
+        raise Invalid(
+            f"There is no {', '.join(unknown)} to select by.",
+            hint=f"Choose of {', '.join(SelectorFields.__annotations__)}.",
+        )
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    """Spell names as they are stored; one word is one name, and not its letters."""
+    listed = (given,) if isinstance(given, str) else given
+    return tuple(normalise_line(name) or "" for name in listed)
+
+
 def _matching(act: Act, given: SelectorFields, *, states: Sequence[State]) -> list[Memory]:
     since, until, scope = given.get("since"), given.get("until"), given.get("scope")
     wanted = Filter(
-        kinds=tuple(one_of(Kind, kind) for kind in given.get("kinds", ())),
-        labels=tuple(given.get("labels", ())),
-        tags=tuple(given.get("tags", ())),
-        agent=given.get("agent"),
-        session=given.get("session"),
-        project=given.get("project"),
+        kinds=tuple(one_of(Kind, kind) for kind in _names(given.get("kinds", ()))),
+        labels=_names(given.get("labels", ())),
+        tags=_names(given.get("tags", ())),
+        agent=normalise_line(given.get("agent")),
+        session=normalise_line(given.get("session")),
+        project=normalise_line(given.get("project")),
         scope=one_of(Scope, scope) if scope else None,
         since=instant(since) if since else None,
-        until=instant(until) if until else None,
+        until=instant(until, ends_day=True) if until else None,
         states=tuple(states),
         trust_min=0.0,
     )

@@ -65,7 +65,7 @@ def replay(tx: Transaction, ticket: Ticket, *, look: Look) -> Remembered | None:
 def keep(tx: Transaction, ticket: Ticket, *, reply: Remembered, look: Look) -> None:
     """Keep an answer, and drop those that are too old to be asked for."""
     tx.records.drop_replies(before=look.now - timedelta(seconds=REPLY_KEPT_S))
-    named = [id_ for one in reply.items for id_ in (one.id, *(part.id for part in one.derived))]
+    named = [id_ for one in reply.items for id_ in _named(one)]
     tx.records.keep_reply(
         Reply(
             agent=look.caller.agent,
@@ -76,6 +76,12 @@ def keep(tx: Transaction, ticket: Ticket, *, reply: Remembered, look: Look) -> N
             at=look.now,
         )
     )
+
+
+def _named(one: Outcome) -> list[str | None]:
+    """Name every memory of which a reply tells a word: erasing any of them takes it with it."""
+    beside = (*one.derived, *one.similar, *one.conflicts)
+    return [one.id, *(told.id for told in beside)]
 
 
 def _read(body: Mapping[str, Any]) -> Remembered:

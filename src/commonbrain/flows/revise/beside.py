@@ -11,7 +11,9 @@ from commonbrain.domain.links import Link, LinkType, strengthened
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.normalise import normalise
 from commonbrain.flows.act import Act
+from commonbrain.flows.house import House
 from commonbrain.flows.revise.plan import Note, Plan, PutLink, check_current, show
+from commonbrain.flows.screening import screened
 
 _KEPT_STATES = frozenset({State.ACTIVE, State.ARCHIVED, State.SUPERSEDED, State.QUARANTINED})
 """What may be annotated: all whose text is shown."""
@@ -67,14 +69,15 @@ def find_link(act: Act, from_id: int, *, to_id: int, type_: LinkType) -> Link | 
     return next((one for one in there if (one.from_id, one.to_id) == (from_id, to_id)), None)
 
 
-def noted_text(text: str) -> str:
+def noted_text(text: str, house: House) -> str:
     """Give the text of an annotation as it may be kept: the one place that looks at it.
 
     Raises:
         Invalid: it is empty or too long.
+        Refused: `secret_detected`.
 
     """
-    plain = normalise(text)
+    plain = screened(normalise(text), what="annotation", house=house)
     if not 0 < len(plain) <= NOTE_CHARS_MAX:
         raise Invalid(
             f"The annotation has {len(plain)} characters; 1 to {NOTE_CHARS_MAX} are allowed.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from commonbrain.domain import ids
 from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust
@@ -151,9 +152,7 @@ def _recover(act: Act, memory: Memory) -> Plan:
     state = State(str(before[-1])) if before else State.ACTIVE
     is_held = state in CURRENT_STATES
     since = act.now if is_held else memory.believed_since
-    expires_at = memory.expires_at
-    if is_held and expires_at is not None and expires_at <= act.now:
-        expires_at = None
+    expires_at = _still_ahead(act, memory) if is_held else memory.expires_at
     back = replace(memory, state=state, believed_since=since, expires_at=expires_at)
     hint = None if is_held else f"It is {state} again, as it was before it was forgotten."
     return Plan(steps=(Amend(before=memory, after=back),), hint=hint)
@@ -180,7 +179,13 @@ def _corrector(act: Act, memory: Memory) -> Memory:
 
 def _held_again(act: Act, memory: Memory) -> Memory:
     freed = replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
-    return replace(freed, believed_since=act.now)
+    return replace(freed, believed_since=act.now, expires_at=_still_ahead(act, memory))
+
+
+def _still_ahead(act: Act, memory: Memory) -> datetime | None:
+    """Give when it expires; a moment that has passed would hide again what is brought back."""
+    at = memory.expires_at
+    return at if at is not None and at > act.now else None
 
 
 def _declare_both(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:

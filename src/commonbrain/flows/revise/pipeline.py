@@ -26,6 +26,7 @@ from commonbrain.flows.revise.carrying import approve, perform, reject
 from commonbrain.flows.revise.marks import plain_instant, plain_names
 from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
+from commonbrain.flows.screening import screened
 from commonbrain.ports.models import Matrix
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
@@ -68,7 +69,7 @@ class Revise:
             Unavailable: the store stayed locked; the old one still holds.
 
         """
-        why = checked_reason(reason)
+        why = checked_reason(reason, self.house)
         old_id = ids.parse(ids.MEMORY, id)
         heritage = Heritage(pin=inherit_pin, skill=inherit_skill)
         with self.house.store.snapshot(self.caller.tenant) as tx:
@@ -85,21 +86,21 @@ class Revise:
 
     def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
-        return self._do(Action.RESTORE, id, reason=checked_reason(reason))
+        return self._do(Action.RESTORE, id, reason=checked_reason(reason, self.house))
 
     def keep_both(self, id: str, *, reason: str, other: str | None = None) -> Revised:  # noqa: A002
         """Let a superseded memory hold beside its corrector, or two that were in conflict."""
         told = {"other": _id(other) if other else None}
-        return self._do(Action.KEEP_BOTH, id, reason=checked_reason(reason), told=told)
+        return self._do(Action.KEEP_BOTH, id, reason=checked_reason(reason, self.house), told=told)
 
     def resolve(self, id: str, *, other: str, reason: str) -> Revised:  # noqa: A002
         """Settle a conflict in favour of `id`: the other is superseded by it."""
         told = {"other": _id(other)}
-        return self._do(Action.RESOLVE, id, reason=checked_reason(reason), told=told)
+        return self._do(Action.RESOLVE, id, reason=checked_reason(reason, self.house), told=told)
 
     def annotate(self, id: str, text: str) -> Revised:  # noqa: A002 the public name is id
         """Note a correction, gotcha or warning beside a memory, under the caller's own trust."""
-        return self._do(Action.ANNOTATE, id, told={"text": noted_text(text)})
+        return self._do(Action.ANNOTATE, id, told={"text": noted_text(text, self.house)})
 
     def rate(self, id: str, vote: Literal["up", "down"]) -> Revised:  # noqa: A002
         """Vote for or against a memory that was used."""
@@ -118,7 +119,10 @@ class Revise:
 
     def retag(self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Revised:  # noqa: A002
         """Add and take away tags."""
-        told = {"add": plain_names(add, what="tag"), "remove": plain_names(remove, what="tag")}
+        told = {
+            "add": self._names(add, what="tag"),
+            "remove": plain_names(remove, what="tag"),
+        }
         return self._do(Action.RETAG, id, told=told)
 
     def link(
@@ -132,7 +136,7 @@ class Revise:
     ) -> Revised:
         """Link a memory to another, resting on `reason`; linking again strengthens the link."""
         told = {"to": _id(to), "type": str(one_of(LinkType, type)), "strength": strength}
-        why = checked_reason(reason) if reason else None
+        why = checked_reason(reason, self.house) if reason else None
         return self._do(Action.LINK, id, reason=why, told=told)
 
     def unlink(self, id: str, to: str, *, type: LinkType | str) -> Revised:  # noqa: A002
@@ -154,17 +158,21 @@ class Revise:
             "status": str(one_of(TaskStatus, status)),
             "due_at": plain_instant(due_at),
             "priority": str(one_of(TaskPriority, priority)) if priority else None,
-            "assignee": plain_names([assignee], what="assignee")[0] if assignee else None,
+            "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
         return self._do(Action.STATUS, id, told=told)
 
     def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Let what was quarantined or proposed hold; a proposed change is carried out."""
-        return self._do(Action.APPROVE, id, reason=checked_reason(reason))
+        return self._do(Action.APPROVE, id, reason=checked_reason(reason, self.house))
 
     def reject(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Forget what was quarantined or proposed; its author may withdraw it so."""
-        return self._do(Action.REJECT, id, reason=checked_reason(reason))
+        return self._do(Action.REJECT, id, reason=checked_reason(reason, self.house))
+
+    def _names(self, given: Sequence[str], *, what: str) -> list[str]:
+        clean = [screened(name, what=what, house=self.house) for name in given]
+        return plain_names(clean, what=what)
 
     def _do(
         self,

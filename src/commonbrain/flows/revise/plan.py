@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from commonbrain.domain import ids
-from commonbrain.domain.authority import Proposal
+from commonbrain.domain.authority import AWAITING_STATES, Proposal
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
@@ -111,7 +111,9 @@ def check_current(memory: Memory, now: datetime) -> None:
         raise Refused(
             f"{show(memory)} is {state}: there is nothing to revise.",
             code="not_current",
-            hint="Get it to see what holds now, or restore it.",
+            hint=f"Settle it first: revise approve or reject {show(memory)}."
+            if memory.state in AWAITING_STATES
+            else "Get it to see what holds now, or restore it.",
         )
 
 

@@ -13,6 +13,7 @@ from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
 from commonbrain.domain.links import link_of
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.revision import Action, Change
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant, show_instant
@@ -63,7 +64,7 @@ class Undo:
             Unavailable: the store stayed locked; everything is as it was.
 
         """
-        why = checked_reason(reason)
+        why = checked_reason(reason, self.house)
         check_may_write(self.caller, Scope.TEAM)
         now = self.house.clock.now()
         ask = _Ask.of(agent=agent, session=session, since=since, until=until, now=now)
@@ -103,7 +104,7 @@ class _Ask:
     ) -> _Ask:
         if agent is None and session is None and since is None and until is None:
             raise Invalid("Nothing says whose changes.", hint="Give agent, session or since.")
-        end = instant(until) if until else now
+        end = instant(until, ends_day=True) if until else now
         start = instant(since) if since else end - _LONGEST
         if start > end:
             raise Invalid(f"since {show_instant(start)} is after until {show_instant(end)}.")
@@ -113,7 +114,10 @@ class _Ask:
                 code="limit_exceeded",
                 hint="Undo the last days first, then those before.",
             )
-        return cls(agent=agent, session=session, since=start, until=end)
+        who, where = normalise_line(agent), normalise_line(session)
+        if (agent is not None and who is None) or (session is not None and where is None):
+            raise Invalid("The agent or session is blank.", hint="Give its name.")
+        return cls(agent=who, session=where, since=start, until=end)
 
     def shown(self) -> str:
         whose = [f"agent {self.agent}"] if self.agent else []

@@ -11,6 +11,7 @@ from commonbrain.domain import ids
 from commonbrain.domain.links import Link, LinkType, link_of
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
 from commonbrain.domain.revision import Action, Change
+from commonbrain.domain.scope import is_visible
 from commonbrain.flows.act import Act
 from commonbrain.flows.forget.selection import why_not
 
@@ -44,16 +45,30 @@ class Reversal:
         return {one for one in both if one is not None} if len(both) > 1 else set()
 
 
-def built_on(act: Act, memories: Sequence[Memory]) -> dict[int, list[Link]]:
-    """List the links by which something rests on these memories, under the id of each."""
-    resting: defaultdict[int, list[Link]] = defaultdict(list)
-    for link in act.tx.links.touching([one.id for one in memories], types=_BUILT_ON):
-        resting[link.to_id].append(link)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """Something that rests on a memory: who linked it, and how that is told to the caller."""
+
+    agent: str
+    told: str
+
+
+def built_on(act: Act, memories: Sequence[Memory]) -> dict[int, list[Resting]]:
+    """List what rests on these memories, under the id of each."""
+    links = act.tx.links.touching([one.id for one in memories], types=_BUILT_ON)
+    above = act.tx.memories.get(list(dict.fromkeys(link.from_id for link in links)))
+    resting: defaultdict[int, list[Resting]] = defaultdict(list)
+    for link in links:
+        is_seen = link.from_id in above and is_visible(act.caller, above[link.from_id])
+        told = f"{ids.show(ids.MEMORY, link.from_id)} {link.type} it, says {link.agent}."
+        # Whose private memory it is that rests on it is not for the caller to know.
+        one = Resting(agent=link.agent, told=told if is_seen else "Something rests on it since.")
+        resting[link.to_id].append(one)
     return resting
 
 
 def reverse(
-    act: Act, memory: Memory, *, wanted: Sequence[Change], resting: Sequence[Link]
+    act: Act, memory: Memory, *, wanted: Sequence[Change], resting: Sequence[Resting]
 ) -> Reversal:
     """Take the wanted changes of a memory back, newest first, as far as nothing stands on them."""
     nothing = Reversal(before=memory, after=memory)
@@ -78,7 +93,11 @@ def _is_beside(change: Change) -> bool:
 
 
 def _own(
-    memory: Memory, changes: Sequence[Change], *, others: Sequence[Change], resting: Sequence[Link]
+    memory: Memory,
+    changes: Sequence[Change],
+    *,
+    others: Sequence[Change],
+    resting: Sequence[Resting],
 ) -> tuple[Memory, str | None]:
     """Take back what was done to the memory itself."""
     after, kept = memory, None
@@ -115,7 +134,7 @@ def _held(act: Act, before: Memory, *, after: Memory) -> Memory:
 
 
 def _unborn(
-    memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[Link]
+    memory: Memory, born: Change, *, others: Sequence[Change], resting: Sequence[Resting]
 ) -> tuple[Memory, str | None] | None:
     """Forget what was made, unless others have built on it since; None when it is gone already."""
     if memory.state is State.FORGOTTEN:
@@ -124,10 +143,9 @@ def _unborn(
     later = [one for one in others if one.id > born.id and one.action is not Action.UNDO]
     if later:
         return memory, f"{later[-1].agent} has built on it since ({later[-1].action})."
-    for link in resting:
-        if link.agent != born.agent:
-            from_ = ids.show(ids.MEMORY, link.from_id)
-            return memory, f"{from_} {link.type} it, says {link.agent}."
+    for one in resting:
+        if one.agent != born.agent:
+            return memory, one.told
     return replace(memory, state=State.FORGOTTEN), None
 
 

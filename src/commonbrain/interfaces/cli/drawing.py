@@ -4,7 +4,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -122,7 +122,7 @@ def _parameters(operation: Operation[Any, Any], special: Command | None) -> list
 
 
 def _parameter(name: str, field: FieldInfo, *, is_positional: bool) -> inspect.Parameter:
-    help_ = field.description
+    help_ = _help(field)
     required = field.is_required()
     if is_positional:
         how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
@@ -134,6 +134,19 @@ def _parameter(name: str, field: FieldInfo, *, is_positional: bool) -> inspect.P
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[type_, how], default=default
     )
+
+
+def _help(field: FieldInfo) -> str | None:
+    """Describe a field, with the words of a closed set, which a schema would list by itself."""
+    told = field.description
+    words = _words(field.annotation)
+    return f"{', '.join(words)}{f' ({told})' if told else ''}" if words else told
+
+
+def _words(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any sort
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [word for part in get_args(annotation) for word in _words(part)]
 
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort

@@ -67,7 +67,10 @@ def outcome(one: Outcome) -> RenderableType:
         (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
     )
     more = [one.reason, one.hint, *one.warnings]
-    near = [f"similar  {near.id}  {near.headline}" for near in one.similar]
+    against = [f"conflict  {near.id}  {near.headline}" for near in one.conflicts]
+    contested = {near.id for near in one.conflicts}
+    alike = [near for near in one.similar if near.id not in contested]
+    near = against + [f"similar  {near.id}  {near.headline}" for near in alike]
     is_stored = one.status is Status.STORED
     lines = [text for text in more if text] + (near if is_stored else [])
     if one.embedding_pending:

@@ -1,0 +1,71 @@
+"""Erased stays erased by every way, and the private is not told of beside something else."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.memory import State
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored
+
+BOXES = "The zebra stable of Oslo has eleven boxes"
+CRANES = "The harbour cranes need paint"
+
+
+def everything_in(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+@pytest.mark.requirement("LC-14")
+def test_an_export_from_before_brings_no_word_of_what_is_erased_back(
+    brain: Brain, path: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    id_ = stored(brain, BOXES, kind="fact", tags=["okapi"])
+    other = stored(brain, CRANES, kind="fact")
+    brain.revise.annotate(id_, "Beware of the giraffe")
+    brain.revise.link(id_, other, type="supports", reason="Both are of Oslo")
+    brain.revise.retag(id_, add=["lemur"])
+    brain.export(tmp_path / "before.jsonl")
+    clock.move(timedelta(hours=1))
+    brain.erase(id_, reason="gone", confirm=1)
+    brain.merge(tmp_path / "before.jsonl")
+    shown = brain.get(id_, views=["annotations", "links", "history"])
+    assert (shown.state, shown.annotations, shown.links) == (State.FORGOTTEN, (), ())
+    assert bodies(brain, "stable of Oslo") == []
+    brain.close()
+    (tmp_path / "before.jsonl").unlink()
+    left = everything_in(path)
+    assert [word for word in (b"zebra", b"okapi", b"giraffe", b"lemur") if word in left] == []
+
+
+def test_an_erased_memory_leaves_the_kept_replies_that_named_it_as_similar(
+    brain: Brain, path: Path
+) -> None:
+    id_ = stored(brain, BOXES, kind="event")
+    green = "The zebra stable of Oslo has boxes painted green now"
+    [near] = brain.remember(green, kind="event", idempotency_key="k").items[0].similar
+    assert near.id == id_
+    brain.erase(id_, reason="gone", confirm=1)
+    brain.close()
+    assert b"eleven boxes" not in everything_in(path)
+
+
+def test_what_is_restored_after_its_end_holds_without_one(brain: Brain, clock: FakeClock) -> None:
+    end = (clock.now() + timedelta(hours=2)).isoformat()
+    id_ = stored(brain, "The code freeze lasts", kind="fact", expires_at=end)
+    brain.revise.supersede(id_, "The code thaw lasts", reason="spring")
+    clock.move(timedelta(hours=5))
+    brain.revise.restore(id_, reason="winter again")
+    assert bodies(brain, "code freeze") == ["The code freeze lasts"]
+
+
+def test_an_undo_does_not_tell_whose_private_memory_rests_on_what_it_spares(brain: Brain) -> None:
+    id_ = stored(brain, CRANES, kind="fact")
+    bob = brain.acting_as(agent="bob")
+    hidden = stored(bob, "Paint is dear", kind="fact", scope="private", derived_from=[id_])
+    [spared] = brain.undo(agent="ann", reason="mistaken").spared
+    assert hidden not in (spared.why or "")
+    assert "bob" not in (spared.why or "")
+    assert hidden in (bob.undo(agent="ann", reason="mistaken").spared[0].why or "")
