@@ -108,9 +108,7 @@ def test_a_skill_is_fetched_by_its_name_while_it_is_current(brain: Brain) -> Non
 
 
 @pytest.mark.requirement("DM-04")
-def test_a_superseded_rule_reads_as_deprecated(
-    brain: Brain, clock: FakeClock
-) -> None:
+def test_a_superseded_rule_reads_as_deprecated(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, "Never deploy on Fridays", kind="rule", severity="BLOCKER")
     before = clock.now()
     clock.move(timedelta(hours=1))
