@@ -94,12 +94,16 @@ def test_a_key_beside_the_file_makes_sending_it_again_harmless(offer: Offer) -> 
     assert first == again
 
 
-@pytest.mark.requirement("DM-63")
+@pytest.mark.requirement("DM-63", "DM-09", "DM-21")
 def test_what_only_a_kind_has_is_said_by_its_name(offer: Offer, path: Path) -> None:
     incident = {"text": "The kettle broke", "root_cause": "Lime", "resolution": "Vinegar"}
     task = {"text": "Buy a kettle", "priority": "high", "due_at": "2030-01-01", "assignee": "bob"}
-    _, reply = offer(lines(incident, task, {"text": "Tea is hot", "ttl_s": 600}))
+    skill = {"text": "Never boil it twice", "kind": "rule", "skill_name": "tea"}
+    skill |= {"keywords": ["kettle"], "confidence": 0.9}
+    _, reply = offer(lines(incident, task, {"text": "Tea is hot", "ttl_s": 600}, skill))
     with open_brain(path) as brain:
-        broke, buy, hot = (brain.get(one["id"]).detail for one in reply["items"])
+        rule = brain.get(reply["items"][3]["id"])
+        broke, buy, hot, tea = (brain.get(one["id"]).detail for one in reply["items"])
     assert (broke["root_cause"], broke["resolution"]) == ("Lime", "Vinegar")
     assert (buy["priority"], buy["assignee"], hot["ttl_s"]) == ("high", "bob", 600)
+    assert (tea["skill"]["keywords"], rule.confidence) == (["kettle"], 0.9)

@@ -11,8 +11,9 @@ _PROSE: Final = frozenset({"title", "description", "default"})
 def lean_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
     """Give a request's schema without titles, nulls and defaults that say nothing.
 
-    Fields that agents are not told of are left out unless `shows_all` is set. A field that may be null may be left out, which says the same in fewer words and is read by
-    clients that know no unions.
+    Fields that agents are not told of are left out unless `shows_all` is set. A field that may be
+    null may be left out, which says the same in fewer words and is read by clients that know no
+    unions.
     """
     schema = model.model_json_schema()
     fields = schema.get("properties", {}).items()
