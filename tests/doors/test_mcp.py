@@ -13,10 +13,12 @@ from mcp.types import CallToolResult, Implementation, TextContent, Tool
 from commonbrain.brain import Brain
 from commonbrain.domain.tokens import estimate
 from commonbrain.interfaces.mcp import INSTRUCTIONS, TOOLS, build_server
+from commonbrain.interfaces.operations.operation import UNSEEN
 from commonbrain.testing.builders import a_brain
 
 Era = Literal["auto", "legacy"]
-TOOL_TOKENS_MAX = 2_600
+TOOL_TOKENS_MAX = 1_900
+"""Eleven tools are to cost an agent 2,600 at most; five of them are still to come."""
 INSTRUCTION_TOKENS_MAX = 100
 FACT = "The kettle is in the blue cupboard."
 
@@ -71,7 +73,9 @@ async def test_all_tools_together_stay_within_their_tokens(brain: Brain) -> None
     async with client_of(brain) as client:
         tools = (await client.list_tools()).tools
 
-    assert sum(estimate(as_read(tool)) for tool in tools) <= TOOL_TOKENS_MAX
+    costs = {tool.name: estimate(as_read(tool)) for tool in tools}
+    print(costs, sum(costs.values()))  # noqa: T201 the figures are wanted with -s
+    assert sum(costs.values()) <= TOOL_TOKENS_MAX
 
 
 async def test_instructions_are_given_in_both_eras_and_are_short(brain: Brain, era: Era) -> None:
@@ -90,7 +94,9 @@ async def test_schemas_are_sound_and_name_every_argument(brain: Brain) -> None:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         jsonschema.Draft202012Validator.check_schema(tool.output_schema or {})
         assert tool.input_schema["type"] == "object"
-        assert set(tool.input_schema["properties"]) == set(TOOLS[tool.name].request.model_fields)
+        fields = TOOLS[tool.name].request.model_fields
+        unseen = {name for name, field in fields.items() if field.json_schema_extra == UNSEEN}
+        assert set(tool.input_schema["properties"]) == set(fields) - unseen
 
 
 @pytest.mark.requirement("DM-57", "EV-12")

@@ -41,8 +41,9 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
         _, told = page.split(f"\n## brain {operation.name}\n")
         section = told.partition("\n## ")[0]
         fields = operation.request.model_fields
-        # Every command takes --json, and --yes where a preview asks for a yes.
-        assert section.count("\n| `") == len(fields) + 1 + ("confirm" in fields)
+        # Every command takes --json, --yes where a preview asks for a yes, --file for several.
+        more = 1 + ("confirm" in fields) + (operation.many is not None)
+        assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page
     assert "| `--tag`, any number of times | no | Keywords |" in page

@@ -21,7 +21,7 @@ def audited(brain: Brain) -> Sequence[RowMapping]:
         return connection.execute(select(audit).order_by(audit.c.at)).mappings().all()
 
 
-@pytest.mark.requirement("WP-35", "LC-05")
+@pytest.mark.requirement("WP-35", "LC-05", "DM-11")
 def test_every_change_is_audited_with_who_when_and_why(brain: Brain, clock: FakeClock) -> None:
     start = clock.now()
     old = stored(brain, FACT, kind="fact")

@@ -11,6 +11,7 @@ from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock
 
 
+@pytest.mark.requirement("DM-23", "LC-06", "DM-05", "LC-01", "DM-62")
 def test_a_fact_holds_for_as_long_as_it_lives(brain: Brain, clock: FakeClock) -> None:
     done = brain.remember("The kettle is on", kind="fact", detail=FactDetail(ttl_s=60))
     assert brain.recall("kettle").items
@@ -20,6 +21,7 @@ def test_a_fact_holds_for_as_long_as_it_lives(brain: Brain, clock: FakeClock) ->
     assert (brain.get(str(done.items[0].id)).banner or "").startswith("Expired")
 
 
+@pytest.mark.requirement("ST-06")
 def test_what_reaches_everybody_needs_a_trusted_source(brain: Brain) -> None:
     offered = {"scope": "global", "trust": "untrusted_web", "kind": "fact"}
 
@@ -30,6 +32,7 @@ def test_what_reaches_everybody_needs_a_trusted_source(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("confidence", [-0.1, 1.1, float("nan")])
+@pytest.mark.requirement("DM-21")
 def test_a_confidence_that_is_no_fraction_is_rejected_alone(
     brain: Brain, confidence: float
 ) -> None:

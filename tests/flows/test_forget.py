@@ -15,7 +15,7 @@ from tests.flows.asking import bodies, stored
 FACT = "The nightly build runs on two cores"
 
 
-@pytest.mark.requirement("LC-05", "LC-13")
+@pytest.mark.requirement("LC-05", "LC-13", "LC-06")
 def test_a_forgotten_memory_is_out_of_every_arm_and_leaves_a_tombstone(brain: Brain) -> None:
     id_ = stored(brain, FACT, kind="fact")
     done = brain.forget(id_, reason=" It was wrong ")

@@ -135,7 +135,7 @@ def strengths(brain: Brain, id_: str) -> tuple[int, float]:
     return policy.access_count, policy.strength
 
 
-@pytest.mark.requirement("RT-08")
+@pytest.mark.requirement("RT-08", "DM-27", "DM-05", "LC-01")
 def test_what_is_shown_is_counted_and_revives(brain: Brain, clock: FakeClock) -> None:
     shown, other = stored(brain, FACT, kind="fact"), stored(brain, "Tea at noon", kind="fact")
     clock.move(timedelta(days=7))

@@ -95,6 +95,7 @@ def test_a_text_said_to_the_letter_exists_whatever_its_case_and_spacing(
 
 @pytest.mark.requirement("WP-06")
 @pytest.mark.parametrize("kind", ["fact", "rule"])
+@pytest.mark.requirement("WP-15")
 def test_a_restated_fact_is_refused_with_the_call_that_would_supersede_it(
     brain: Brain, kind: str
 ) -> None:
@@ -357,6 +358,7 @@ def test_an_agent_acts_under_its_own_name_project_and_session(brain: Brain) -> N
     assert brain.caller.agent == "ann"
 
 
+@pytest.mark.requirement("DM-23")
 def test_a_memory_may_expire(brain: Brain, clock: FakeClock) -> None:
     stored(brain, FACT, kind="fact", expires_at=clock.now() + timedelta(hours=1))
     assert bodies(brain, "nightly") == [FACT]

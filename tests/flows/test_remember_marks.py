@@ -15,6 +15,7 @@ mail ann@decision.org for more
 @atom the queue | was polled | the disk filled up | the build stood still"""
 
 
+@pytest.mark.requirement("WP-24")
 def test_marks_in_a_message_become_memories_that_name_it(brain: Brain) -> None:
     said = told(brain, TALK, kind="message", detail=MessageDetail(sender="bob"), project="api")
     assert said.status is Status.STORED
@@ -65,7 +66,7 @@ def test_what_a_mark_holds_is_gated_like_anything_else(brain: Brain) -> None:
     assert [part.code for part in said.derived] == ["gate_headline"]
 
 
-@pytest.mark.requirement("DM-31")
+@pytest.mark.requirement("DM-31", "WP-20")
 def test_duties_become_tasks_when_asked_for_and_never_must_be_confirmed(brain: Brain) -> None:
     talk = "Tea was good. We need to rotate the keys. Bob must follow up with Ann! It rained."
     assert told(brain, talk, kind="event").derived == ()
@@ -78,7 +79,7 @@ def test_duties_become_tasks_when_asked_for_and_never_must_be_confirmed(brain: B
     assert all(task.kind is Kind.TASK and not task.detail["must_ack"] for task in tasks)
 
 
-@pytest.mark.requirement("DM-30")
+@pytest.mark.requirement("DM-30", "DM-32", "WP-20")
 def test_what_a_text_names_can_be_filtered_by(brain: Brain) -> None:
     text = "Talked with @Ann about ENG-42 and src/api/main.py #Release"
     id_ = ids.parse(ids.MEMORY, stored(brain, text, kind="event", people=["Bob"], tags=["ci"]))
@@ -90,6 +91,7 @@ def test_what_a_text_names_can_be_filtered_by(brain: Brain) -> None:
     assert bodies(brain, tags=["release"]) == [text]
 
 
+@pytest.mark.requirement("DM-09", "DM-34")
 def test_a_rule_may_carry_the_trigger_of_a_skill(brain: Brain) -> None:
     skill = {"name": "push-rules", "keywords": ["Push", "deploy"], "always_on": False}
     id_ = stored(brain, "Never push on a Friday", kind="rule", skill=skill)

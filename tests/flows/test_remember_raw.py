@@ -30,7 +30,7 @@ def test_a_raw_text_is_cut_classified_and_gated_passage_by_passage(brain: Brain)
     assert bodies(brain, "certificates", project="api") == [MINUTES.split("\n\n")[3]]
 
 
-@pytest.mark.requirement("WP-42")
+@pytest.mark.requirement("WP-42", "WP-15")
 def test_every_passage_has_an_outcome_of_its_own(brain: Brain) -> None:
     known = told(brain, "The staging database listens on port 5433 these days.", kind="fact")
     leak = f"This is what leaked: {SECRETS['npm'][0]}"

@@ -10,6 +10,7 @@ from commonbrain.flows.remember.outcome import Status
 from tests.flows.asking import stored, told
 
 
+@pytest.mark.requirement("DM-55")
 def test_what_is_derived_is_linked_and_no_more_trusted_or_wider_than_its_sources(
     brain: Brain,
 ) -> None:

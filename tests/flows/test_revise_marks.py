@@ -53,7 +53,7 @@ def test_new_tags_find_a_memory_and_old_ones_no_longer(brain: Brain) -> None:
     assert refusal.value.code == "limit_exceeded"
 
 
-@pytest.mark.requirement("LC-09")
+@pytest.mark.requirement("LC-09", "DM-27")
 def test_votes_and_notes_need_no_authority_over_the_memory(brain: Brain) -> None:
     id_ = stored(brain, TWO, kind="fact", trust="trusted_tool")
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)

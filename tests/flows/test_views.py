@@ -26,7 +26,7 @@ def test_no_view_is_shown_unasked(brain: Brain) -> None:
     assert [getattr(shown, view) for view in View] == [None] * len(View)
 
 
-@pytest.mark.requirement("DM-22", "RT-25", "PV-05", "PV-03", "RT-27")
+@pytest.mark.requirement("DM-22", "RT-25", "PV-05", "PV-03", "RT-27", "DM-33")
 def test_history_tells_of_every_revision_with_time_reason_and_author(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -45,7 +45,7 @@ def test_history_tells_of_every_revision_with_time_reason_and_author(
         assert [e.at for e in events if e.action is Action.SUPERSEDE] == [clock.now()]
 
 
-@pytest.mark.requirement("PV-02", "RT-25")
+@pytest.mark.requirement("PV-02", "RT-25", "DM-55", "EV-05")
 def test_provenance_names_the_sources_and_the_conversation(brain: Brain) -> None:
     thread = ThreadRef(key="t1", subject="How many cores?")
     said = stored(brain, FACT, kind="message", thread=thread, detail=MessageDetail(sender="bob"))

@@ -12,12 +12,10 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
-from commonbrain.domain.scoring import strength
+from commonbrain.domain.scoring import is_dormant, strength
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import Transaction
 
-DORMANT_BELOW: Final = 0.1
-"""An active memory of less strength is still found, and fades into the background."""
 LINKS_MAX: Final = 50
 """Links shown of one memory, the strongest."""
 CHAIN_MAX: Final = 1000
@@ -172,17 +170,14 @@ def noted(tx: Transaction, *, memory: Memory) -> tuple[Noted, ...]:
 
 def standing(memory: Memory, *, now: datetime) -> Standing:
     """Tell who may see a memory and how it stands."""
-    strong = strength(memory, now)
     is_expired = memory.expires_at is not None and memory.expires_at <= now
-    is_current = memory.state in CURRENT_STATES and not is_expired
-    is_faded = memory.state is State.ARCHIVED or strong < DORMANT_BELOW
     return Standing(
         scope=memory.scope,
         seen_by=memory.agent if memory.scope is Scope.PRIVATE else "everyone in the tenant",
         state=memory.state,
-        is_current=is_current,
-        strength=round(strong, 4),
-        dormant=is_current and is_faded,
+        is_current=memory.state in CURRENT_STATES and not is_expired,
+        strength=round(strength(memory, now), 4),
+        dormant=is_dormant(memory, now),
         pinned=memory.pinned,
         expires_at=memory.expires_at,
         access_count=memory.access_count,

@@ -8,14 +8,18 @@ _NULL: Final = {"type": "null"}
 _PROSE: Final = frozenset({"title", "description", "default"})
 
 
-def lean_schema(model: type[BaseModel]) -> dict[str, Any]:
+def lean_schema(model: type[BaseModel], *, shows_all: bool = False) -> dict[str, Any]:
     """Give a request's schema without titles, nulls and defaults that say nothing.
 
-    A field that may be null may be left out, which says the same in fewer words and is read by
-    clients that know no unions.
+    Fields that agents are not told of are left out unless `shows_all` is set. A field that may be
+    null may be left out, which says the same in fewer words and is read by clients that know no
+    unions.
     """
     schema = model.model_json_schema()
-    properties = {name: _lean(given) for name, given in schema.get("properties", {}).items()}
+    fields = schema.get("properties", {}).items()
+    properties = {
+        name: _lean(given) for name, given in fields if shows_all or not given.get("unseen")
+    }
     required = schema.get("required", [])
     return {
         "type": "object",
@@ -46,7 +50,7 @@ def _lean(field: dict[str, Any]) -> dict[str, Any]:
     choices = [choice for choice in field.get("anyOf", []) if choice != _NULL]
     if len(choices) == 1:
         field = {**choices[0], **{key: field[key] for key in field if key != "anyOf"}}
-    silent = {"title", "maxLength", "plain"}
+    silent = {"title", "maxLength", "plain", "unseen"}
     if field.get("plain"):
         silent.add("description")
     if not field.get("default"):

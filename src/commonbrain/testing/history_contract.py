@@ -73,6 +73,7 @@ class HistoryContract:
             (1, LATER),
         ]
 
+    @pytest.mark.requirement("DM-51", "DM-68")
     def test_linking_again_strengthens_by_the_mean(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.put(a_link(1, 2, strength=0.2))
@@ -105,6 +106,7 @@ class HistoryContract:
             assert dropped == link
             assert tx.links.touching([1]) == [replace(link, strength=0.1)]
 
+    @pytest.mark.requirement("DM-11")
     def test_before_images_come_back_as_values_of_a_memory(self, open_store: OpenStore) -> None:
         store = open_store()
         skill = {"name": "tea", "keywords": ["kettle"]}

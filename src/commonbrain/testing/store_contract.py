@@ -45,6 +45,7 @@ class StoreContract:
         return open_store()
 
     @pytest.mark.parametrize("kind", Kind)
+    @pytest.mark.requirement("DM-49")
     def test_a_memory_of_every_kind_comes_back_as_it_went_in(
         self, store: Store, kind: Kind
     ) -> None:

@@ -10,7 +10,7 @@ from commonbrain.domain.kinds import KINDS, MessageDetail
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import Candidate
 from commonbrain.domain.revision import Span
-from commonbrain.domain.scoring import strength
+from commonbrain.domain.scoring import is_dormant, strength
 from commonbrain.flows.recall.graph import recency
 from commonbrain.flows.recall.intent import prior
 from commonbrain.flows.recall.plan import Plan, search_terms, words_of
@@ -88,7 +88,8 @@ def _candidate(
         "speaker": float((memory.speaker or "").casefold() in plan.speakers),
         "headline": _share(terms, memory.headline),
         "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, plan.now),
-        "strength": strength(memory, plan.now),
+        # What sleeps is still found, behind all that is awake and as good a match.
+        "strength": 0.0 if is_dormant(memory, plan.now) else strength(memory, plan.now),
         "trust": memory.trust.weight,
         "confidence": memory.confidence,
         "salience": memory.salience,

@@ -4,7 +4,8 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NoReturn, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
@@ -30,6 +31,9 @@ _SINGULAR: Final = {
 }
 _FROM_STDIN: Final = "-"
 
+File = Annotated[
+    Path | None, typer.Option("--file", help="Several at once: one JSON object a line.")
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, unasked.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -45,9 +49,15 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
         *,
         as_json: bool,
         yes: bool = False,
+        file: Path | None = None,
         **given: Any,  # noqa: ANN401
     ) -> None:
         state: State = context.obj
+        if operation.many is not None and file is not None:
+            requests = _requests(operation, given, file=file)
+            with state.open() as brain:
+                reply = operation.many(brain, requests)
+            _answer(operation, reply, as_json=as_json)
         request = _request(operation, given | (dict(special.preset) if special else {}))
         with state.open() as brain:
             reply = (
@@ -59,16 +69,14 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
             if counted and (yes or (not as_json and _agrees(operation, reply, counted=counted))):
                 sure = request.model_copy(update={"confirm": counted})
                 reply = operation.handle(brain, sure)
-        if as_json:
-            typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
-        else:
-            _show(operation, reply)
-        raise typer.Exit(operation.exit_code(reply))
+        _answer(operation, reply, as_json=as_json)
 
     named = _NAMED if "confirm" in operation.request.model_fields else _NAMED[:1]
+    filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
     parameters = [
         inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
         *_parameters(operation, special),
+        *([filed] if operation.many else []),
         *(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=how, default=False)
             for name, how in named
@@ -82,6 +90,31 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
     adapted.__doc__ = special.purpose if special else operation.purpose
     adapted.__name__ = special.name if special else operation.name
     return adapted
+
+
+def _answer(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401
+    """Show a reply and leave by what became of it."""
+    if as_json:
+        typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
+    else:
+        _show(operation, reply)
+    raise typer.Exit(operation.exit_code(reply))
+
+
+def _requests(operation: Operation[Any, Any], given: dict[str, Any], *, file: Path) -> list[Any]:
+    """Read a file of requests; what else was typed holds for each of them."""
+    if any(given.get(name) for name in operation.positional):
+        raise Invalid(
+            "Give a text or a file, not both.", hint=f"See brain {operation.name} --help."
+        )
+    # Only who has a file waits for its reader to be loaded.
+    from commonbrain.interfaces.cli.batch import read_requests  # noqa: PLC0415
+
+    fields = operation.request.model_fields
+    told = {
+        name: value for name, value in given.items() if value not in (None, _default(fields[name]))
+    }
+    return read_requests(file, operation.request, shared=told)
 
 
 def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
@@ -115,15 +148,19 @@ def _parameters(operation: Operation[Any, Any], special: Command | None) -> list
     taken = [name for name in fields if special is None or name in special.fields]
     positional = [name for name in operation.positional if name in taken]
     named = [name for name in taken if name not in positional]
+    spared = operation.many is not None
     return [
-        _parameter(name, fields[name], is_positional=name in positional)
+        _parameter(name, fields[name], is_positional=name in positional, is_spared=spared)
         for name in (*positional, *named)
     ]
 
 
-def _parameter(name: str, field: FieldInfo, *, is_positional: bool) -> inspect.Parameter:
+def _parameter(
+    name: str, field: FieldInfo, *, is_positional: bool, is_spared: bool
+) -> inspect.Parameter:
+    """Draw one parameter; `is_spared` when a file may be given in the place of what is required."""
     help_ = _help(field)
-    required = field.is_required()
+    required = field.is_required() and not is_spared
     if is_positional:
         how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
     else:
@@ -131,6 +168,8 @@ def _parameter(name: str, field: FieldInfo, *, is_positional: bool) -> inspect.P
         how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name))
     type_ = _plain(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
+    if is_spared and field.is_required():
+        type_, default = type_ | None, None
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[type_, how], default=default
     )
@@ -174,6 +213,11 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:  # n
     if given.get("text") == _FROM_STDIN:
         # One byte more than the gate allows, so that it sees what is too long without reading on.
         given["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
+    missing = [
+        name for name, value in given.items() if value is None and _is_needed(operation, name)
+    ]
+    if missing:
+        raise Invalid(f"Missing {', '.join(missing)}.", hint=f"See brain {operation.name} --help.")
     try:
         return operation.request.model_validate(given)
     except ValidationError as error:
@@ -184,3 +228,7 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:  # n
             f"{option.replace('_', '-')}: {first['msg']}.",
             hint=f"See brain {operation.name} --help.",
         ) from error
+
+
+def _is_needed(operation: Operation[Any, Any], name: str) -> bool:
+    return operation.request.model_fields[name].is_required()

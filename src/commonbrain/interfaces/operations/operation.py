@@ -1,6 +1,6 @@
 """What an operation is, and the field types that several requests share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -70,6 +70,8 @@ class Operation(Generic[RequestT, ReplyT]):
     handle: Callable[[Brain, RequestT], ReplyT]
     watched: "Watched[RequestT, ReplyT] | None" = None
     """The same for who wants to see it move, where it may take long."""
+    many: Callable[[Brain, Sequence[RequestT]], ReplyT] | None = None
+    """The same for several requests at once, where the command takes a file of them."""
     tell: Callable[[ReplyT], str]
     """How an agent reads the reply."""
     exit_code: Callable[[ReplyT], int] = lambda _: 0
@@ -137,5 +139,7 @@ Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A project, label, agent and the like."""
 PLAIN: Final[dict[str, JsonValue]] = {"plain": True}
 """Marks a field whose name tells an agent enough: its description is for people."""
+UNSEEN: Final[dict[str, JsonValue]] = {"unseen": True}
+"""Marks a field that agents are not told of: few need it, and all would pay for its words."""
 Id = Annotated[str, Field(description="mem_...")]
 Reason = Annotated[str, Field(description="Why, in a sentence; it is kept")]

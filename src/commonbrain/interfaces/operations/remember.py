@@ -1,16 +1,26 @@
 """The operation remember."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from pydantic import Field
 
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.memory import Draft
 from commonbrain.domain.scope import Role
 from commonbrain.flows.remember.outcome import Outcome, Part, Remembered, Status
-from commonbrain.flows.remember.pipeline import DraftFields
+from commonbrain.flows.remember.pipeline import DraftFields, draft_of
 from commonbrain.interfaces.errors import EXIT_REFUSED
-from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request, Since
+from commonbrain.interfaces.operations.operation import (
+    PLAIN,
+    UNSEEN,
+    Name,
+    Operation,
+    Request,
+    Since,
+)
 
 
 class RememberRequest(Request):
@@ -24,7 +34,7 @@ class RememberRequest(Request):
     )
     headline: str | None = Field(default=None, description="Max 15 words")
     severity: Name = Field(default=None, description="BLOCKER or PATTERN")
-    label: Name = Field(default=None, description="decision, insight, bug, ..")
+    label: Name = Field(default=None, description="decision, bug, ..")
     project: Name = Field(default=None, description="Default: every project")
     scope: Name = Field(default=None, description="private, team, global")
     tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=PLAIN)
@@ -37,9 +47,19 @@ class RememberRequest(Request):
     expires_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     priority: Name = Field(default=None, description="low, medium, high")
+    assignee: Name = Field(default=None, description="Whose task", json_schema_extra=UNSEEN)
     subject: Name = Field(default=None, description="Of a fact")
+    ttl_s: int | None = Field(
+        default=None, description="Seconds that a fact holds", json_schema_extra=UNSEEN
+    )
+    root_cause: str | None = Field(
+        default=None, description="Of an incident", json_schema_extra=PLAIN
+    )
+    resolution: str | None = Field(
+        default=None, description="Of an incident", json_schema_extra=PLAIN
+    )
     skill_name: Name = Field(default=None, description="Makes the rule a skill")
-    keywords: list[str] = Field(default=[], description="Of the skill")
+    keywords: list[str] = Field(default=[], description="Of the skill", json_schema_extra=PLAIN)
     skill_projects: list[str] = Field(
         default=[], description="Of the skill", json_schema_extra=PLAIN
     )
@@ -59,15 +79,32 @@ _SKILL: Final = {
 
 
 def _handle(brain: Brain, request: RememberRequest) -> Remembered:
+    reply = brain.remember(request.text, idempotency_key=request.idempotency_key, **_known(request))
+    # How long the stages took is for who measures, and costs who reads.
+    return replace(reply, stages_ms=None)
+
+
+def _handle_many(brain: Brain, requests: Sequence[RememberRequest]) -> Remembered:
+    keys = {request.idempotency_key for request in requests}
+    if len(keys) > 1:
+        raise Invalid("One call has one idempotency_key.", hint="Give it beside the file.")
+    drafts = [_draft(request, number=number) for number, request in enumerate(requests, 1)]
+    return replace(brain.remember(drafts, idempotency_key=next(iter(keys), None)), stages_ms=None)
+
+
+def _draft(request: RememberRequest, *, number: int) -> Draft:
+    try:
+        return draft_of(request.text, **_known(request))
+    except Invalid as error:
+        raise Invalid(f"Item {number}: {error.message}", hint=error.hint) from None
+
+
+def _known(request: RememberRequest) -> DraftFields:
     given = request.model_dump(exclude={"text", "idempotency_key"}, exclude_defaults=True)
     skill = {part: given.pop(name) for name, part in _SKILL.items() if name in given}
     if skill:
         given["skill"] = skill
-    reply = brain.remember(
-        request.text, idempotency_key=request.idempotency_key, **DraftFields(**given)
-    )
-    # How long the stages took is for who measures, and costs who reads.
-    return replace(reply, stages_ms=None)
+    return DraftFields(**given)
 
 
 def _tell(reply: Remembered) -> str:
@@ -101,11 +138,11 @@ def _said(part: Part) -> str:
 REMEMBER = Operation(
     name="remember",
     title="Remember",
-    purpose="Store what was decided, learnt or asked for, so that every agent can recall it. "
-    "Durable when it replies.",
+    purpose="Store what was decided, learnt or asked for, so that every agent can recall it.",
     request=RememberRequest,
     reply=Remembered,
     handle=_handle,
+    many=_handle_many,
     tell=_tell,
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,

@@ -37,13 +37,14 @@ def commands_page() -> str:
 
 def _operation(operation: Operation[Any, Any]) -> str:
     doors = ", ".join(sorted(operation.doors))
+    request = lean_schema(operation.request, shows_all=True)
     usage = " ".join(["brain", operation.name, *map(str.upper, operation.positional)])
     reply = operation.replies.json_schema(mode="serialization")
     shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
     return (
         f"## {operation.name}\n\n{operation.purpose}\n\n"
         f"Doors: {doors}, library. Command: `{usage}`. Role: {operation.role}.\n\n"
-        f"### {operation.name}: request\n\n{_request(lean_schema(operation.request))}\n\n"
+        f"### {operation.name}: request\n\n{_request(request)}\n\n"
         f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
     )
 

@@ -1,0 +1,109 @@
+"""Many memories in one call of the command, each answered for itself."""
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonbrain.interfaces.cli.main import run
+from commonbrain.wiring import open_brain
+
+Offer = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def offer(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Offer:
+    """Run `brain remember --file -` on these bytes; give its exit code and its JSON."""
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
+
+    def offer(stdin: bytes, *more: str, file: str = "-") -> tuple[int, Any]:
+        arguments = ("remember", "--file", file, "--json", *more)
+        monkeypatch.setattr(sys, "argv", ["brain", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as left:
+            run()
+        assert isinstance(left.value.code, int)
+        return left.value.code, json.loads(capsys.readouterr().out)
+
+    return offer
+
+
+def lines(*drafts: object) -> bytes:
+    return "\n".join(json.dumps(draft) for draft in drafts).encode()
+
+
+@pytest.mark.requirement("WP-28")
+def test_every_line_is_a_memory_with_an_outcome_of_its_own(offer: Offer, tmp_path: Path) -> None:
+    file = tmp_path / "items.jsonl"
+    file.write_bytes(
+        lines(
+            {"text": "Tea is at noon", "kind": "fact", "tags": ["tea"]},
+            {"text": "", "kind": "fact"},
+            {"text": "Never boil it twice", "kind": "rule", "severity": "BLOCKER"},
+        )
+        + b"\n\n"
+    )
+    code, reply = offer(b"", "--project", "kitchen", file=str(file))
+    assert code == 3
+    assert [one["status"] for one in reply["items"]] == ["stored", "rejected", "stored"]
+
+    code, reply = offer(file.read_bytes().splitlines()[0], "--project", "kitchen")
+    assert (code, [one["status"] for one in reply["items"]]) == (0, ["exists"])
+
+
+@pytest.mark.parametrize(
+    ("stdin", "named"),
+    [
+        (lines({"text": "Tea is at noon"}, ["no object"]), "Line 2"),
+        (lines({"text": "Tea is at noon"}) + b"\n{broken", "Line 2"),
+        (lines({"text": "Tea is at noon"}, {"text": "x", "colour": "red"}), "colour"),
+        (lines({"text": "Tea is at noon"}, {"kind": "fact"}), "text"),
+        (lines({"text": "Tea is at noon"}, {"text": "x", "scope": "moon"}), "Item 2"),
+        (lines({"text": "a", "idempotency_key": "k"}, {"text": "b"}), "idempotency_key"),
+        (b"[" * 100_000, "Line 1"),
+        (b"\xff\xfe\x00", "Line 1"),
+        (b" " * 7_000_000, "bytes"),
+    ],
+)
+def test_a_file_with_a_line_that_is_none_stores_nothing_and_names_it(
+    offer: Offer, stdin: bytes, named: str
+) -> None:
+    code, reply = offer(stdin)
+    assert code == 2
+    assert named in reply["error"]["message"]
+    assert offer(lines({"text": "Tea is at noon"}))[1]["items"][0]["status"] == "stored"
+
+
+def test_more_than_a_hundred_lines_are_refused_and_none_is_stored(offer: Offer) -> None:
+    code, reply = offer(lines(*({"text": f"Order {n} came"} for n in range(101))))
+    assert (code, reply["error"]["code"]) == (3, "limit_exceeded")
+
+
+def test_a_file_that_is_not_there_and_a_text_beside_a_file_are_told_of(offer: Offer) -> None:
+    assert offer(b"", file="/nowhere/items.jsonl")[0] == 2
+    assert offer(b"", "A text")[0] == 2
+
+
+def test_a_key_beside_the_file_makes_sending_it_again_harmless(offer: Offer) -> None:
+    stdin = lines({"text": "The kettle broke", "kind": "incident"})
+    first, again = (offer(stdin, "--idempotency-key", "k1")[1]["items"] for _ in range(2))
+    assert first == again
+
+
+@pytest.mark.requirement("DM-63", "DM-09", "DM-21")
+def test_what_only_a_kind_has_is_said_by_its_name(offer: Offer, path: Path) -> None:
+    incident = {"text": "The kettle broke", "root_cause": "Lime", "resolution": "Vinegar"}
+    task = {"text": "Buy a kettle", "priority": "high", "due_at": "2030-01-01", "assignee": "bob"}
+    skill = {"text": "Never boil it twice", "kind": "rule", "skill_name": "tea"}
+    skill |= {"keywords": ["kettle"], "confidence": 0.9}
+    _, reply = offer(lines(incident, task, {"text": "Tea is hot", "ttl_s": 600}, skill))
+    with open_brain(path) as brain:
+        rule = brain.get(reply["items"][3]["id"])
+        broke, buy, hot, tea = (brain.get(one["id"]).detail for one in reply["items"])
+    assert (broke["root_cause"], broke["resolution"]) == ("Lime", "Vinegar")
+    assert (buy["priority"], buy["assignee"], hot["ttl_s"]) == ("high", "bob", 600)
+    assert (tea["skill"]["keywords"], rule.confidence) == (["kettle"], 0.9)

@@ -1,0 +1,70 @@
+"""What sleeps is still there: found behind what is awake, told by get, woken by being read."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.memory import State
+from commonbrain.flows.views import Standing
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored
+
+OLD = "The kettle in the kitchen is blue"
+NEW = "The kettle in the kitchen is small"
+
+
+def standing(brain: Brain, id_: str) -> Standing:
+    policy = brain.get(id_, views=["policy"], bump=False).policy
+    assert policy is not None
+    return policy
+
+
+@pytest.mark.requirement("LC-17", "DM-62")
+def test_a_fact_that_sleeps_is_found_last_and_woken_by_an_access(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old = stored(brain, OLD, kind="fact")
+    clock.move(timedelta(days=24))
+    stored(brain, NEW, kind="fact")
+    assert standing(brain, old).dormant
+    assert bodies(brain, "kettle kitchen", bump=False) == [NEW, OLD]
+    assert standing(brain, old).dormant
+
+    brain.recall("blue kettle")
+    brain.house.journal.flush()
+
+    awake = standing(brain, old)
+    assert (awake.dormant, awake.strength, awake.access_count) == (False, 1.0, 1)
+    # One access doubles its life: after the same 24 days it is still awake.
+    clock.move(timedelta(days=24))
+    assert not standing(brain, old).dormant
+    # Years later nobody has removed it.
+    clock.move(timedelta(days=3000))
+    assert OLD in bodies(brain, "blue kettle", bump=False)
+    assert brain.get(old, bump=False).state is State.ACTIVE
+
+
+@pytest.mark.requirement("LC-17")
+def test_what_has_ended_is_woken_by_no_access(brain: Brain, clock: FakeClock) -> None:
+    id_ = stored(brain, OLD, kind="fact", ttl_s=60)
+    clock.move(timedelta(days=24))
+    brain.get(id_)
+    brain.house.journal.flush()
+    assert not standing(brain, id_).is_current
+    assert bodies(brain, "kettle") == []
+
+
+@pytest.mark.requirement("DM-06", "LC-02")
+def test_an_incident_nobody_read_for_90_days_sleeps_and_is_found(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old = stored(brain, "The kettle broke on a Monday", kind="incident")
+    clock.move(timedelta(days=89))
+    assert not standing(brain, old).dormant
+    clock.move(timedelta(days=1))
+    assert standing(brain, old).dormant
+    fresh = stored(brain, "The kettle broke on a Friday", kind="incident")
+    found = brain.recall("kettle broke", bump=False).items
+    assert [item.id for item in found] == [fresh, old]
+    assert found[0].score > found[1].score
