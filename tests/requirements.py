@@ -98,7 +98,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-32 OB-10", "Hashtags become tags; get tells the author and what was captured."),
     Adopted("DM-34", "A trigger's name is unique; no projects means all, always_on is off."),
     Gap("DM-36 DM-54", "Time, hash, project, text, vector have an index; scope, last access none."),
-    Adopted("DM-37", "What is active, chains followed back and triggers have an index each."),
+    Adopted("DM-37", "Chains and triggers have an index each; one of states misleads the planner."),
     Gap("DM-38", "Sessions are indexed by state, by project, and by agent with folder."),
     Adopted("DM-39 MS-03 RT-14", "One recall spans messages and knowledge, by word and meaning."),
     Gap("DM-40 DM-41 MS-01", "Messages have threads, receipts, acks and an endless history."),

@@ -106,4 +106,7 @@ def test_what_only_a_kind_has_is_said_by_its_name(offer: Offer, path: Path) -> N
         broke, buy, hot, tea = (brain.get(one["id"]).detail for one in reply["items"])
     assert (broke["root_cause"], broke["resolution"]) == ("Lime", "Vinegar")
     assert (buy["priority"], buy["assignee"], hot["ttl_s"]) == ("high", "bob", 600)
-    assert (tea["skill"]["keywords"], rule.confidence) == (["kettle"], 0.9)
+    assert (tea["skill"], rule.confidence) == (
+        {"name": "tea", "keywords": ["kettle"], "projects": [], "always_on": False},
+        0.9,
+    )

@@ -36,7 +36,9 @@ def test_a_rule_and_the_incidents_behind_it_name_each_other(brain: Brain) -> Non
     known = brain.get(rule, views=["provenance"]).provenance
     assert known is not None
     assert (known.derived_from, known.source_ref) == ((broke,), "wiki:7")
-    [edge] = brain.get(broke, views=["links"]).links or ()
+    links = brain.get(broke, views=["links"]).links
+    assert links is not None
+    [edge] = links
     assert (edge.id, edge.is_outgoing) == (rule, False)
     brain.revise.supersede(rule, "Never leave a hot kettle", reason="cold ones are fine")
     assert brain.get(rule).state is State.SUPERSEDED
@@ -63,7 +65,9 @@ def test_a_row_says_how_it_stands_and_its_history_who_forgot_it_and_why(brain: B
     assert shown.policy is not None
     assert (shown.policy.pinned, shown.rating, shown.state) == (True, 1, State.ACTIVE)
     brain.acting_as(agent="bob").forget(id_, reason="it is red")
-    *_, last = brain.get(id_, views=["history"]).history or ()
+    history = brain.get(id_, views=["history"]).history
+    assert history is not None
+    last = history[-1]
     assert (last.action, last.agent, last.reason) == (Action.FORGET, "bob", "it is red")
 
 
@@ -88,8 +92,9 @@ def test_what_the_web_wants_confirmed_waits_for_approval(brain: Brain) -> None:
 
 
 @pytest.mark.requirement("DM-37")
-def test_what_is_active_chains_and_triggers_are_looked_up_by_indexes() -> None:
-    assert ("tenant_id", "state") in indexed("memories")
+def test_chains_and_triggers_are_looked_up_by_indexes_and_states_by_none() -> None:
+    # Nearly every row is active: with an index of states SQLite reads them all for a few ids.
+    assert ("tenant_id", "state") not in indexed("memories")
     assert ("tenant_id", "superseded_by") in indexed("memories")
     [trigger] = METADATA.tables["rules"].indexes
     assert "skill IS NOT NULL" in str(trigger.dialect_options["sqlite"]["where"])
