@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from commonbrain.domain.errors import Refused
+from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.gate import Rejected
+from commonbrain.domain.limits import TEXT_BYTES_MAX
 from commonbrain.domain.screening import Found, OnSecret, place, redacted
 from commonbrain.flows.house import House
 
@@ -16,9 +17,16 @@ def screened(text: str, *, what: str, house: House) -> str:
     """Give a text without secrets, as it may be kept; `what` names it to its author.
 
     Raises:
+        Invalid: it is longer than any text that is kept.
         Refused: `secret_detected`, and the secret cannot be taken out or must not be.
 
     """
+    if len(text) > TEXT_BYTES_MAX:
+        # Not even read: the work done for a text must be in proportion to what is allowed.
+        raise Invalid(
+            f"The {what} has {len(text):,} characters, more than any text that is kept.",
+            hint="Give a sentence; remember a long text as a memory of its own.",
+        )
     certain = _certain(text, what=what, house=house)
     if certain and house.on_secret is OnSecret.REDACT:
         for _ in range(PASSES_MAX):

@@ -94,6 +94,9 @@ def _prepare(
     if len(draft.body) > RAW_TEXT_BYTES_MAX:
         # Not even read: the work done for a text must be in proportion to what is allowed.
         return _too_much(f"The text has {len(draft.body):,} characters.")
+    beyond = _check_bounds(draft)
+    if beyond is not None:
+        return beyond
     normal = normalise_draft(draft)
     watch.lap("normalise")
     if draft.body.strip() and not (normal.body or normal.headline):
@@ -104,6 +107,7 @@ def _prepare(
         return screened
     named = _classified(_unmarked(screened.draft))
     watch.lap("classify")
+    # Bounds again, for what was composed or found in the text may have grown.
     admitted = _check_bounds(named) or admit(named)
     watch.lap("gate")
     if isinstance(admitted, Rejected):
