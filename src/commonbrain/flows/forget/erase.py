@@ -18,6 +18,7 @@ from commonbrain.flows.forget.selection import (
     KEPT_STATES,
     Selection,
     SelectorFields,
+    preview_of,
     select,
     within_reach,
 )
@@ -26,9 +27,7 @@ from commonbrain.flows.forget.swept import (
     Stage,
     Swept,
     how_confirmed,
-    kinds_of,
     named,
-    shown,
 )
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import record_beside
@@ -170,18 +169,10 @@ def _copies(act: Act, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]
 def _preview(
     selection: Selection, kept: Sequence[Named], *, confirm: int | None, reason: str
 ) -> Swept:
-    taken = selection.taken
-    return Swept(
+    return preview_of(
+        selection,
         action=Action.ERASE,
-        status=Stage.PREVIEW,
-        count=len(taken),
-        by_kind=kinds_of(taken),
-        items=shown([named(one) for one in taken]),
-        spared_count=len(selection.spared),
-        spared=shown(selection.spared),
-        dependents_count=len(kept),
-        dependents=shown(kept),
-        is_more=selection.is_more,
+        dependents=kept,
         reason=reason,
-        hint=f"{how_confirmed(len(taken), confirm)} It cannot be undone. {_BEYOND}",
+        hint=f"{how_confirmed(len(selection.taken), confirm)} It cannot be undone. {_BEYOND}",
     )

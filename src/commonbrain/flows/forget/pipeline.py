@@ -14,11 +14,12 @@ from commonbrain.flows.act import Act, checked_reason
 from commonbrain.flows.forget.selection import (
     Selection,
     SelectorFields,
+    preview_of,
     resting_on,
     select,
     within_reach,
 )
-from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, kinds_of, named, shown
+from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, named, shown
 from commonbrain.flows.house import House
 from commonbrain.flows.proposals import how_settled, propose
 from commonbrain.ports.store import Transaction
@@ -110,19 +111,10 @@ def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str
 
 
 def _preview(act: Act, selection: Selection, *, confirm: int | None, reason: str) -> Swept:
-    taken = selection.taken
-    resting = [named(one) for one in resting_on(act, taken)]
-    return Swept(
+    return preview_of(
+        selection,
         action=Action.FORGET,
-        status=Stage.PREVIEW,
-        count=len(taken),
-        by_kind=kinds_of(taken),
-        items=shown([named(one) for one in taken]),
-        spared_count=len(selection.spared),
-        spared=shown(selection.spared),
-        dependents_count=len(resting),
-        dependents=shown(resting),
-        is_more=selection.is_more,
+        dependents=[named(one) for one in resting_on(act, selection.taken)],
         reason=reason,
-        hint=how_confirmed(len(taken), confirm),
+        hint=how_confirmed(len(selection.taken), confirm),
     )

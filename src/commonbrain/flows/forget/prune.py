@@ -16,8 +16,8 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.domain.scoring import is_archived, last_touched
 from commonbrain.flows.act import Act
-from commonbrain.flows.forget.selection import resting_on, within_reach
-from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, kinds_of, named, shown
+from commonbrain.flows.forget.selection import preview_of, resting_on, within_reach
+from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, named
 from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
 
@@ -113,24 +113,17 @@ def _prune(act: Act, ask: _Ask) -> Swept:
 
 def _plan(act: Act, ask: _Ask) -> tuple[Swept, list[Memory]]:
     old = sorted(_candidates(act, ask), key=last_touched)
-    selection = within_reach(act, old)
-    taken = list(selection.taken[: ask.limit])
-    resting = [named(one) for one in resting_on(act, taken)]
-    preview = Swept(
+    found = within_reach(act, old)
+    taken = found.taken[: ask.limit]
+    is_more = found.is_more or len(found.taken) > len(taken)
+    preview = preview_of(
+        replace(found, taken=taken, is_more=is_more),
         action=Action.PRUNE,
-        status=Stage.PREVIEW,
-        count=len(taken),
-        by_kind=kinds_of(taken),
-        items=shown([named(one) for one in taken]),
-        spared_count=len(selection.spared),
-        spared=shown(selection.spared),
-        dependents_count=len(resting),
-        dependents=shown(resting),
-        is_more=selection.is_more or len(selection.taken) > len(taken),
+        dependents=[named(one) for one in resting_on(act, taken)],
         reason=ask.reason,
         hint=how_confirmed(len(taken), ask.confirm) if taken else "Nothing is to be pruned.",
     )
-    return preview, taken
+    return preview, list(taken)
 
 
 def _candidates(act: Act, ask: _Ask) -> list[Memory]:

@@ -17,10 +17,11 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import Filter
+from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
-from commonbrain.flows.forget.swept import Named, named
+from commonbrain.flows.forget.swept import Named, Stage, Swept, kinds_of, named, shown
 
 KEPT_STATES = tuple(sorted(set(State) - {State.FORGOTTEN}))
 """All that a selector can reach."""
@@ -51,6 +52,32 @@ class Selection:
     taken: tuple[Memory, ...] = ()
     spared: tuple[Named, ...] = ()
     is_more: bool = False
+
+
+def preview_of(
+    selection: Selection,
+    *,
+    action: Action,
+    dependents: Sequence[Named],
+    reason: str | None,
+    hint: str,
+) -> Swept:
+    """Tell what a sweep would do, before it does anything."""
+    taken = selection.taken
+    return Swept(
+        action=action,
+        status=Stage.PREVIEW,
+        count=len(taken),
+        by_kind=kinds_of(taken),
+        items=shown([named(one) for one in taken]),
+        spared_count=len(selection.spared),
+        spared=shown(selection.spared),
+        dependents_count=len(dependents),
+        dependents=shown(dependents),
+        is_more=selection.is_more,
+        reason=reason,
+        hint=hint,
+    )
 
 
 def select(act: Act, given: SelectorFields, *, states: Sequence[State] = ()) -> list[Memory]:
