@@ -21,6 +21,7 @@ from commonbrain.domain.revision import Change
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.exporting import check_may_move
 from commonbrain.flows.house import House
+from commonbrain.flows.recording import follow
 from commonbrain.flows.report import Refusal, Report
 from commonbrain.ports.archive import Kept, Line, Record
 from commonbrain.ports.history import Annotation
@@ -247,13 +248,7 @@ def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Matrix | None)
     """Bring a known memory into the state it has elsewhere; its text is the same there."""
     after = replace(to, headline=known.headline, body=known.body)
     tx.memories.update(known, after)
-    was_findable, is_findable = (one.state in FINDABLE_STATES for one in (known, after))
-    if is_findable and not was_findable:
-        tx.index.put(after, vectors)
-    elif was_findable and not is_findable:
-        tx.index.drop(known.id)
-    elif is_findable and known.keywords != after.keywords:
-        tx.index.reword(after)
+    follow(tx, known, after=after, vectors=vectors)
 
 
 def _point(tx: Transaction, old: Memory) -> None:

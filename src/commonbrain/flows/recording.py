@@ -56,7 +56,7 @@ def amend(
     """
     old, new = difference(before, after)
     tx.memories.update(before, after)
-    _follow(tx, before, after=after, vectors=vectors)
+    follow(tx, before, after=after, vectors=vectors)
     believed = ended_belief(before, after, at=deed.at)
     change = replace(_change(before, deed), before=old, after=new, believed=believed)
     _record(tx, after, deed=deed, change=change)
@@ -75,7 +75,8 @@ def record_beside(
     _record(tx, memory, deed=deed, change=change)
 
 
-def _follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Matrix | None) -> None:
+def follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Matrix | None) -> None:
+    """Bring the index after a change of a memory: put, dropped, or its words written anew."""
     was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
     if is_findable and not was_findable:
         tx.index.put(after, vectors)
