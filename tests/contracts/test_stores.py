@@ -15,6 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.adapters.sql import tables
+from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION, open_sqlite
 from commonbrain.adapters.sql.sqlite import Sqlite, driver
 from commonbrain.adapters.sql.store import SqlStore
@@ -90,7 +91,7 @@ def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: P
 @pytest.mark.requirement("DM-16")
 def test_every_key_begins_with_the_tenant_but_for_reference_tables() -> None:
     reference = {"tenants", "spaces"}
-    owned = [table for table in tables.METADATA.sorted_tables if table.name not in reference]
+    owned = [table for table in METADATA.sorted_tables if table.name not in reference]
 
     for table in owned:
         assert next(iter(table.primary_key)).name == "tenant_id", table.name
@@ -105,7 +106,7 @@ def test_the_migrations_make_the_schema_that_the_code_speaks(path: Path) -> None
         context = MigrationContext.configure(
             connection, opts={"include_name": _is_ours, "compare_type": False}
         )
-        differences = compare_metadata(context, tables.METADATA)
+        differences = compare_metadata(context, METADATA)
 
     assert differences == []
 

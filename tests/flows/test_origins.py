@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from commonbrain.adapters.sql.tables import METADATA
+from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.brain import Brain
 from commonbrain.domain.kinds import AtomDetail, MessageDetail
 from commonbrain.domain.memory import State, ThreadRef
@@ -96,7 +96,9 @@ def test_chains_and_triggers_are_looked_up_by_indexes_and_states_by_none() -> No
     # Nearly every row is active: with an index of states SQLite reads them all for a few ids.
     assert ("tenant_id", "state") not in indexed("memories")
     assert ("tenant_id", "superseded_by") in indexed("memories")
-    [trigger] = METADATA.tables["rules"].indexes
+    [trigger] = (
+        index for index in METADATA.tables["rules"].indexes if index.name == "ix_rules_skill"
+    )
     assert "skill IS NOT NULL" in str(trigger.dialect_options["sqlite"]["where"])
 
 

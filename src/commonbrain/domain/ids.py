@@ -23,6 +23,7 @@ TRACE: Final = "trc"
 THREAD: Final = "thr"
 ANNOTATION: Final = "ann"
 CHANGE: Final = "chg"
+SESSION: Final = "ses"
 
 
 def make_id(now: datetime, random_bits: int) -> int:

@@ -97,6 +97,9 @@ class TaskDetail:
     due_at: datetime | None = None
     must_ack: bool = False
     assignee: str | None = None
+    lease_holder: str | None = None
+    """The session that has claimed it."""
+    lease_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import Memory, State, Thread, ThreadRef
+from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Filter, Trace
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
@@ -24,6 +24,7 @@ from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
+from commonbrain.ports.threads import Threads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,35 +176,6 @@ class Index(Protocol):
 
     def drop_unsound_vectors(self) -> int:
         """Take away vectors of another size or of memories that cannot be found; count them."""
-        ...
-
-
-class Threads(Protocol):
-    """The shelf of threads that messages belong to."""
-
-    def subjects(self, ids: Sequence[int]) -> dict[int, str]:
-        """Give the subjects of threads by their ids; unknown ids are absent."""
-        ...
-
-    def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
-        """Find a thread by its key or make it under the new id; give its id.
-
-        Raises:
-            IdTaken: another thread has the new id; nothing was stored.
-
-        """
-        ...
-
-    def page(self, *, after: int, limit: int) -> list[Thread]:
-        """List threads above one id, ascending."""
-        ...
-
-    def merge(self, thread: Thread) -> int:
-        """Take in a thread of another store; give the id that it has here from now on.
-
-        Where a key is known under another id, the lower of both stands, so that two stores which
-        take in each other's threads end alike; messages here follow.
-        """
         ...
 
 

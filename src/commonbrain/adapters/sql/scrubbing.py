@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import String, Table, cast, delete, or_, update
 
+from commonbrain.adapters.sql.coordination_tables import acks, receipts
 from commonbrain.adapters.sql.tables import (
     DETAILS,
     annotations,
@@ -37,6 +38,8 @@ def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
         "vectors": _empty_vectors(work, memory_id),
         "recall_traces": _empty_traces(work, memory_id),
         "idempotency": _delete_replies(work, memory_id),
+        "acks": _delete(work, memory_id, table=acks),
+        "receipts": _delete_receipts(work, memory_id),
     }
 
 
@@ -66,6 +69,11 @@ def _empty_detail(work: Work, memory_id: int, *, kind: Kind) -> int:
 def _delete(work: Work, memory_id: int, *, table: Table) -> int:
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
     return work.connection.execute(delete(table).where(*here)).rowcount
+
+
+def _delete_receipts(work: Work, memory_id: int) -> int:
+    here = receipts.c.tenant_id == work.tenant, receipts.c.message_id == memory_id
+    return work.connection.execute(delete(receipts).where(*here)).rowcount
 
 
 def _delete_links(work: Work, memory_id: int) -> int:

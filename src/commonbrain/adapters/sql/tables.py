@@ -21,7 +21,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     PrimaryKeyConstraint,
     SmallInteger,
     String,
@@ -32,6 +31,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.adapters.sql.columns import Instant, Names, Word, fraction, one_of
+from commonbrain.adapters.sql.metadata import METADATA, tenant
 from commonbrain.domain.kinds import (
     Kind,
     MessagePriority,
@@ -45,16 +45,6 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
 
-METADATA: Final = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
 OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
 """Tables that every version of a store has."""
 
@@ -66,10 +56,6 @@ class EntityType(StrEnum):
     PERSON = "person"
     TOPIC = "topic"
     REFERENCE = "reference"
-
-
-def _tenant() -> Column[str]:
-    return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
 
 
 tenants = Table(
@@ -91,7 +77,7 @@ spaces = Table(
 memories = Table(
     "memories",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("kind", Word(Kind), nullable=False),
     Column("label", String(128)),
@@ -144,7 +130,7 @@ memories = Table(
 entities = Table(
     "entities",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("type", Word(EntityType), nullable=False),
     Column("name", String(128), nullable=False),
@@ -158,7 +144,7 @@ entities = Table(
 threads = Table(
     "threads",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("key", String(512), nullable=False),
     Column("subject", String(512), nullable=False),
@@ -174,7 +160,7 @@ def _detail(kind: Kind, *own: Any) -> Table:  # noqa: ANN401 columns and constra
     return Table(
         f"{kind}s",
         METADATA,
-        _tenant(),
+        tenant(),
         Column("memory_id", BigInteger, nullable=False, autoincrement=False),
         Column("kind", Word(Kind), nullable=False, default=kind),
         Column("body", Text, nullable=False),
@@ -197,6 +183,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("must_ack", Boolean, nullable=False),
         # Few rules have a trigger, and every recall asks which.
         Index("ix_rules_skill", "tenant_id", "memory_id", sqlite_where=text("skill IS NOT NULL")),
+        Index("ix_rules_must_ack", "tenant_id", "memory_id", sqlite_where=text("must_ack")),
         one_of("severity", Severity),
     ),
     Kind.FACT: _detail(
@@ -213,6 +200,16 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("due_at", Instant),
         Column("must_ack", Boolean, nullable=False),
         Column("assignee", String(128)),
+        Column("lease_holder", String(128)),
+        Column("lease_until", Instant),
+        # What is owed is asked for at every boot and every write, among much that is done.
+        Index(
+            "ix_tasks_owed",
+            "tenant_id",
+            "memory_id",
+            sqlite_where=text("status IN ('open', 'blocked')"),
+        ),
+        Index("ix_tasks_must_ack", "tenant_id", "memory_id", sqlite_where=text("must_ack")),
         one_of("status", TaskStatus),
         one_of("priority", TaskPriority),
     ),
@@ -249,6 +246,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("parent_id", BigInteger),
         ForeignKeyConstraint(["tenant_id", "thread_id"], ["threads.tenant_id", "threads.id"]),
         ForeignKeyConstraint(["tenant_id", "parent_id"], ["memories.tenant_id", "memories.id"]),
+        Index("ix_messages_thread", "tenant_id", "thread_id", "memory_id"),
         one_of("priority", MessagePriority),
     ),
 }
@@ -258,7 +256,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
 vectors = Table(
     "vectors",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("memory_id", BigInteger, nullable=False, autoincrement=False),
     Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
     Column("part", SmallInteger, nullable=False),
@@ -272,7 +270,7 @@ vectors = Table(
 links = Table(
     "links",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("from_id", BigInteger, nullable=False, autoincrement=False),
     Column("to_id", BigInteger, nullable=False, autoincrement=False),
     Column("type", Word(LinkType), nullable=False),
@@ -297,7 +295,7 @@ links = Table(
 annotations = Table(
     "annotations",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("memory_id", BigInteger, nullable=False),
     Column("text", Text, nullable=False),
@@ -315,7 +313,7 @@ annotations = Table(
 changes = Table(
     "changes",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("memory_id", BigInteger, nullable=False),
     Column("action", Word(Action), nullable=False),
@@ -338,7 +336,7 @@ changes = Table(
 idempotency = Table(
     "idempotency",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("agent", String(128), nullable=False),
     Column("key", String(128), nullable=False),
     Column("digest", String(64), nullable=False),
@@ -351,7 +349,7 @@ idempotency = Table(
 audit = Table(
     "audit",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("at", Instant, nullable=False),
     Column("action", String(24), nullable=False),
@@ -368,7 +366,7 @@ audit = Table(
 outbox = Table(
     "outbox",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("topic", String(64), nullable=False),
     Column("memory_id", BigInteger, nullable=False),
@@ -379,7 +377,7 @@ outbox = Table(
 recall_traces = Table(
     "recall_traces",
     METADATA,
-    _tenant(),
+    tenant(),
     Column("id", BigInteger, nullable=False, autoincrement=False),
     Column("asked_at", Instant, nullable=False),
     Column("agent", String(128), nullable=False),

@@ -2,7 +2,8 @@
 
 from alembic import context
 
-from commonbrain.adapters.sql.tables import METADATA
+from commonbrain.adapters.sql import coordination_tables, tables  # noqa: F401
+from commonbrain.adapters.sql.metadata import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],

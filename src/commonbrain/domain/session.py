@@ -1,0 +1,52 @@
+"""A session: one live client with a task, and by what evidence it is known to be over."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Ending(StrEnum):
+    """By what evidence a session is known to be over."""
+
+    ENDED = "ended"
+    """It said so."""
+    CLOSED = "closed"
+    """Its connection was closed."""
+    DEAD = "dead"
+    """Its client's process is gone."""
+    REBOOTED = "rebooted"
+    """The same client began anew in the same place."""
+    SILENT = "silent"
+    """Nothing was heard for a day of one whose process cannot be looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process on a host: its number is used again, its number and birth together are not."""
+
+    host: str
+    pid: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One live client with a task; provisional until it boots.
+
+    `key` is what memories name it by: the client's own id of it where it gives one, else its `id`
+    as shown. `process` is the long-lived client's, never that of a short command.
+    """
+
+    id: int
+    key: str
+    agent: str
+    project: str | None = None
+    task: str | None = None
+    client: str | None = None
+    cwd: str | None = None
+    process: Process | None = None
+    started_at: datetime
+    heartbeat_at: datetime
+    booted_at: datetime | None = None
+    ended_at: datetime | None = None
+    ending: Ending | None = None

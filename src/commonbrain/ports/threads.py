@@ -1,0 +1,38 @@
+"""The shelf of threads, the conversations that messages belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from commonbrain.domain.memory import Thread, ThreadRef
+
+
+class Threads(Protocol):
+    """The shelf of threads that messages belong to."""
+
+    def subjects(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give the subjects of threads by their ids; unknown ids are absent."""
+        ...
+
+    def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
+        """Find a thread by its key or make it under the new id; give its id.
+
+        Raises:
+            IdTaken: another thread has the new id; nothing was stored.
+
+        """
+        ...
+
+    def page(self, *, after: int, limit: int) -> list[Thread]:
+        """List threads above one id, ascending."""
+        ...
+
+    def merge(self, thread: Thread) -> int:
+        """Take in a thread of another store; give the id that it has here from now on.
+
+        Where a key is known under another id, the lower of both stands, so that two stores which
+        take in each other's threads end alike; messages here follow.
+        """
+        ...
