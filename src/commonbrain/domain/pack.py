@@ -18,7 +18,7 @@ from commonbrain.domain.recollection import (
     omission,
     render_item,
 )
-from commonbrain.domain.skills import skill_of
+from commonbrain.domain.skill import skill_of
 from commonbrain.domain.tokens import estimate
 from commonbrain.domain.trust import Trust
 
