@@ -73,3 +73,15 @@ SOURCES_MAX: Final = 50
 """Memories that one may be derived from."""
 REPLY_KEPT_S: Final = 24 * 3600
 """How long a reply can be asked for again by its idempotency key."""
+
+HOOK_START_S: Final = 5.0
+"""Seconds from the start of a hook to what a new session is told: its client shows nothing yet."""
+HOOK_PROMPT_S: Final = 1.5
+"""Seconds that somebody waits between a prompt and the agent for what is known about it.
+
+A cold start takes about 0.8 on a laptop, the embedding model included.
+"""
+HOOK_KEEP_S: Final = 10.0
+"""Seconds to keep what was said, most of them on a store that others write to."""
+HOOK_PROMPT_TOKENS: Final = 600
+"""What a hook may put beside each prompt; more would cost every turn of a long session."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from commonbrain.domain import ids, limits
@@ -86,8 +86,8 @@ class Recall:
                 names ("last week", "in March 2024") is preferred, never a bound.
             options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
                 bound the answer; past `deadline_ms` nothing more is asked, and `degraded` says
-                what is missing; `bump=False` leaves no access on what is recalled; the rest are
-                fields of `Filter`.
+                what is missing; `bump=False` leaves no access on what is recalled; `unasked=True`
+                gives only what stands out, for who did not ask; the rest are fields of `Filter`.
 
         Returns:
             Items best first, never over the budget, with a verdict that tells an empty store from
@@ -134,7 +134,8 @@ class Recall:
         """Settle filter, budget, words, time and intent."""
         look = Look(caller=self.caller, filter=read_filter(options), now=self.house.clock.now())
         budget = read_budget(options)
-        return make_plan(query, look, budget=budget, speakers=self._speakers(query))
+        plan = make_plan(query, look, budget=budget, speakers=self._speakers(query))
+        return replace(plan, is_unasked=True) if options.get("unasked") else plan
 
     def _speakers(self, query: str) -> set[str]:
         names = possible_names(query)

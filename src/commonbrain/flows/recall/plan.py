@@ -54,6 +54,8 @@ class Plan:
     """The time it names: preferred, never a bound."""
     is_about_time: bool = False
     """Whether it asks for nothing but what was at that time."""
+    is_unasked: bool = False
+    """Whether nobody asked: only what stands out is worth being told."""
 
     @property
     def is_about_now(self) -> bool:
