@@ -85,3 +85,11 @@ HOOK_KEEP_S: Final = 10.0
 """Seconds to keep what was said, most of them on a store that others write to."""
 HOOK_PROMPT_TOKENS: Final = 600
 """What a hook may put beside each prompt; more would cost every turn of a long session."""
+TASK_CHARS_MAX: Final = 500
+"""What a session says it is at: a sentence or two."""
+SESSIONS_SHOWN_MAX: Final = 100
+"""Sessions in one list, latest heartbeat first."""
+PROBES_MAX: Final = 20
+"""Processes' sessions looked at by one boot or list; the others have their turn the next time."""
+SILENT_ENDED_MAX: Final = 200
+"""Sessions that one boot or list ends for their silence."""

@@ -17,7 +17,7 @@ from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Recollection, Verdict, certainty
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
-from commonbrain.flows.recall.arms import Asked, ask_arms
+from commonbrain.flows.recall.arms import MEANING, Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.fuse import answering, fuse, shortlist
 from commonbrain.flows.recall.graph import Graph, contradicted, follow_links
@@ -30,7 +30,7 @@ from commonbrain.flows.recall.options import (
 )
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
-from commonbrain.flows.recall.weigh import weigh
+from commonbrain.flows.recall.weigh import tells_much, weigh
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access
@@ -161,8 +161,13 @@ class Recall:
     def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
         """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
         space = self.house.store.space
-        features = fuse(answering(asked.found, space, is_about_time=plan.is_about_time))
+        telling = answering(
+            asked.found, space, is_about_time=plan.is_about_time, is_unasked=plan.is_unasked
+        )
+        features = fuse(telling)
         found = tx.memories.get(shortlist(features, count=plan.candidates))
+        if plan.is_unasked and not asked.found[MEANING]:
+            found = {id_: one for id_, one in found.items() if tells_much(plan, one)}
         fused = {id_: features[id_]["fused"] for id_ in found}
         graph = follow_links(tx, plan, found=found, fused=fused) if plan.query else Graph()
         known = {**graph.ends, **found}
