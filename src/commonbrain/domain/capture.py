@@ -1,0 +1,52 @@
+"""What of an agent's message is worth keeping when nobody asked to: by its words, and little of it.
+
+Most turns say what was done, which the work itself tells better. Kept are passages that tell what
+outlives it: a decision, a cause, a fix, a lesson; and whatever the writer marked.
+"""
+
+import re
+from typing import Final
+
+from commonbrain.domain.chunks import split
+from commonbrain.domain.marks import marked
+from commonbrain.domain.normalise import normalise
+from commonbrain.domain.own_evidence import without_own_evidence
+
+KEPT_CHARS_MAX: Final = 1000
+"""What one turn may leave; a report of several screens is not a memory."""
+_FENCED: Final = re.compile(r"^[ \t]{0,3}(?:```|~~~)")
+_TELLING: Final = re.compile(
+    r"\b(?:lessons? learn(?:ed|t)|learn(?:ed|t) that|turn(?:s|ed) out|root cause|"
+    r"(?:cause|problem|culprit|reason|bug|fix|solution) (?:was|is)|caused by|"
+    r"(?:fixed|solved|resolved|worked around) (?:\w+ ){0,6}?by|work-?around|"
+    r"decided|decision|(?:chose|chosen|opted|settled on|agreed|prefer(?:s|red)?)|"
+    r"instead of|rather than|from now on|going forward|never|always)\b",
+    re.IGNORECASE,
+)
+
+
+def worth_keeping(text: str) -> str:
+    """Give the passages of a message that tell something lasting; empty when none does."""
+    kept: list[str] = []
+    room = KEPT_CHARS_MAX
+    for passage in _passages(text):
+        if (marked(passage) or _TELLING.search(passage)) and len(passage) < room:
+            kept.append(passage)
+            room -= len(passage) + 2
+    return "\n\n".join(kept)
+
+
+def marked_lines(text: str) -> list[str]:
+    """Give the lines of a message that their writer marked to be kept."""
+    prose = "\n".join(_passages(text, are_slight_kept=True))
+    return [line.strip() for line in prose.split("\n") if marked(line)]
+
+
+def _passages(text: str, *, are_slight_kept: bool = False) -> list[str]:
+    """Cut a message into passages of prose: without code, and without what we had told it."""
+    whole = split(without_own_evidence(normalise(text)))
+    return [
+        one.text
+        for one in whole
+        if not _FENCED.match(one.text) and (are_slight_kept or not one.is_slight or marked(one.text))
+    ]

@@ -1,0 +1,86 @@
+"""What hooks do: `DEEDS` is the table. Each gives text for the client's model, or none."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from commonbrain.brain import Brain
+from commonbrain.domain.capture import marked_lines, worth_keeping
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import QUERY_CHARS_MAX
+from commonbrain.domain.own_evidence import own_block
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.recall.options import RecallOptions
+from commonbrain.interfaces.folder import Folder
+from commonbrain.interfaces.hooks.happening import Happening
+from commonbrain.interfaces.hooks.table import Deed, Hook
+from commonbrain.settings import Settings
+from commonbrain.wiring import load_settings, open_brain
+
+_ITEMS_MAX: Final = 5
+"""More than five answers to what nobody asked are a lecture."""
+_ANSWERING: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
+"""Events are raw material, most of them captured by these hooks; what is made of them answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One thing to do for a client, and the time there is for it."""
+
+    hook: Hook
+    happening: Happening
+    folder: Folder
+    agent: str
+    left_s: Callable[[], float]
+
+
+def perform(order: Order, store: Path | None) -> str | None:
+    """Do what a hook is for; give what its client's model is to be told.
+
+    Raises:
+        CommonbrainError: it could not be done.
+
+    """
+    settings = load_settings()
+    if not settings.hooks:
+        return None
+    # A lock that others hold longer than this deed may take is not waited for.
+    wait_s = max(order.left_s(), 0.001)
+    with open_brain(store, lock_wait_s=wait_s, agent=order.agent) as opened:
+        brain = opened.acting_as(
+            session=order.happening.session or None,
+            project=settings.project or order.folder.project,
+            # A model wrote what is kept: it may not claim more than its user could.
+            trust_ceiling=Trust.USER_CLAIM,
+        )
+        return DEEDS[order.hook.deed](brain, order, settings)
+
+
+def _recall(brain: Brain, order: Order, settings: Settings) -> str | None:
+    """Tell what stands out of what is known about a prompt."""
+    options = RecallOptions(
+        project=brain.caller.project,
+        kinds=_ANSWERING,
+        max_items=_ITEMS_MAX,
+        max_tokens=settings.hook_prompt_tokens,
+        deadline_ms=max(1.0, order.left_s() * 1000),
+        unasked=True,
+    )
+    found = brain.recall(order.happening.prompt[:QUERY_CHARS_MAX], **options)
+    return own_block(found.evidence) if found.items else None
+
+
+def _capture(brain: Brain, order: Order, settings: Settings) -> None:
+    """Keep what the agent's last message tells that outlives the turn."""
+    said, source = order.happening.said, order.happening.source_ref
+    match order.folder.capture or settings.capture:
+        case "turns":
+            kept = worth_keeping(said)
+            if kept:
+                _keep(brain, kept, kind=Kind.EVENT, source=source)
+        case "marks":
+            for line in marked_lines(said):
+                _keep(brain, line, kind=None, source=source)
+        case _:
+            pass
