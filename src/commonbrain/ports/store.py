@@ -24,6 +24,7 @@ from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
+from commonbrain.ports.sessions import Sessions
 from commonbrain.ports.threads import Threads
 
 
@@ -195,6 +196,11 @@ class Transaction(Protocol):
     @property
     def threads(self) -> Threads:
         """The threads of messages."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """Who is at work."""
         ...
 
     @property
