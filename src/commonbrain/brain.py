@@ -24,6 +24,8 @@ from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.skills import Skills
 from commonbrain.flows.sessions.pipeline import Sessions
+from commonbrain.flows.sessions.pipeline import Sessions
+from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.undo.pipeline import Undo
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from commonbrain.domain.liveness import is_idle
 from commonbrain.domain.session import Session
+from commonbrain.flows.remember.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class Told:
     task: str | None = None
     sessions: tuple[Peer, ...] | None = None
     """Who else is at work, latest heartbeat first."""
+    outcome: Outcome | None = None
+    """What became of a handoff at the gate."""
 
 
 def peer(session: Session, now: datetime) -> Peer:

@@ -14,6 +14,8 @@ from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
 from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.session import SESSION
+from commonbrain.interfaces.operations.session import SESSION
+from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
@@ -24,6 +26,8 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     FORGET,
     SKILL,
     SESSION,
+    SESSION,
+    SKILL,
     STATUS,
     DOCTOR,
 )
