@@ -22,8 +22,6 @@ from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
-from commonbrain.flows.skills import Skills
-from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status

@@ -8,12 +8,14 @@ import re
 from typing import Final
 
 from commonbrain.domain.chunks import split
+from commonbrain.domain.limits import HANDOFF_CHARS_MAX
 from commonbrain.domain.marks import marked
 from commonbrain.domain.normalise import normalise
 from commonbrain.domain.own_evidence import without_own_evidence
 
 KEPT_CHARS_MAX: Final = 1000
 """What one turn may leave; a report of several screens is not a memory."""
+_GAP: Final = "[...]"
 _FENCED: Final = re.compile(r"^[ \t]{0,3}(?:```|~~~)")
 _TELLING: Final = re.compile(
     r"\b(?:lessons? learn(?:ed|t)|learn(?:ed|t) that|turn(?:s|ed) out|root cause|"
@@ -50,3 +52,26 @@ def _passages(text: str, *, are_slight_kept: bool = False) -> list[str]:
         for one in whole
         if not _FENCED.match(one.text) and (are_slight_kept or not one.is_slight or marked(one.text))
     ]
+
+
+def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:
+    """Give the passages of a text from both its ends that fit: what it was about, what comes next.
+
+    A summary tells its purpose first and its next steps last; the middle is what happened.
+    """
+    passages = [one.text for one in split(without_own_evidence(normalise(text)))]
+    head: list[str] = []
+    tail: list[str] = []
+    room = chars_max - len(_GAP) - 4
+    takes_first = True
+    while passages and len(passages[0 if takes_first else -1]) + 2 <= room:
+        taken = passages.pop(0) if takes_first else passages.pop()
+        room -= len(taken) + 2
+        if takes_first:
+            head.append(taken)
+        else:
+            tail.insert(0, taken)
+        takes_first = not takes_first
+    if not head and passages:
+        head = [passages.pop(0)[:room]]
+    return "\n\n".join([*head, *([_GAP] if passages else []), *tail])

@@ -31,6 +31,8 @@ class Handoff:
     next_steps: Sequence[str] = ()
     blockers: Sequence[str] = ()
     context: str = ""
+    is_automatic: bool = False
+    """Whether nobody wrote it: it gives way to what an agent says itself."""
 
 
 def text_of(handoff: Handoff) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -13,7 +13,7 @@ from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
-from commonbrain.flows.remember.outcome import Outcome, rejected
+from commonbrain.flows.remember.outcome import Outcome, exists, rejected
 from commonbrain.flows.remember.pipeline import Course, Remember
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.flows.revise.supersede import Heritage, replace_by
@@ -21,6 +21,7 @@ from commonbrain.flows.sessions.registry import own_session
 from commonbrain.ports.store import Look, Transaction
 
 _LATER: Final = "A later handoff of the same session."
+_OWN: Final = "The session left a handoff of its own."
 _LOOKED_AT: Final = 8
 """Handoffs looked at first; more only when all of these are the caller's own."""
 
@@ -30,6 +31,7 @@ class HandingOver:
     """One handoff on its way through the write path; it is made before a transaction opens."""
 
     ready: Prepared | Outcome
+    is_automatic: bool = False
 
     def store(self, act: Act) -> Outcome:
         """Store it in place of what the session left before, or say why it does not get in."""
@@ -45,6 +47,8 @@ class HandingOver:
         known = act.tx.memories.newest(act.look(own), limit=1)
         before = act.tx.memories.get([hit.id for hit in known])
         for id_, old in before.items():
+            if self.is_automatic and not old.auto_captured:
+                return replace(exists(old), reason=_OWN)
             if old.text != self.ready.text:
                 return replace_by(act, self.ready, old_id=id_, reason=_LATER, heritage=Heritage())
         writer = Remember(act.house, act.caller)
@@ -72,13 +76,14 @@ def hand_over(house: House, caller: Caller, handoff: Handoff) -> HandingOver:
         label=LABEL,
         project=caller.project or session.project,
         source_ref=f"session:{session.key}",
+        auto_captured=handoff.is_automatic,
         detail=EpisodeDetail(started_at=began, ended_at=act.now),
     )
     prepared = prepare(draft, caller, house=house)
     if not isinstance(prepared, Prepared):
         return HandingOver(rejected(prepared))
     [ready] = embed([prepared], house.embedder)
-    return HandingOver(ready)
+    return HandingOver(ready, is_automatic=handoff.is_automatic)
 
 
 def last_handoff(

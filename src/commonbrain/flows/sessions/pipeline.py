@@ -87,6 +87,21 @@ class Sessions:
             outcome = handing.store(act)
         return Told(op="handoff", session=self.caller.session, outcome=outcome)
 
+    def leave(self, summary: str) -> Told:
+        """Leave a handoff that nobody wrote; one that the agent wrote itself stays in its place.
+
+        Raises:
+            Invalid: there is no summary, or the caller has no session.
+            Refused: as `handoff`.
+
+        """
+        self._check_has_session("handoff")
+        left = Handoff(summary=summary, is_automatic=True)
+        handing = hand_over(self.house, self.caller, left)
+        with self._acting() as act:
+            outcome = handing.store(act)
+        return Told(op="handoff", session=self.caller.session, outcome=outcome)
+
     def end(
         self,
         summary: str = "",

@@ -1,17 +1,19 @@
 """What hooks do: `DEEDS` is the table. Each gives text for the client's model, or none."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from commonbrain.brain import Brain
-from commonbrain.domain.capture import marked_lines, worth_keeping
+from commonbrain.domain.capture import both_ends, marked_lines, worth_keeping
+from commonbrain.domain.handoff import LABEL
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import QUERY_CHARS_MAX
+from commonbrain.domain.limits import QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.domain.own_evidence import own_block
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.recall.options import RecallOptions
+from commonbrain.flows.remember.drafts import DraftFields
 from commonbrain.interfaces.folder import Folder
 from commonbrain.interfaces.hooks.happening import Happening
 from commonbrain.interfaces.hooks.table import Deed, Hook
@@ -84,3 +86,55 @@ def _capture(brain: Brain, order: Order, settings: Settings) -> None:
                 _keep(brain, line, kind=None, source=source)
         case _:
             pass
+
+
+def _keep(brain: Brain, text: str, *, kind: Kind | None, source: str | None) -> None:
+    """Offer a text to the gate; what it does not let in is not worth a word to anybody."""
+    told = DraftFields(auto_captured=True)
+    if kind is not None:
+        told["kind"] = kind
+    if source is not None:
+        told["source_ref"] = source[:SOURCE_REF_CHARS_MAX]
+    brain.remember(text, chunks=False, **told)
+
+
+def _summarise(brain: Brain, order: Order, settings: Settings) -> None:
+    """Keep what a compaction made of the conversation, for whoever goes on when this one is gone."""
+    summary = both_ends(order.happening.summary)
+    if summary and order.happening.session and _captures(order, settings):
+        brain.session.leave(summary)
+
+
+def _end(brain: Brain, order: Order, settings: Settings) -> None:
+    """End the session, with what it last told of note where it left nothing itself."""
+    if _captures(order, settings) and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
+        for last in _left(brain, (Kind.EVENT,)):
+            brain.session.leave(both_ends(last))
+    brain.session.end()
+
+
+def _captures(order: Order, settings: Settings) -> bool:
+    return (order.folder.capture or settings.capture) != "off"
+
+
+def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) -> list[str]:
+    """Give the newest that this session left of some kinds, whole; nothing when it left none."""
+    who = brain.caller
+    newest = RecallOptions(
+        kinds=kinds,
+        labels=labels,
+        agent=who.agent,
+        session=who.session,
+        trust_min=0,
+        max_items=1,
+        bump=False,
+    )
+    return [one.body or "" for one in brain.recall("", **newest).items]
+
+
+DEEDS: Final[Mapping[Deed, Callable[[Brain, Order, Settings], str | None]]] = {
+    Deed.RECALL: _recall,
+    Deed.CAPTURE: _capture,
+    Deed.SUMMARISE: _summarise,
+    Deed.END: _end,
+}

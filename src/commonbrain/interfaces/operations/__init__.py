@@ -12,8 +12,6 @@ from commonbrain.interfaces.operations.operation import Command, Door, Operation
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
-from commonbrain.interfaces.operations.skill import SKILL
-from commonbrain.interfaces.operations.session import SESSION
 from commonbrain.interfaces.operations.session import SESSION
 from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
@@ -26,8 +24,6 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     FORGET,
     SKILL,
     SESSION,
-    SESSION,
-    SKILL,
     STATUS,
     DOCTOR,
 )
