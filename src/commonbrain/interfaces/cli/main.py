@@ -153,14 +153,34 @@ def connect(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an entry that starts something else.")
     ] = False,
+    hooks: Annotated[
+        bool, typer.Option("--hooks", help="Also boot, recall and capture by the client's hooks.")
+    ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False,
 ) -> None:
     """Add this memory to a client's servers; everything else in its file stays as it is."""
-    from commonbrain.interfaces.cli.connecting import plan, show  # noqa: PLC0415
+    from commonbrain.interfaces.cli.connecting import Wish, plan, show  # noqa: PLC0415
 
-    change = plan(context.obj, client, scope=scope, force=force, remove=remove)
-    show(client, change, is_rehearsal=dry_run)
+    wish = Wish(client=client, scope=scope, force=force, remove=remove, hooks=hooks)
+    for change in plan(context.obj, wish):
+        show(client, change, is_rehearsal=dry_run)
+
+
+@app.command("hook")
+def hook(
+    context: typer.Context,
+    *,
+    client: Annotated[str, typer.Argument(help="claude-code, codex, cursor, gemini; or: status.")],
+    event: Annotated[str, typer.Argument(help="Such as session-start.")] = "",
+) -> None:
+    """Answer what a client's hook tells on stdin; it never fails. status: what hooks do here."""
+    from commonbrain.interfaces.hooks.fail_open import run_hook  # noqa: PLC0415
+
+    state: State = context.obj
+    store = ("--store", str(state.store)) if state.store else ()
+    agent = ("--agent", state.agent) if state.agent else ()
+    run_hook([client, event, *store, *agent])
 
 
 def run() -> None:
