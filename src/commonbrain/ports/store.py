@@ -20,6 +20,7 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Filter, Trace
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
+from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
@@ -221,6 +222,16 @@ class Transaction(Protocol):
     @property
     def records(self) -> Records:
         """What happened."""
+        ...
+
+    @property
+    def duties(self) -> Duties:
+        """What was decided on action items."""
+        ...
+
+    @property
+    def notes(self) -> Notes:
+        """What sessions keep at hand."""
         ...
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
