@@ -12,6 +12,7 @@ from threading import Event
 from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
+from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.links import LinkShelf
@@ -64,6 +65,7 @@ class SqlTransaction:
     annotations: AnnotationShelf
     records: RecordShelf
     duties: DutyShelf
+    board: BoardShelf
     notes: NoteShelf
 
     @classmethod
@@ -80,6 +82,7 @@ class SqlTransaction:
             annotations=AnnotationShelf(work),
             records=RecordShelf(work),
             duties=DutyShelf(work),
+            board=BoardShelf(work),
             notes=NoteShelf(work),
         )
 
