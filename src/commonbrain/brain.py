@@ -23,6 +23,7 @@ from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.sessions.pipeline import Sessions
+from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.undo.pipeline import Undo
 
@@ -50,6 +51,7 @@ class Brain:
     remember: Remember
     recall: Recall
     get: Get
+    skills: Skills
     revise: Revise
     forget: Forget
     erase: Erase
@@ -74,6 +76,7 @@ class Brain:
             remember=Remember(house, caller),
             recall=Recall(house, caller),
             get=Get(house, caller),
+            skills=Skills(house, caller),
             revise=Revise(house, caller),
             forget=Forget(house, caller),
             erase=Erase(house, caller),

@@ -13,6 +13,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.flows.recording import Deed, record_beside
 from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.flows.skills import namesakes
 from commonbrain.ports.store import Transaction
 
 _WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
@@ -45,18 +46,20 @@ def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Pr
     return replace(prepared, trust=trust, scope=scope, warnings=warnings)
 
 
-def check_skill(tx: Transaction, prepared: Prepared, *, besides: frozenset[int]) -> Rejected | None:
+def check_skill(
+    tx: Transaction, prepared: Prepared, *, caller: Caller, besides: frozenset[int]
+) -> Rejected | None:
     """Refuse a trigger whose name another rule has: a skill is loaded by its name."""
     detail = prepared.admitted.detail
     if not isinstance(detail, RuleDetail) or detail.skill is None:
         return None
     name = str(detail.skill["name"])
-    taken = [id_ for id_ in tx.memories.skilled(name) if id_ not in besides]
+    taken = namesakes(tx, caller, name=name, besides=besides)
     if not taken:
         return None
     return Rejected(
         code="gate_skill",
-        reason=f"There is a skill {name} already.",
+        reason=f"There is a skill {name} already: {ids.show(ids.MEMORY, taken[0].id)}.",
         hint="Choose another name, or supersede the rule that has it.",
     )
 

@@ -19,6 +19,7 @@ from commonbrain.flows.get import Shown
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
+from commonbrain.flows.skills import SkillList
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.flows.views import View
 from commonbrain.interfaces.operations import Operation
@@ -212,6 +213,20 @@ def _mark(one: Finding) -> Text:
     return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
+def _skills(reply: SkillList) -> RenderableType:
+    if not reply.skills:
+        return Text("No skill.", style="yellow")
+    table = Table()
+    for name in ("name", "headline", "keywords", "projects"):
+        table.add_column(name, overflow="fold")
+    table.add_column("id", no_wrap=True)
+    for one in reply.skills:
+        always = ("always on",) if one.always_on else ()
+        told = (one.name, one.headline, ", ".join((*always, *one.keywords)))
+        table.add_row(*map(Text, (*told, ", ".join(one.projects) or "all", one.id)))
+    return table
+
+
 def report(reply: Report) -> RenderableType:
     """Show what became of everything an import read."""
     table = Table()
@@ -260,6 +275,7 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "get": _fetched,
     "revise": revised,
     "forget": swept,
+    "skill": _skills,
     "status": _condition,
     "doctor": _diagnosis,
 }

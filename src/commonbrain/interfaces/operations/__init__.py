@@ -13,6 +13,7 @@ from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
 from commonbrain.interfaces.operations.session import SESSION
+from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
@@ -22,6 +23,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     REVISE,
     FORGET,
     SESSION,
+    SKILL,
     STATUS,
     DOCTOR,
 )

@@ -12,7 +12,7 @@ from commonbrain.domain.inert import inert, inert_line
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.get import Shown
 from commonbrain.flows.views import View
-from commonbrain.interfaces.operations.operation import Name, Operation, Request
+from commonbrain.interfaces.operations.operation import Command, Name, Operation, Request
 
 
 def _listed(given: object) -> object:
@@ -60,6 +60,8 @@ def _lines(reply: Shown) -> Iterator[str]:
     by = inert_line(reply.agent)
     yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
+    if reply.namesakes:
+        yield f"Other skills have this name: {', '.join(reply.namesakes)}"
     for view in View:
         for row in rows_of(getattr(reply, view)):
             told = (f"{name} {value}" for name, value in row.items() if value not in (None, ()))
@@ -86,4 +88,14 @@ GET = Operation(
     positional=("id",),
     is_read_only=True,
     is_idempotent=True,
+    commands=(
+        Command(
+            name="skill show",
+            purpose="Show the skill of a name, that of the project before that of all projects.",
+            preset={},
+            fields=frozenset({"skill", "views"}),
+            positional=("skill",),
+            required=frozenset({"skill"}),
+        ),
+    ),
 )
