@@ -96,9 +96,7 @@ def brief(material: Material) -> Briefing:
     box.context = material.working_context
     box.settle()
     briefing = box.briefing()
-    loaded = (
-        f"BLOCKERS loaded: {len(briefing.blockers)}, TASKS loaded: {len(briefing.tasks)}"
-    )
+    loaded = f"BLOCKERS loaded: {len(briefing.blockers)}, TASKS loaded: {len(briefing.tasks)}"
     told = replace(briefing, loaded=loaded)
     return replace(told, tokens=max(estimate(told.text), estimate(told.to_json())))
 
