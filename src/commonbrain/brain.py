@@ -22,6 +22,7 @@ from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
+from commonbrain.flows.sessions.boot import Boot
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
@@ -48,6 +49,7 @@ class Brain:
 
     house: House
     caller: Caller
+    boot: Boot
     remember: Remember
     recall: Recall
     get: Get
@@ -73,6 +75,7 @@ class Brain:
         return cls(
             house=house,
             caller=caller,
+            boot=Boot(house, caller),
             remember=Remember(house, caller),
             recall=Recall(house, caller),
             get=Get(house, caller),

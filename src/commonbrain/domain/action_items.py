@@ -1,6 +1,19 @@
 """Action items: tasks and rules that must be acknowledged before anything else is written."""
 
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any, Final, cast
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.kinds import Kind, RuleDetail, TaskDetail, TaskStatus
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.times import show_instant
+
+DEFERRED_DAYS_MAX: Final = 30
+"""What is put off for longer is not meant to be done; say that it is not relevant."""
+OWED: Final = frozenset({TaskStatus.OPEN, TaskStatus.BLOCKED})
+"""Where a task stands that is still to be done."""
 
 
 class Decision(StrEnum):
@@ -13,3 +26,100 @@ class Decision(StrEnum):
     """With a reason."""
     DEFERRED = "deferred"
     """Until a time."""
+
+
+_REASONED: Final = frozenset({Decision.ALREADY_DONE, Decision.NOT_RELEVANT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """What somebody decided on an action item; who has no session decides under an empty one."""
+
+    memory_id: int
+    agent: str
+    session: str = ""
+    decision: Decision
+    reason: str | None = None
+    until: datetime | None = None
+    """When a deferred one binds again."""
+    at: datetime
+
+    def says_the_same(self, other: "Ack") -> bool:
+        """Say whether another decision is the same but for its moment."""
+        mine, theirs = (
+            (one.memory_id, one.agent, one.session, one.decision, one.reason, one.until)
+            for one in (self, other)
+        )
+        return mine == theirs
+
+    def told(self) -> str:
+        """Say the decision in words, as the audit keeps it."""
+        until = f" until {show_instant(self.until)}" if self.until else ""
+        return f"{self.decision}{until}{f': {self.reason}' if self.reason else ''}"
+
+
+def must_be_acknowledged(memory: Memory) -> bool:
+    """Say whether a memory is an action item: a rule, or a task that is still to be done."""
+    match memory.detail:
+        case RuleDetail(must_ack=must_ack):
+            return must_ack
+        case TaskDetail(must_ack=must_ack, status=status):
+            return must_ack and status in OWED
+        case _:
+            return False
+
+
+def check_decision(ack: Ack, kind: Kind) -> None:
+    """Hold a decision to what it needs.
+
+    Raises:
+        Invalid: a rule is done, a reason or a time is missing, or the time is out of bounds.
+
+    """
+    if ack.decision is Decision.ALREADY_DONE and kind is Kind.RULE:
+        raise Invalid(
+            "A rule is never done: it binds as long as it holds.",
+            hint="Say will_execute, or not_relevant with the reason.",
+        )
+    if ack.decision in _REASONED and not ack.reason:
+        raise Invalid(f"{ack.decision} needs a reason.", hint="Say in a sentence why; it is kept.")
+    is_deferred = ack.decision is Decision.DEFERRED
+    if is_deferred is (ack.until is None):
+        raise Invalid(
+            "deferred needs a time, the other decisions take none.",
+            hint=f"Give when it binds again, at most {DEFERRED_DAYS_MAX} days from now.",
+        )
+    if ack.until is not None:
+        _check_until(ack.until, now=ack.at)
+
+
+def ack_image(ack: Ack) -> dict[str, object]:
+    """Write an acknowledgement as the JSON values that a before-image holds."""
+    return {
+        "memory_id": ack.memory_id,
+        "agent": ack.agent,
+        "session": ack.session,
+        "decision": str(ack.decision),
+        "reason": ack.reason,
+        "until": ack.until.isoformat() if ack.until else None,
+        "at": ack.at.isoformat(),
+    }
+
+
+def ack_of(image: object) -> Ack:
+    """Read an acknowledgement back from a before-image."""
+    given = cast("dict[str, Any]", image)
+    read: dict[str, Any] = {
+        "decision": Decision(given["decision"]),
+        "until": datetime.fromisoformat(given["until"]) if given["until"] else None,
+        "at": datetime.fromisoformat(given["at"]),
+    }
+    return Ack(**{**given, **read})
+
+
+def _check_until(until: datetime, *, now: datetime) -> None:
+    if not now < until <= now + timedelta(days=DEFERRED_DAYS_MAX):
+        raise Invalid(
+            f"{show_instant(until)} is not within the next {DEFERRED_DAYS_MAX} days.",
+            hint="Give a later or nearer time; what will never be done is not_relevant.",
+        )

@@ -82,6 +82,12 @@ def fired(tx: Transaction, look: Look, *, query: str, project: str | None) -> li
     return _in_order(tx.memories.get(named).values(), project=project)
 
 
+def always_on(tx: Transaction, look: Look, *, project: str | None) -> list[Memory]:
+    """Give the rules that need no keyword, the project's own first, then the newest."""
+    known = [id_ for id_, one in _triggers(tx, look).items() if one.always_on]
+    return _in_order(tx.memories.get(known).values(), project=project)
+
+
 def named(tx: Transaction, look: Look, *, name: str, project: str | None) -> list[Memory]:
     """Give the rules that have this name: the project's own, then those of all, then the rest."""
     wanted = name.strip().casefold()

@@ -17,11 +17,13 @@ from typing import Protocol
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
-from commonbrain.domain.query import Filter, Trace
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
+from commonbrain.ports.board import Board
+from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.look import Look
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
 from commonbrain.ports.sessions import Sessions
@@ -34,15 +36,6 @@ class Hit:
 
     id: int
     score: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """Who looks for what at which moment: what every search of the store is confined to."""
-
-    caller: Caller
-    filter: Filter
-    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +214,21 @@ class Transaction(Protocol):
     @property
     def records(self) -> Records:
         """What happened."""
+        ...
+
+    @property
+    def duties(self) -> Duties:
+        """What was decided on action items."""
+        ...
+
+    @property
+    def board(self) -> Board:
+        """What binds and what is owed."""
+        ...
+
+    @property
+    def notes(self) -> Notes:
+        """What sessions keep at hand."""
         ...
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:

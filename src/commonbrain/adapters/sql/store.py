@@ -12,9 +12,12 @@ from threading import Event
 from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
+from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
+from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
+from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
 from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.sessions import SessionShelf
@@ -61,6 +64,9 @@ class SqlTransaction:
     changes: ChangeShelf
     annotations: AnnotationShelf
     records: RecordShelf
+    duties: DutyShelf
+    board: BoardShelf
+    notes: NoteShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -75,6 +81,9 @@ class SqlTransaction:
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),
             records=RecordShelf(work),
+            duties=DutyShelf(work),
+            board=BoardShelf(work),
+            notes=NoteShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:

@@ -22,6 +22,8 @@ from commonbrain.wiring import load_settings, open_brain
 
 _ITEMS_MAX: Final = 5
 """More than five answers to what nobody asked are a lecture."""
+_WAIT_S_MIN: Final = 0.01
+_WAIT_S_MAX: Final = 1.0
 _ANSWERING: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
 """Events are raw material, most of them captured by these hooks; what is made of them answers."""
 
@@ -47,8 +49,9 @@ def perform(order: Order, store: Path | None) -> str | None:
     settings = load_settings()
     if not settings.hooks:
         return None
-    # A lock that others hold longer than this deed may take is not waited for.
-    wait_s = max(order.left_s(), 0.001)
+    # What is to be told does without the lock, and is worth more than what would be noted beside.
+    keeps = order.hook.deed not in {Deed.BOOT, Deed.RECALL}
+    wait_s = max(order.left_s(), _WAIT_S_MIN) if keeps else min(max(order.left_s() / 4, _WAIT_S_MIN), _WAIT_S_MAX)
     with open_brain(store, lock_wait_s=wait_s, agent=order.agent) as opened:
         brain = opened.acting_as(
             session=order.happening.session or None,
@@ -57,6 +60,11 @@ def perform(order: Order, store: Path | None) -> str | None:
             trust_ceiling=Trust.USER_CLAIM,
         )
         return DEEDS[order.hook.deed](brain, order, settings)
+
+
+def _boot(brain: Brain, order: Order, _: Settings) -> str:
+    """Begin the session; tell its agent what binds it, what is owed and who else is at work."""
+    return own_block(brain.boot(client=order.hook.client).text)
 
 
 def _recall(brain: Brain, order: Order, settings: Settings) -> str | None:
@@ -133,6 +141,7 @@ def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) ->
 
 
 DEEDS: Final[Mapping[Deed, Callable[[Brain, Order, Settings], str | None]]] = {
+    Deed.BOOT: _boot,
     Deed.RECALL: _recall,
     Deed.CAPTURE: _capture,
     Deed.SUMMARISE: _summarise,

@@ -5,6 +5,7 @@
 
 from typing import Any, Final
 
+from commonbrain.interfaces.operations.boot import BOOT
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
