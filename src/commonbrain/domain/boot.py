@@ -45,8 +45,8 @@ _NAME_TOKENS_MAX: Final = 80
 _DEGRADED_TOKENS_MAX: Final = 100
 _LOADED: Final = 40
 """What the line of what was loaded takes, and the count of tokens."""
-_PER_LINE: Final = 2
-"""What quoting a line of a handoff takes."""
+_PER_LINE: Final = 200
+"""What quoting a line of a handoff takes, in hundredths."""
 
 _T = TypeVar("_T")
 
@@ -65,7 +65,7 @@ class Listed(Generic[_T]):
 
 
 def _none() -> Listed[Any]:
-    return Listed[Any]()
+    return Listed()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class _Box:
             self._shorten(name, over=self._stable() - STABLE_TOKENS_MAX)
         for name in _CUT_FIRST:
             self._shorten(name, over=self._over())
-        self._shorten_handoff(self._over())
+        self._shorten_handoff()
         self._shorten("action_items", over=self._over())
         if self._over() > 0:
             self.context = None
@@ -152,13 +152,10 @@ class _Box:
                 # From now on the section has a line in the report.
                 over, was_whole = over + cost(self._cut_of(name)), False
 
-    def _shorten_handoff(self, over: int) -> None:
-        if self.handoff is None or over <= 0:
-            return
-        bare = replace(self.handoff, text="")
-        room = cost(self.handoff) - over - cost(_cut_of_handoff(self.handoff, bare))
-        text = clipped(self.handoff.text, room - cost(bare))
-        self.handoff = replace(self.handoff, text=text)
+    def _shorten_handoff(self) -> None:
+        while self.handoff and self.handoff.text and (over := self._over()) > 0:
+            text = self.handoff.text
+            self.handoff = replace(self.handoff, text=clipped(text, cost(text) - over - 1))
 
     def _stable(self) -> int:
         return sum(cost(one) for name in ("blockers", "skills", "notes") for one in self.kept[name])
@@ -185,16 +182,20 @@ class _Box:
 
 
 def cost(value: object) -> int:
-    """Give the most tokens a part of a briefing takes, however it is written."""
+    """Give the most tokens a part of a briefing takes, as text, and as JSON with every null."""
+    return -(-_hundredths(value) // 100)
+
+
+def _hundredths(value: object) -> int:
     match value:
         case None | bool() | int():
-            return ceiling(json.dumps(value)) + 1
+            return _cost_of_text(json.dumps(value)) + 100
         case str():
-            return _cost_of_text(value)
+            return _cost_of_text(json.dumps(value, ensure_ascii=False)[1:-1])
         case Inherited():
             return _cost_of_fields(value) + _PER_LINE * len(value.text.splitlines())
         case tuple():
-            return sum(1 + cost(one) for one in cast("tuple[object, ...]", value))
+            return sum(100 + _hundredths(one) for one in cast("tuple[object, ...]", value))
         case _ if is_dataclass(value):
             return _cost_of_fields(value)
         case _:
@@ -213,19 +214,21 @@ def clipped(text: str, tokens: int) -> str:
 
 
 def _cost_of_fields(value: Any) -> int:  # noqa: ANN401 any of the dataclasses of a briefing
-    return _frame(type(value)) + sum(cost(getattr(value, one.name)) for one in fields(value))
+    return _frame(type(value)) + sum(
+        _hundredths(getattr(value, one.name)) for one in fields(value)
+    )
 
 
 @lru_cache(1024)
 def _cost_of_text(text: str) -> int:
-    return ceiling(json.dumps(text, ensure_ascii=False)[1:-1])
+    return ceiling(text)
 
 
 @lru_cache
 def _frame(type_: type) -> int:
     """Give what the names of the fields take, and the punctuation around them."""
     names = [one.name for one in fields(type_)]
-    return ceiling(json.dumps(dict.fromkeys(names, "")) + ", ") + 1
+    return ceiling(json.dumps(dict.fromkeys(names, "")) + ", ")
 
 
 def _of(material: Material, name: str) -> Listed[Any]:
