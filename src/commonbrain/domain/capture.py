@@ -27,6 +27,21 @@ _TELLING: Final = re.compile(
 )
 
 
+def to_keep(text: str, wanted: str) -> list[str]:
+    """Choose what to keep of a message: nothing (off), what is marked (marks), or also the telling.
+
+    With `turns` it is one text, marks included: the write path makes memories of them.
+    """
+    match wanted:
+        case "marks":
+            return marked_lines(text)
+        case "turns":
+            kept = worth_keeping(text)
+            return [kept] if kept else []
+        case _:
+            return []
+
+
 def worth_keeping(text: str) -> str:
     """Give the passages of a message that tell something lasting; empty when none does."""
     kept: list[str] = []

@@ -179,13 +179,13 @@ def _shell(words: Sequence[str]) -> str:
 
 
 def _without_shell(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
-    handler: dict[str, object] = {
+    handler = {
         "type": "command",
         "command": words[0],
         "args": list(words[1:]),
         "timeout": _timeout_s(hook),
     }
-    return {"hooks": [{**handler, "async": True} if hook.may_lag else handler]}
+    return {"hooks": [handler]}
 
 
 def _grouped(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:

@@ -1,12 +1,13 @@
 """What hooks do: `DEEDS` is the table. Each gives text for the client's model, or none."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from commonbrain.brain import Brain
-from commonbrain.domain.capture import both_ends, marked_lines, worth_keeping
+from commonbrain.domain.capture import both_ends, to_keep
 from commonbrain.domain.handoff import LABEL
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
@@ -16,6 +17,7 @@ from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.flows.remember.drafts import DraftFields
 from commonbrain.interfaces.folder import Folder
 from commonbrain.interfaces.hooks.happening import Happening
+from commonbrain.interfaces.hooks.switches import capture_of
 from commonbrain.interfaces.hooks.table import Deed, Hook
 from commonbrain.settings import Settings
 from commonbrain.wiring import load_settings, open_brain
@@ -81,48 +83,35 @@ def _recall(brain: Brain, order: Order, settings: Settings) -> str | None:
     return own_block(found.evidence) if found.items else None
 
 
-def _capture(brain: Brain, order: Order, settings: Settings) -> None:
-    """Keep what the agent's last message tells that outlives the turn."""
-    said, source = order.happening.said, order.happening.source_ref
-    match order.folder.capture or settings.capture:
-        case "turns":
-            kept = worth_keeping(said)
-            if kept:
-                _keep(brain, kept, kind=Kind.EVENT, source=source)
-        case "marks":
-            for line in marked_lines(said):
-                _keep(brain, line, kind=None, source=source)
-        case _:
-            pass
+def _capture(brain: Brain, order: Order, _: Settings) -> None:
+    """Keep what the agent's last message tells that outlives the turn.
 
-
-def _keep(brain: Brain, text: str, *, kind: Kind | None, source: str | None) -> None:
-    """Offer a text to the gate; what it does not let in is not worth a word to anybody."""
+    What the gate does not let in is not worth a word to anybody.
+    """
+    wanted = capture_of(order.folder, os.environ)
     told = DraftFields(auto_captured=True)
-    if kind is not None:
-        told["kind"] = kind
-    if source is not None:
-        told["source_ref"] = source[:SOURCE_REF_CHARS_MAX]
-    brain.remember(text, chunks=False, **told)
+    if wanted == "turns":
+        told["kind"] = Kind.EVENT
+    if order.happening.source_ref:
+        told["source_ref"] = order.happening.source_ref[:SOURCE_REF_CHARS_MAX]
+    for text in to_keep(order.happening.said, wanted):
+        brain.remember(text, chunks=False, **told)
 
 
-def _summarise(brain: Brain, order: Order, settings: Settings) -> None:
+def _summarise(brain: Brain, order: Order, _: Settings) -> None:
     """Keep what a compaction made of the conversation, for whoever goes on when this one is gone."""
     summary = both_ends(order.happening.summary)
-    if summary and order.happening.session and _captures(order, settings):
+    if summary and order.happening.session:
         brain.session.leave(summary)
 
 
-def _end(brain: Brain, order: Order, settings: Settings) -> None:
+def _end(brain: Brain, order: Order, _: Settings) -> None:
     """End the session, with what it last told of note where it left nothing itself."""
-    if _captures(order, settings) and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
+    captures = capture_of(order.folder, os.environ) != "off"
+    if captures and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _left(brain, (Kind.EVENT,)):
             brain.session.leave(both_ends(last))
     brain.session.end()
-
-
-def _captures(order: Order, settings: Settings) -> bool:
-    return (order.folder.capture or settings.capture) != "off"
 
 
 def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) -> list[str]:

@@ -20,7 +20,7 @@ from commonbrain.domain.errors import CommonbrainError, Invalid
 from commonbrain.domain.inert import inert_line
 from commonbrain.interfaces.folder import Folder, folder_of
 from commonbrain.interfaces.hooks.happening import INPUT_BYTES_MAX, Happening, read_happening
-from commonbrain.interfaces.hooks.switches import is_off, limit_s
+from commonbrain.interfaces.hooks.switches import capture_of, is_off, limit_s
 from commonbrain.interfaces.hooks.table import HOOKS, Deed, Hook
 from commonbrain.interfaces.hooks.trivial import is_trivial
 
@@ -84,11 +84,19 @@ def is_idle(hook: Hook, happening: Happening, folder: Folder) -> bool:
         case Deed.RECALL:
             return is_trivial(happening.prompt)
         case Deed.CAPTURE:
-            return folder.capture == "off" or is_trivial(happening.said)
+            return not _to_keep(happening, folder)
         case Deed.SUMMARISE:
-            return folder.capture == "off" or is_trivial(happening.summary)
+            return capture_of(folder, os.environ) == "off" or is_trivial(happening.summary)
         case Deed.END:
             return not happening.session
+
+
+def _to_keep(happening: Happening, folder: Folder) -> list[str]:
+    """Choose what to keep of a message; that is seldom anything, and costs no brain to say."""
+    # Prompts, which somebody waits for, do without.
+    from commonbrain.domain.capture import to_keep  # noqa: PLC0415
+
+    return to_keep(happening.said, capture_of(folder, os.environ))
 
 
 def _read(arguments: Sequence[str]) -> Call:

@@ -6,7 +6,7 @@ from pathlib import Path
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import inert
 from commonbrain.interfaces.folder import FILE, Folder, folder_of
-from commonbrain.interfaces.hooks.switches import is_off, limit_s
+from commonbrain.interfaces.hooks.switches import capture_of, is_off, limit_s
 from commonbrain.interfaces.hooks.table import HOOKS, LIMITS_S
 
 
@@ -23,7 +23,7 @@ def tell_status(environment: Mapping[str, str], path: Path) -> str:
     lines = [
         f"hooks: {_switch(environment, folder)}",
         f"project: {folder.project or 'none'}",
-        f"capture: {folder.capture or environment.get('COMMONBRAIN_CAPTURE') or 'turns'}",
+        f"capture: {capture_of(folder, environment)}",
         f"limits: {', '.join(limits)}",
         *(f"{client}: {', '.join(events)}" for client, events in clients.items()),
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from commonbrain.interfaces.folder import CAPTURES, Folder
 from commonbrain.interfaces.hooks.table import LIMITS_S, Deed
 
 _NO: Final = frozenset({"off", "0", "false", "no", "n", "f"})
@@ -24,3 +25,9 @@ def limit_s(deed: Deed, environment: Mapping[str, str]) -> float:
     except ValueError:
         return usual
     return given if 0 < given <= _SECONDS_MAX else usual
+
+
+def capture_of(folder: Folder, environment: Mapping[str, str]) -> str:
+    """Say what is kept of messages: as the folder says, else the user, else what is usual."""
+    given = environment.get("COMMONBRAIN_CAPTURE", "")
+    return folder.capture or (given if given in CAPTURES else CAPTURES[-1])

@@ -53,8 +53,6 @@ class Hook:
     deed: Deed
     answer: Answer | None = None
     """None where the client takes nothing in."""
-    may_lag: bool = False
-    """Whether the client need not wait, and can be told so."""
 
 
 def _specific(native: str, text: str) -> Mapping[str, object]:
@@ -88,11 +86,8 @@ def _row(
     native: str,
     deed: Deed,
     answer: Answer | None = None,
-    may_lag: bool = False,
 ) -> Hook:
-    return Hook(
-        client=client, event=event, native=native, deed=deed, answer=answer, may_lag=may_lag
-    )
+    return Hook(client=client, event=event, native=native, deed=deed, answer=answer)
 
 
 def _like_claude(client: str, event: str, *, native: str, deed: Deed) -> Hook:
@@ -102,7 +97,7 @@ def _like_claude(client: str, event: str, *, native: str, deed: Deed) -> Hook:
 _ROWS: Final = (
     _like_claude("claude-code", START, native="SessionStart", deed=Deed.BOOT),
     _like_claude("claude-code", PROMPT, native="UserPromptSubmit", deed=Deed.RECALL),
-    _row("claude-code", STOP, native="Stop", deed=Deed.CAPTURE, may_lag=True),
+    _row("claude-code", STOP, native="Stop", deed=Deed.CAPTURE),
     _row("claude-code", COMPACTED, native="PostCompact", deed=Deed.SUMMARISE),
     _row("claude-code", END, native="SessionEnd", deed=Deed.END),
     # Codex tells of no summary after a compaction and of no end of a session.
