@@ -19,12 +19,13 @@ class SessionRequest(Request):
 
     op: Op = Field(description="list: who else is at work; task: say what you do now")
     text: str = Field(default="", description="task: in a sentence")
-    project: Name = Field(default=None, description="list")
+    project: Name = None
+    agent: Name = None
 
 
 _Call = Callable[[Sessions, SessionRequest], Told]
 _CALLS: Final[Mapping[Op, _Call]] = {
-    "list": lambda sessions, told: sessions.list(project=told.project),
+    "list": lambda sessions, told: sessions.list(project=told.project, agent=told.agent),
     "task": lambda sessions, told: sessions.task(told.text),
     "end": lambda sessions, _: sessions.end(),
 }
@@ -55,6 +56,6 @@ SESSION = Operation(
     reply=Told,
     handle=_handle,
     tell=_tell,
-    role=Role.READER,
+    role=Role.WRITER,
     positional=("op", "text"),
 )
