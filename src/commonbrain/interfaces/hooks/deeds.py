@@ -15,6 +15,7 @@ from commonbrain.domain.own_evidence import own_block
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.flows.remember.drafts import DraftFields
+from commonbrain.flows.sessions.registry import contact_here
 from commonbrain.interfaces.folder import Folder
 from commonbrain.interfaces.hooks.happening import Happening
 from commonbrain.interfaces.hooks.switches import capture_of
@@ -24,6 +25,8 @@ from commonbrain.wiring import load_settings, open_brain
 
 _ITEMS_MAX: Final = 5
 """More than five answers to what nobody asked are a lecture."""
+_SIGNS_OF_LIFE: Final = frozenset({Deed.RECALL, Deed.CAPTURE, Deed.SUMMARISE})
+"""The others say of a session that it begins or ends."""
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
 _ANSWERING: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
@@ -56,11 +59,14 @@ def perform(order: Order, store: Path | None) -> str | None:
     wait_s = max(order.left_s(), _WAIT_S_MIN) if keeps else min(max(order.left_s() / 4, _WAIT_S_MIN), _WAIT_S_MAX)
     with open_brain(store, lock_wait_s=wait_s, agent=order.agent) as opened:
         brain = opened.acting_as(
+            contact=contact_here(opened.house, client=order.hook.client),
             session=order.happening.session or None,
             project=settings.project or order.folder.project,
             # A model wrote what is kept: it may not claim more than its user could.
             trust_ceiling=Trust.USER_CLAIM,
         )
+        if brain.caller.session and order.hook.deed in _SIGNS_OF_LIFE:
+            brain.session.meet()
         return DEEDS[order.hook.deed](brain, order, settings)
 
 
@@ -102,7 +108,7 @@ def _summarise(brain: Brain, order: Order, _: Settings) -> None:
     """Keep what a compaction made of the conversation, for whoever goes on when this one is gone."""
     summary = both_ends(order.happening.summary)
     if summary and order.happening.session:
-        brain.session.leave(summary)
+        brain.session.sum_up(summary)
 
 
 def _end(brain: Brain, order: Order, _: Settings) -> None:
@@ -110,7 +116,7 @@ def _end(brain: Brain, order: Order, _: Settings) -> None:
     captures = capture_of(order.folder, os.environ) != "off"
     if captures and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
         for last in _left(brain, (Kind.EVENT,)):
-            brain.session.leave(both_ends(last))
+            brain.session.sum_up(both_ends(last))
     brain.session.end()
 
 
