@@ -5,9 +5,11 @@ What the model is shown is read from the requests that it was sent; what was kep
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 import commonbrain
@@ -16,6 +18,7 @@ from tests.clients.claude_code import ClaudeCode, ToolCall
 from tests.clients.conftest import CLAUDE_CODE
 from tests.clients.processes import Place
 from tests.clients.scripted_model import ScriptedModel
+from tests.processes import PATIENCE_S
 
 pytestmark = pytest.mark.clients
 
@@ -55,6 +58,23 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
     )
 
 
+def wait_for_hooks(store: Path) -> None:
+    """Wait for what goes on after the client is gone, known by its command line and folder."""
+    behind = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if "--behind" in (one.info["cmdline"] or ()) and uses(one, store)
+    ]
+    _, alive = psutil.wait_procs(behind, timeout=PATIENCE_S)
+    assert not alive
+
+
+def uses(process: psutil.Process, store: Path) -> bool:
+    with suppress(psutil.Error):
+        return process.environ().get("COMMONBRAIN_STORE") == str(store)
+    return False
+
+
 def shown(model: ScriptedModel) -> str:
     return json.dumps(model.requests[-1]["messages"], ensure_ascii=False)
 
@@ -71,11 +91,12 @@ def test_the_client_itself_finds_the_plugin_valid(claude: ClaudeCode) -> None:
 
 @pytest.mark.requirement("CL-08")
 def test_a_whole_loop_shows_what_is_known_and_keeps_what_is_told(
-    claude: ClaudeCode, brain: Brain
+    claude: ClaudeCode, brain: Brain, store: Path
 ) -> None:
     call = ToolCall(PREFIX + "remember", {"text": LEARNT, "kind": "fact"})
 
     model = claude.converse(call)
+    wait_for_hooks(store)
 
     # The session's start shows what binds, the prompt what is known about it.
     assert RULE in shown(model)
@@ -91,3 +112,21 @@ def test_a_whole_loop_shows_what_is_known_and_keeps_what_is_told(
     kept = "\n".join(bodies(brain, ["event", "episode"]))
     assert RULE not in kept
     assert FACT not in kept
+
+
+@pytest.mark.requirement("SE-31")
+def test_the_hooks_and_the_server_of_one_client_are_one_session(
+    claude: ClaudeCode, brain: Brain, store: Path
+) -> None:
+    call = ToolCall(PREFIX + "remember", {"text": LEARNT, "kind": "fact"})
+
+    claude.converse(call)
+    wait_for_hooks(store)
+
+    # Who wrote by the tool and who wrote by a hook went by the same name and session.
+    rows = brain.recall("", kinds=["fact", "event", "episode"], agent="claude-code").items
+    told = [brain.get(item.id, views=["provenance"]).provenance for item in rows]
+    assert len(rows) == 3
+    assert len({one.session for one in told if one}) == 1
+    # It ended as its client said, and nobody is left.
+    assert brain.session.list().sessions == ()

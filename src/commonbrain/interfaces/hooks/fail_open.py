@@ -8,9 +8,10 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from time import monotonic
@@ -36,6 +37,14 @@ class Call:
     event: str = ""
     store: Path | None = None
     agent: str | None = None
+    behind: bool = False
+    """Whether the client is gone already, so that nobody waits."""
+
+    @property
+    def words(self) -> list[str]:
+        """Give it as a command line again."""
+        store = ["--store", str(self.store)] if self.store else []
+        return [self.client, self.event, *store, *(["--agent", self.agent] if self.agent else [])]
 
 
 @dataclass(slots=True)
@@ -65,13 +74,18 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
         running.complaint = f"There is no hook {call.client[:40]!r} {call.event[:40]!r}."
     elif not is_off(os.environ):
         until = began + limit_s(hook.deed, os.environ)
-        worker = Thread(target=_attempt, args=(running, hook, call, until), daemon=True)
-        worker.start()
-        worker.join(max(0.0, until - monotonic()))
-        if worker.is_alive():
-            running.complaint = "There was not enough time."
+        _in_time(running, partial(_answer, hook, call, until=until), until=until)
     _say(running)
     _leave()
+
+
+def _in_time(running: _Running, answer: Callable[[], str], *, until: float) -> None:
+    """Wait for an answer until there is no time left."""
+    worker = Thread(target=_attempt, args=(running, answer), daemon=True)
+    worker.start()
+    worker.join(max(0.0, until - monotonic()))
+    if worker.is_alive():
+        running.complaint = "There was not enough time."
 
 
 def is_idle(hook: Hook, happening: Happening, folder: Folder) -> bool:
@@ -105,6 +119,7 @@ def _read(arguments: Sequence[str]) -> Call:
     parser.add_argument("event", nargs="?", default="")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--agent")
+    parser.add_argument("--behind", action="store_true")
     try:
         given, _ = parser.parse_known_args(arguments)
     # The parser leaves with 2 for some mistakes, which clients take for an order to stop.
@@ -113,10 +128,10 @@ def _read(arguments: Sequence[str]) -> Call:
     return Call(**vars(given))
 
 
-def _attempt(running: _Running, hook: Hook, call: Call, until: float) -> None:
+def _attempt(running: _Running, answer: Callable[[], str]) -> None:
     """Do what the hook is for, and note the answer or what went wrong."""
     try:
-        running.answer = _answer(hook, call, until=until)
+        running.answer = answer()
     except CommonbrainError as error:
         running.complaint = f"{error.code}: {error}"
     # Whatever it is, the client must go on; its text might hold what is nobody's business.
@@ -125,9 +140,16 @@ def _attempt(running: _Running, hook: Hook, call: Call, until: float) -> None:
 
 
 def _answer(hook: Hook, call: Call, *, until: float) -> str:
-    happening = read_happening(sys.stdin.buffer.read(INPUT_BYTES_MAX + 1))
+    raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
+    happening = read_happening(raw)
     folder = folder_of(happening.folder or Path.cwd())
     if is_idle(hook, happening, folder):
+        return ""
+    if hook.deed is Deed.END and not call.behind:
+        # Claude Code stops after a second and a half whatever ends with it, and so cannot wait.
+        from commonbrain.interfaces.hooks.behind import go_on_behind  # noqa: PLC0415
+
+        go_on_behind(call.words, raw)
         return ""
     # The brain takes half a second to load.
     from commonbrain.interfaces.hooks.deeds import Order, perform  # noqa: PLC0415
