@@ -6,6 +6,7 @@ from typing import Self, TypedDict, Unpack
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.session import Contact
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.exporting import Export
@@ -21,6 +22,7 @@ from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
+from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.undo.pipeline import Undo
 
@@ -31,6 +33,7 @@ class Identity(TypedDict, total=False):
     agent: str
     project: str | None
     session: str | None
+    contact: Contact
     trust_ceiling: Trust
 
 
@@ -55,6 +58,7 @@ class Brain:
     import_: Import
     export: Export
     merge: Merge
+    session: Sessions
     status: Status
     doctor: Doctor
     embed_pending: EmbedPending
@@ -78,6 +82,7 @@ class Brain:
             import_=Import(house, caller),
             export=Export(house, caller),
             merge=Merge(house, caller),
+            session=Sessions(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),

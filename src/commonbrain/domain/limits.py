@@ -73,3 +73,11 @@ SOURCES_MAX: Final = 50
 """Memories that one may be derived from."""
 REPLY_KEPT_S: Final = 24 * 3600
 """How long a reply can be asked for again by its idempotency key."""
+TASK_CHARS_MAX: Final = 500
+"""What a session says it is at: a sentence or two."""
+SESSIONS_SHOWN_MAX: Final = 100
+"""Sessions in one list, latest heartbeat first."""
+PROBES_MAX: Final = 20
+"""Processes' sessions looked at by one boot or list; the others have their turn the next time."""
+SILENT_ENDED_MAX: Final = 200
+"""Sessions that one boot or list ends for their silence."""

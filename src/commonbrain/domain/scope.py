@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import NAME_CHARS_MAX
+from commonbrain.domain.session import UNKNOWN, Contact
 from commonbrain.domain.trust import Trust
 
 LOCAL_TENANT: Final = "default"
@@ -36,6 +37,7 @@ class Caller:
     agent: str
     role: Role = Role.ADMIN
     session: str | None = None
+    contact: Contact = UNKNOWN
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL

@@ -25,6 +25,7 @@ from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
+from commonbrain.ports.sessions import Sessions
 from commonbrain.ports.threads import Threads
 
 
@@ -196,6 +197,11 @@ class Transaction(Protocol):
     @property
     def threads(self) -> Threads:
         """The threads of messages."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """Who is at work."""
         ...
 
     @property

@@ -19,6 +19,7 @@ from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
 from commonbrain.adapters.sql.scrubbing import scrub
+from commonbrain.adapters.sql.sessions import SessionShelf
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.work import Dialect, Work
@@ -57,6 +58,7 @@ class SqlTransaction:
     memories: MemoryShelf
     index: Index
     threads: ThreadShelf
+    sessions: SessionShelf
     links: LinkShelf
     changes: ChangeShelf
     annotations: AnnotationShelf
@@ -72,6 +74,7 @@ class SqlTransaction:
             memories=MemoryShelf(work),
             index=work.dialect.index(work),
             threads=ThreadShelf(work),
+            sessions=SessionShelf(work),
             links=LinkShelf(work),
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),

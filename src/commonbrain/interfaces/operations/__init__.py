@@ -12,6 +12,7 @@ from commonbrain.interfaces.operations.operation import Command, Door, Operation
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
+from commonbrain.interfaces.operations.session import SESSION
 from commonbrain.interfaces.operations.status import STATUS
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
@@ -20,6 +21,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     GET,
     REVISE,
     FORGET,
+    SESSION,
     STATUS,
     DOCTOR,
 )
