@@ -19,8 +19,8 @@ def holder_of(caller: Caller) -> str:
 
 def is_leased(detail: TaskDetail, *, now: datetime) -> bool:
     """Say whether somebody has claimed a task whose time is not up."""
-    is_held = detail.lease_holder is not None and detail.lease_until is not None
-    return is_held and detail.lease_until is not None and detail.lease_until > now
+    holder, until = detail.lease_holder, detail.lease_until
+    return holder is not None and until is not None and until > now
 
 
 def lease_end(minutes: int, *, now: datetime) -> datetime:

@@ -56,6 +56,7 @@ def check_lease(tx: Transaction, caller: Caller, memory: Memory, *, now: datetim
     )
 
 
-def is_held(tx: Transaction, detail: TaskDetail, *, now: datetime) -> bool:  # noqa: ARG001 see below
-    """Say whether a task is claimed by somebody who is still there."""
-    return is_leased(detail, now=now)
+def is_held(tx: Transaction, detail: TaskDetail, *, now: datetime) -> bool:
+    """Say whether a task is claimed by somebody whose time is not up and who is not gone."""
+    holder = detail.lease_holder
+    return holder is not None and is_leased(detail, now=now) and not tx.duties.has_ended(holder)

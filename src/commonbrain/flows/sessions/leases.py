@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import datetime
-from enum import StrEnum
+from dataclasses import replace
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import OWED
@@ -16,28 +14,8 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Role, check_may_write
 from commonbrain.flows.act import Act
 from commonbrain.flows.revise.plan import check_current, show
+from commonbrain.flows.sessions.told import Claiming, Lease
 from commonbrain.flows.versions import check_lease, is_held
-
-
-class Claiming(StrEnum):
-    """What became of a lease."""
-
-    CLAIMED = "claimed"
-    RENEWED = "renewed"
-    RELEASED = "released"
-    FREE = "free"
-    """Nobody had claimed it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """A task and who has it until when; nobody, once it is released."""
-
-    id: str
-    headline: str
-    status: Claiming
-    holder: str | None = None
-    until: datetime | None = None
 
 
 def claim(act: Act, id_: str, *, minutes: int) -> Lease:
