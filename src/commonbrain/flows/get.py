@@ -17,6 +17,7 @@ from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
 from commonbrain.flows.skills import named
+from commonbrain.flows.versions import version_of
 from commonbrain.flows.views import (
     Edge,
     Event,
@@ -61,6 +62,8 @@ class Shown:
     occurred_at: datetime
     recorded_at: datetime
     superseded_count: int
+    version: int
+    """How often it was changed, its birth the first; a change may say which it rests on."""
     detail: Mapping[str, object]
     history: tuple[Event, ...] | None = None
     """This and the views below are None unless they were asked for."""
@@ -144,7 +147,9 @@ class Get:
             View.POLICY: lambda: standing(memory, now=now),
         }
         asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
-        return replace(_shown(memory, head_of(tx, memory), now=now), **asked)
+        version = version_of(tx, memory.id)
+        shown = _shown(memory, head_of(tx, memory), version=version, now=now)
+        return replace(shown, **asked)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Find the current skill of a name, and the others that have it.
@@ -184,7 +189,7 @@ def head_of(tx: Transaction, memory: Memory) -> Memory:
     return head
 
 
-def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
+def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> Shown:
     is_forgotten = memory.state is State.FORGOTTEN
     erased_or_forgotten = ERASED if memory.headline == ERASED else FORGOTTEN
     return Shown(
@@ -209,5 +214,6 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
+        version=version,
         detail={} if is_forgotten else shown_detail(memory),
     )

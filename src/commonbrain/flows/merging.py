@@ -19,6 +19,7 @@ from commonbrain.domain.links import Link
 from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
 from commonbrain.domain.revision import Change
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.duty import check_duties
 from commonbrain.flows.exporting import check_may_move
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import follow
@@ -59,7 +60,7 @@ class Merge:
             How many lines were read and what became of each.
 
         Raises:
-            Refused: `insufficient_role`, the caller is no admin.
+            Refused: `insufficient_role`, the caller is no admin; or `action_items_pending`.
             Invalid: the file is of another format, or was cut short: what came before is in.
             Unavailable: the store went away midway; doing it again goes on from there.
 
@@ -83,6 +84,10 @@ class Merge:
         refusals = list(report.refusals)
         opened = self.house.store.snapshot if dry_run else self.house.store.begin
         with opened(self.caller.tenant) as tx:
+            if not (dry_run or taken.is_begun):
+                # What the file itself brings binds others, and not the rest of the file.
+                check_duties(tx, self.caller, projects=None, now=self.house.clock.now())
+                taken.is_begun = True
             for line in batch:
                 match line.content:
                     case Unreadable(where=where, reason=reason):
@@ -183,6 +188,8 @@ class Merge:
 class _Taken:
     """What has to be remembered from line to line."""
 
+    is_begun: bool = False
+    """Whether anything of the file is in."""
     threads: dict[int, int] = field(default_factory=dict[int, int])
     """The ids that threads of the file have here."""
     successors: list[Memory] = field(default_factory=list[Memory])

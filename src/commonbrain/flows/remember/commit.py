@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import must_be_acknowledged
 from commonbrain.domain.kinds import (
     Detail,
     EventDetail,
@@ -87,11 +88,13 @@ def commit(
 
 
 def _first_state(prepared: Prepared) -> State:
-    """Hold back what would bind or reach everybody on the word of an untrusted source."""
+    """Hold back what would bind or reach everybody on an untrusted word, or on nobody's."""
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
-    must_ack = isinstance(detail, TaskDetail) and detail.must_ack
+    must_ack = must_be_acknowledged(detail)
     is_weighty = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
-    if is_weighty and prepared.trust is Trust.UNTRUSTED_WEB:
+    is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
+    # What nobody meant to write down holds up nobody either.
+    if (is_weighty and is_untrusted) or (must_ack and prepared.draft.auto_captured):
         return State.QUARANTINED
     return State.ARCHIVED if _salience(prepared) < LOW else State.ACTIVE
 
