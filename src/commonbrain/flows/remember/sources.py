@@ -31,7 +31,8 @@ def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Pr
     _check_thread(tx, prepared)
     if not sources:
         return prepared
-    if any(one.scope is Scope.PRIVATE and one.agent != caller.agent for one in sources):
+    # What went to the caller alone may be a source of what the caller keeps to itself.
+    if len({one.agent for one in sources if one.scope is Scope.PRIVATE}) > 1:
         raise Refused(
             "Private memories of different authors cannot be made into one.",
             code="scope_denied",
