@@ -23,10 +23,6 @@ class Mail(Protocol):
         """Deliver a message, to everybody by `EVERYBODY`; or share a memory, as if read."""
         ...
 
-    def last_broadcast(self) -> int:
-        """Give the id of the newest broadcast; 0 when there is none."""
-        ...
-
     def unread(self, reader: Reader, *, below: Place, limit: int) -> list[Place]:
         """List what is current and unread below a place, urgent first, newest first within."""
         ...
@@ -59,7 +55,7 @@ class Mail(Protocol):
         """Give the receipts of messages, by agent."""
         ...
 
-    def between(self, agent: str, other: str, *, below: int, limit: int) -> list[int]:
+    def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
         """List messages from either to the other, and the other's to all, newest first."""
         ...
 

@@ -26,8 +26,12 @@ class Threads(Protocol):
         """
         ...
 
-    def last(self, thread_id: int) -> int:
-        """Give the id of a thread's newest message, whoever may see it; 0 when it has none."""
+    def last(self) -> int:
+        """Give the id of the newest message of any thread, whoever sees it; 0 without any."""
+        ...
+
+    def is_empty(self, thread_id: int) -> bool:
+        """Say whether no message was ever in a thread."""
         ...
 
     def recent(

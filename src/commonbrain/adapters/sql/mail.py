@@ -38,7 +38,7 @@ _TAKEN_AT_ONCE: Final = 2000
 """Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""
 _NAMES: Final = tuple(field.name for field in fields(Receipt))
 _TENANT: Final = receipts.c.tenant_id == bindparam("tenant")
-_IS_MINE: Final = receipts.c.agent == bindparam("agent")
+_IS_MINE: Final = receipts.c.agent == bindparam("reader")
 _IS_FOR_ALL: Final = receipts.c.agent == EVERYBODY
 _MEMORY: Final = and_(
     memories.c.tenant_id == receipts.c.tenant_id, memories.c.id == receipts.c.message_id
@@ -52,7 +52,7 @@ _HAS_OWN: Final = (
     select(1)
     .where(
         _MINE.c.tenant_id == receipts.c.tenant_id,
-        _MINE.c.agent == bindparam("agent"),
+        _MINE.c.agent == bindparam("reader"),
         _MINE.c.message_id == receipts.c.message_id,
     )
     .exists()
@@ -61,18 +61,17 @@ _HAS_OWN: Final = (
 _IS_UNTAKEN: Final = and_(
     _IS_FOR_ALL,
     receipts.c.message_id > bindparam("taken", type_=BigInteger),
-    receipts.c.sender != bindparam("agent"),
+    receipts.c.sender != bindparam("reader"),
 )
 _BELOW: Final = tuple_(receipts.c.is_urgent, receipts.c.message_id) < tuple_(
     bindparam("is_urgent", type_=Integer), bindparam("below", type_=BigInteger)
 )
 _TAKEN: Final = select(mailboxes.c.taken_until).where(
-    mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("agent")
+    mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader")
 )
 _BEGAN: Final = select(func.min(sessions.c.started_at)).where(
-    sessions.c.tenant_id == bindparam("tenant"), sessions.c.agent == bindparam("agent")
+    sessions.c.tenant_id == bindparam("tenant"), sessions.c.agent == bindparam("reader")
 )
-_LAST: Final = select(func.max(receipts.c.message_id)).where(_TENANT, _IS_FOR_ALL)
 _AMONG: Final = (
     select(receipts.c.message_id)
     .where(
@@ -103,8 +102,8 @@ _OF: Final = (
     .order_by(receipts.c.agent)
 )
 _WAS_SAID: Final = or_(
-    and_(receipts.c.agent.in_([bindparam("agent"), EVERYBODY]), receipts.c.sender == bindparam("other")),
-    and_(receipts.c.agent == bindparam("other"), receipts.c.sender == bindparam("agent")),
+    and_(receipts.c.agent.in_([bindparam("reader"), EVERYBODY]), receipts.c.sender == bindparam("other")),
+    and_(receipts.c.agent == bindparam("other"), receipts.c.sender == bindparam("reader")),
 )
 _BETWEEN: Final = (
     select(receipts.c.message_id)
@@ -125,7 +124,7 @@ _DELEGATED: Final = (
     .where(
         memories.c.tenant_id == bindparam("tenant"),
         _TASKS.c.assignee.is_not(None),
-        or_(memories.c.agent == bindparam("agent"), _TASKS.c.assignee == bindparam("agent")),
+        or_(memories.c.agent == bindparam("reader"), _TASKS.c.assignee == bindparam("reader")),
         memories.c.source_message_id.is_not(None),
         memories.c.state.in_(sorted(CURRENT_STATES)),
         _TASKS.c.memory_id < bindparam("below"),
@@ -159,11 +158,6 @@ class MailShelf:
         if rows:
             self.work.connection.execute(self.work.dialect.insert_or_skip(receipts), rows)
 
-    def last_broadcast(self) -> int:
-        """Give the id of the newest broadcast."""
-        found = self.work.connection.execute(_LAST, {"tenant": self.work.tenant}).scalar()
-        return found or 0
-
     def unread(self, reader: Reader, *, below: Place, limit: int) -> list[Place]:
         """List what is current and unread below a place."""
         given = self._given(reader) | _place(below) | {"limit": limit}
@@ -190,7 +184,7 @@ class MailShelf:
     def take(self, reader: Reader) -> None:
         """Give the reader rows of its own for the next broadcasts it has none for."""
         known = self.work.connection.execute(_TAKEN, self._own(reader)).scalar()
-        taken = self._taken(reader) if known is None else known
+        taken = self._floor(reader) if known is None else known
         next_ = (
             select(receipts.c.message_id)
             .where(receipts.c.tenant_id == self.work.tenant, _IS_FOR_ALL)
@@ -235,15 +229,15 @@ class MailShelf:
             found[row["message_id"]].append(Receipt(**row))
         return {id_: tuple(rows) for id_, rows in found.items()}
 
-    def between(self, agent: str, other: str, *, below: int, limit: int) -> list[int]:
+    def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
         """List messages from either to the other."""
-        given = {"tenant": self.work.tenant, "agent": agent, "other": other}
+        given = self._own(reader) | {"other": other, "now": reader.now}
         asked = given | {"below": below, "limit": limit}
         return list(self.work.connection.execute(_BETWEEN, asked).scalars())
 
     def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
         """List tasks that a message assigned."""
-        given = {"tenant": self.work.tenant, "agent": agent, "below": below, "limit": limit}
+        given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
         return list(self.work.connection.execute(_DELEGATED, given).scalars())
 
     def merge(self, receipt: Receipt) -> bool:
@@ -256,7 +250,8 @@ class MailShelf:
             receipts.c.agent == receipt.agent,
             receipts.c.message_id == receipt.message_id,
         )
-        [known] = [one for one in self.of([receipt.message_id])[receipt.message_id] if one.agent == receipt.agent]
+        there = self.of([receipt.message_id])[receipt.message_id]
+        [known] = [one for one in there if one.agent == receipt.agent]
         both = merged(known, receipt)
         if both != known:
             self.work.connection.execute(update(receipts).where(*here).values(**asdict(both)))
@@ -283,13 +278,15 @@ class MailShelf:
     def _taken(self, reader: Reader) -> int:
         """Say up to which broadcast the reader's own rows tell all, were it to begin now."""
         known = self.work.connection.execute(_TAKEN, self._own(reader)).scalar()
-        if known is not None:
-            return known
+        return self._floor(reader) if known is None else known
+
+    def _floor(self, reader: Reader) -> int:
+        """Say before which id broadcasts are too old for the reader."""
         began = self.work.connection.execute(_BEGAN, self._own(reader)).scalar()
         return floor_of(began or reader.now)
 
     def _own(self, reader: Reader) -> dict[str, Any]:
-        return {"tenant": self.work.tenant, "agent": reader.agent}
+        return {"tenant": self.work.tenant, "reader": reader.agent}
 
     def _given(self, reader: Reader) -> dict[str, Any]:
         own = {"project": reader.project} if reader.project is not None else {}

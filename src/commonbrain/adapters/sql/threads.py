@@ -25,6 +25,7 @@ _SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
     threads.c.id.in_(bindparam("ids", expanding=True)),
 )
 
+_LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == bindparam("tenant"))
 _PARTICIPANTS: Final = (
     select(_MESSAGES.c.sender, _MESSAGES.c.recipients)
     .where(
@@ -61,10 +62,15 @@ class ThreadShelf:
             raise IdTaken
         return new_id
 
-    def last(self, thread_id: int) -> int:
-        """Give the id of a thread's newest message."""
+    def last(self) -> int:
+        """Give the id of the newest message of any thread."""
+        given = {"tenant": self.work.tenant}
+        return self.work.connection.execute(_LAST, given).scalar() or 0
+
+    def is_empty(self, thread_id: int) -> bool:
+        """Say whether no message was ever in a thread."""
         statement = select(threads.c.last_id).where(*self._at(thread_id))
-        return self.work.connection.execute(statement).scalar() or 0
+        return self.work.connection.execute(statement).scalar() is None
 
     def recent(
         self, caller: Caller, *, now: datetime, below: int, limit: int, id_: int | None = None

@@ -79,7 +79,9 @@ def commit(
     last = 0
     if isinstance(memory.detail, MessageDetail):
         memory = _in_thread(tx, memory, thread=prepared.draft.thread, chance=house.chance)
-        last = _last_before(tx, memory)
+        # Ids are the order of what was said, whatever the clock of a process says: readers take
+        # broadcasts over up to an id, and what came in below it later would be lost to them.
+        last = tx.threads.last()
     memory = _add(tx, memory, last=last, chance=house.chance)
     if memory.audience:
         # A message waits to be read; what it gave rise to is only shared.
@@ -140,18 +142,6 @@ def _in_thread(
         return memory
     thread_id = _open_thread(tx, thread, memory=memory, chance=chance)
     return replace(memory, detail=replace(detail, thread_id=thread_id))
-
-
-def _last_before(tx: Transaction, memory: Memory) -> int:
-    """Give the id that a message has to come after, whatever the clock of its process says.
-
-    The order of a thread is that of its ids, and readers take broadcasts over in their order.
-    """
-    detail = memory.detail
-    if not isinstance(detail, MessageDetail):
-        return 0
-    in_thread = 0 if detail.thread_id is None else tx.threads.last(detail.thread_id)
-    return in_thread if detail.recipients else max(in_thread, tx.mail.last_broadcast())
 
 
 def _add(tx: Transaction, memory: Memory, *, last: int, chance: Chance) -> Memory:

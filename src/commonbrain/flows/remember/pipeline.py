@@ -188,7 +188,7 @@ class Remember:
 
     def settle(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Outcome:
         """Decide on one prepared draft against what is stored, and store it or say why not."""
-        prepared = settle_sources(tx, prepared, caller=self.caller)
+        prepared = settle_sources(tx, prepared, look=look)
         refusal = check_skill(tx, prepared, besides=course.besides)
         if refusal is not None:
             return rejected(refusal)
