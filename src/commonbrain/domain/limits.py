@@ -18,6 +18,8 @@ ITEMS_PER_CALL_MAX: Final = 100
 TAGS_MAX: Final = 50
 ENTITIES_MAX: Final = 50
 """Of each sort that are found in one text: tags, people, references, topics."""
+HANDOFF_CHARS_MAX: Final = 2000
+"""What one session leaves to the next, all parts together as they are stored."""
 NOTE_CHARS_MAX: Final = 2000
 """Of an annotation: a sentence or a paragraph beside a memory."""
 FORGET_AT_ONCE_MAX: Final = 500

@@ -16,20 +16,19 @@ from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
+from commonbrain.flows.origins import Provenance, provenance
 from commonbrain.flows.skills import named
 from commonbrain.flows.versions import version_of
 from commonbrain.flows.views import (
     Edge,
     Event,
     Noted,
-    Provenance,
     Standing,
     View,
     edges,
     history,
     later,
     noted,
-    provenance,
     standing,
 )
 from commonbrain.ports.records import Access
@@ -141,7 +140,7 @@ class Get:
         is_forgotten = memory.state is State.FORGOTTEN
         sides: Mapping[View, Callable[[], object]] = {
             View.HISTORY: lambda: history(tx, self.caller, memory=memory),
-            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory),
+            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
             View.POLICY: lambda: standing(memory, now=now),

@@ -102,7 +102,10 @@ _OF: Final = (
     .order_by(receipts.c.agent)
 )
 _WAS_SAID: Final = or_(
-    and_(receipts.c.agent.in_([bindparam("reader"), EVERYBODY]), receipts.c.sender == bindparam("other")),
+    and_(
+        receipts.c.agent.in_([bindparam("reader"), EVERYBODY]),
+        receipts.c.sender == bindparam("other"),
+    ),
     and_(receipts.c.agent == bindparam("other"), receipts.c.sender == bindparam("reader")),
 )
 _BETWEEN: Final = (
@@ -313,9 +316,7 @@ def _unread(in_project: bool) -> CompoundSelect[Any]:  # noqa: FBT001 a key of t
 
 @lru_cache
 def _count(in_project: bool) -> Select[Any]:  # noqa: FBT001 a key of the cache
-    parts = [
-        one.limit(bindparam("limit")).subquery() for one in _parts(in_project=in_project)
-    ]
+    parts = [one.limit(bindparam("limit")).subquery() for one in _parts(in_project=in_project)]
     found = union_all(*(select(one.c.message_id) for one in parts)).subquery()
     return select(func.min(func.count(), bindparam("limit", type_=Integer))).select_from(found)
 

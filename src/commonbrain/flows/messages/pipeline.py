@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
 from commonbrain.domain import ids, limits
-from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind, MessageDetail, MessagePriority
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.message import UNREAD_COUNTED_MAX, Reader
@@ -35,7 +35,6 @@ from commonbrain.flows.messages.sending import (
     draft_of,
     embedded,
     prepared,
-    reader_of,
     thread_of,
 )
 from commonbrain.flows.messages.shown import Letter, Page, ThreadPage, letters, line_of
@@ -204,9 +203,7 @@ class Messages:
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             reader = self._reader()
-            found = tx.threads.recent(
-                self.caller, now=reader.now, below=below, limit=limit + 1
-            )
+            found = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
             lines = tuple(
                 line_of(tx, self.caller, thread=thread, reader=reader)
                 for thread, _ in found[:limit]

@@ -28,6 +28,8 @@ _SINGULAR: Final = {
     "skill_projects": "skill-project",
     "states": "state",
     "views": "view",
+    "next_steps": "next",
+    "blockers": "blocker",
 }
 _FROM_STDIN: Final = "-"
 
@@ -76,7 +78,9 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
     named = _NAMED if "confirm" in operation.request.model_fields else _NAMED[:1]
     filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
     parameters = [
-        inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        inspect.Parameter(
+            "typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        ),
         *_parameters(operation, special),
         *([filed] if _takes_file(operation, special) else []),
         *(
@@ -86,7 +90,7 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
     ]
 
     def adapted(**given: Any) -> None:  # noqa: ANN401 the signature below types it
-        command(given.pop("context"), **given)
+        command(given.pop("typer_context"), **given)
 
     adapted.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     adapted.__doc__ = special.purpose if special else operation.purpose
