@@ -1,17 +1,18 @@
 """Action items: tasks and rules that must be acknowledged before anything else is written."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, cast
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import Kind, RuleDetail, TaskDetail, TaskStatus
-from commonbrain.domain.memory import Memory
+from commonbrain.domain.kinds import Detail, Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.domain.times import show_instant
 
 DEFERRED_DAYS_MAX: Final = 30
 """What is put off for longer is not meant to be done; say that it is not relevant."""
+HANDOFF: Final = "handoff"
+"""The label of an episode that hands over to whoever comes next."""
 OWED: Final = frozenset({TaskStatus.OPEN, TaskStatus.BLOCKED})
 """Where a task stands that is still to be done."""
 
@@ -44,13 +45,14 @@ class Ack:
     """When a deferred one binds again."""
     at: datetime
 
+    @property
+    def whose(self) -> tuple[int, str, str]:
+        """What there is one of: the item, and the agent and session that answer it."""
+        return self.memory_id, self.agent, self.session
+
     def says_the_same(self, other: "Ack") -> bool:
         """Say whether another decision is the same but for its moment."""
-        mine, theirs = (
-            (one.memory_id, one.agent, one.session, one.decision, one.reason, one.until)
-            for one in (self, other)
-        )
-        return mine == theirs
+        return self == replace(other, at=self.at)
 
     def told(self) -> str:
         """Say the decision in words, as the audit keeps it."""
@@ -58,15 +60,15 @@ class Ack:
         return f"{self.decision}{until}{f': {self.reason}' if self.reason else ''}"
 
 
-def must_be_acknowledged(memory: Memory) -> bool:
-    """Say whether a memory is an action item: a rule, or a task that is still to be done."""
-    match memory.detail:
-        case RuleDetail(must_ack=must_ack):
-            return must_ack
-        case TaskDetail(must_ack=must_ack, status=status):
-            return must_ack and status in OWED
-        case _:
-            return False
+def must_be_acknowledged(detail: Detail) -> bool:
+    """Say whether what has this detail is an action item, done or not."""
+    return isinstance(detail, RuleDetail | TaskDetail) and detail.must_ack
+
+
+def is_report(kind: Kind, label: str | None) -> bool:
+    """Say whether it is what somebody who is blocked may still write, to ask and to hand over."""
+    is_handoff = kind is Kind.EPISODE and label == HANDOFF
+    return kind in {Kind.MESSAGE, Kind.INCIDENT} or is_handoff
 
 
 def check_decision(ack: Ack, kind: Kind) -> None:

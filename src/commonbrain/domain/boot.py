@@ -214,9 +214,7 @@ def clipped(text: str, tokens: int) -> str:
 
 
 def _cost_of_fields(value: Any) -> int:  # noqa: ANN401 any of the dataclasses of a briefing
-    return _frame(type(value)) + sum(
-        _hundredths(getattr(value, one.name)) for one in fields(value)
-    )
+    return _frame(type(value)) + sum(_hundredths(getattr(value, one.name)) for one in fields(value))
 
 
 @lru_cache(1024)

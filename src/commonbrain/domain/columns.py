@@ -94,6 +94,7 @@ _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
     "ttl_s": _whole,
     "status": lambda name, value: one_of(TaskStatus, _text(name, value)),
     "due_at": _moment,
+    "lease_until": _moment,
     "started_at": _moment,
     "ended_at": _moment,
     "importance": _number,

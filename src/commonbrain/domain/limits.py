@@ -95,3 +95,9 @@ PROBES_MAX: Final = 20
 """Processes' sessions looked at by one boot or list; the others have their turn the next time."""
 SILENT_ENDED_MAX: Final = 200
 """Sessions that one boot or list ends for their silence."""
+RECIPIENTS_MAX: Final = 100
+"""Of one message, by name; all are reached at once."""
+SUBJECT_CHARS_MAX: Final = 255
+MESSAGES_PAGE_DEFAULT: Final = 20
+MESSAGES_PAGE_MAX: Final = 100
+"""Messages, threads or delegations that one call lists."""

@@ -50,6 +50,28 @@ def check_duties(
         raise _refusal(tx, wanting)
 
 
+def check_changes(
+    tx: Transaction,
+    caller: Caller,
+    memories: Collection[Memory],
+    *,
+    now: datetime,
+    is_settling: bool = False,
+) -> None:
+    """Let memories be changed, unless action items bind where they are, or say why not.
+
+    `is_settling` where the change finishes them or takes them away.
+
+    Raises:
+        Refused: `action_items_pending` names them and the next call.
+
+    """
+    if memories:
+        settles = [one.id for one in memories] if is_settling else []
+        projects = {one.project for one in memories}
+        check_duties(tx, caller, projects=projects, now=now, settles=settles)
+
+
 def _reach(caller: Caller, projects: Iterable[str | None]) -> frozenset[str]:
     return frozenset(one for one in (*projects, caller.project) if one is not None)
 

@@ -16,19 +16,19 @@ from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
+from commonbrain.flows.origins import Provenance, provenance
 from commonbrain.flows.skills import named
+from commonbrain.flows.versions import version_of
 from commonbrain.flows.views import (
     Edge,
     Event,
     Noted,
-    Provenance,
     Standing,
     View,
     edges,
     history,
     later,
     noted,
-    provenance,
     standing,
 )
 from commonbrain.ports.records import Access
@@ -61,6 +61,8 @@ class Shown:
     occurred_at: datetime
     recorded_at: datetime
     superseded_count: int
+    version: int
+    """How often it was changed, its birth the first; a change may say which it rests on."""
     detail: Mapping[str, object]
     history: tuple[Event, ...] | None = None
     """This and the views below are None unless they were asked for."""
@@ -138,13 +140,15 @@ class Get:
         is_forgotten = memory.state is State.FORGOTTEN
         sides: Mapping[View, Callable[[], object]] = {
             View.HISTORY: lambda: history(tx, self.caller, memory=memory),
-            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory),
+            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
             View.POLICY: lambda: standing(memory, now=now),
         }
         asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
-        return replace(_shown(memory, head_of(tx, memory), now=now), **asked)
+        version = version_of(tx, memory.id)
+        shown = _shown(memory, head_of(tx, memory), version=version, now=now)
+        return replace(shown, **asked)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Find the current skill of a name, and the others that have it.
@@ -184,7 +188,7 @@ def head_of(tx: Transaction, memory: Memory) -> Memory:
     return head
 
 
-def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
+def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> Shown:
     is_forgotten = memory.state is State.FORGOTTEN
     erased_or_forgotten = ERASED if memory.headline == ERASED else FORGOTTEN
     return Shown(
@@ -209,5 +213,6 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
+        version=version,
         detail={} if is_forgotten else shown_detail(memory),
     )

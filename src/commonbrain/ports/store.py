@@ -24,6 +24,7 @@ from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.look import Look
+from commonbrain.ports.mail import Mail
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
 from commonbrain.ports.sessions import Beat, Sessions
@@ -194,6 +195,11 @@ class Transaction(Protocol):
     @property
     def sessions(self) -> Sessions:
         """Who is at work."""
+        ...
+
+    @property
+    def mail(self) -> Mail:
+        """To whom messages went."""
         ...
 
     @property

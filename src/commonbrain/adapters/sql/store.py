@@ -16,6 +16,7 @@ from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.links import LinkShelf
+from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
@@ -61,6 +62,7 @@ class SqlTransaction:
     index: Index
     threads: ThreadShelf
     sessions: SessionShelf
+    mail: MailShelf
     links: LinkShelf
     changes: ChangeShelf
     annotations: AnnotationShelf
@@ -78,6 +80,7 @@ class SqlTransaction:
             index=work.dialect.index(work),
             threads=ThreadShelf(work),
             sessions=SessionShelf(work),
+            mail=MailShelf(work),
             links=LinkShelf(work),
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),

@@ -14,6 +14,7 @@ from commonbrain.domain.memory import Memory, is_erased
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Role, is_visible
 from commonbrain.flows.act import Act, checked_reason
+from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import (
     KEPT_STATES,
     Selection,
@@ -88,11 +89,13 @@ class Erase:
         if preview.count and confirm != preview.count:
             return preview
         with self.house.store.begin(self.caller.tenant) as tx:
-            selection, kept = _with_copies(self._act(tx), given)
+            act = self._act(tx)
+            selection, kept = _with_copies(act, given)
             preview = _preview(selection, kept, confirm=confirm, reason=why)
             if preview.count and confirm != preview.count:
                 return preview
-            receipt = _scrub(self._act(tx), selection.taken, reason=why)
+            check_changes(tx, self.caller, selection.taken, now=act.now, is_settling=True)
+            receipt = _scrub(act, selection.taken, reason=why)
         is_out_of_reach = not preview.count and preview.spared_count
         status = Stage.UNCHANGED if is_out_of_reach else Stage.DONE
         return self._finish(replace(preview, status=status, receipt=receipt))

@@ -7,22 +7,26 @@ from dataclasses import replace
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import ack_image
 from commonbrain.domain.authority import Proposal, check_entitled, is_entitled, own_trust
+from commonbrain.domain.kinds import TaskStatus
 from commonbrain.domain.links import link_image
 from commonbrain.domain.memory import FINDABLE_STATES, Memory, State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Scope, check_may_write
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.act import Act
+from commonbrain.flows.duty import check_changes
 from commonbrain.flows.proposals import how_settled, propose
 from commonbrain.flows.recording import Deed, annotation_image, record_beside
-from commonbrain.flows.revise import beside, chain, marks
+from commonbrain.flows.revise import answers, beside, chain, marks
 from commonbrain.flows.revise.plan import (
     Amend,
     Completion,
     Note,
     Plan,
     Planner,
+    PutAck,
     PutLink,
     Revised,
     Step,
@@ -34,7 +38,7 @@ from commonbrain.flows.revise.review import activated, check_approval, rejected,
 from commonbrain.flows.revise.supersede import carry_out
 from commonbrain.ports.history import Annotation
 
-_FREE: Final = frozenset({Action.ANNOTATE, Action.RATE})
+_FREE: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
 """What needs no authority over the memory: it stands beside it, under an author of its own."""
 _LATER: Final = "It is found by its words only until the embedder is back."
 
@@ -54,6 +58,7 @@ _PLANNERS: Final[Mapping[Action, Planner]] = {
     Action.PIN: marks.pin,
     Action.RETAG: marks.retag,
     Action.STATUS: marks.set_status,
+    Action.ACK: answers.acknowledge,
     Action.FORGET: _forgetting,
 }
 
@@ -63,6 +68,9 @@ def perform(act: Act, wanted: Proposal) -> Revised:
     memory = act.fetch(wanted.id)
     is_free = wanted.op in _FREE
     check_may_write(act.caller, Scope.TEAM if is_free else memory.scope)
+    if wanted.op is not Action.ACK:
+        done = {"status": TaskStatus.DONE}.items() <= wanted.told.items()
+        check_changes(act.tx, act.caller, [memory], now=act.now, is_settling=done)
     plan = _PLANNERS[wanted.op](act, memory, wanted=wanted)
     if not is_free and not _is_in_reach(act, plan):
         held = propose(act, wanted, target=memory)
@@ -150,6 +158,8 @@ def _take(act: Act, step: Step, *, wanted: Proposal) -> None:
             act.amend(before, after, deed=act.deed(action or wanted.op, wanted.reason))
         case PutLink():
             _put_link(act, step, deed=act.deed(wanted.op, wanted.reason))
+        case PutAck():
+            _put_ack(act, step)
         case Note(memory=memory, text=text):
             _note(act, memory, text=text)
 
@@ -166,6 +176,17 @@ def _put_link(act: Act, step: PutLink, *, deed: Deed) -> None:
         deed=deed,
         before={"link": link_image(known)} if known else {},
         after={"link": link_image(link)} if link else {},
+    )
+
+
+def _put_ack(act: Act, step: PutAck) -> None:
+    act.tx.duties.put(step.ack)
+    record_beside(
+        act.tx,
+        step.memory,
+        deed=act.deed(Action.ACK, step.ack.told()),
+        before={"ack": ack_image(step.known)} if step.known else {},
+        after={"ack": ack_image(step.ack)},
     )
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import Ack
 from commonbrain.domain.authority import AWAITING_STATES, Proposal
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link
@@ -39,6 +40,15 @@ class PutLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PutAck:
+    """Keep an answer to an action item, in the place of the one that is known."""
+
+    memory: Memory
+    known: Ack | None
+    ack: Ack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Note something beside a memory."""
 
@@ -46,7 +56,7 @@ class Note:
     text: str
 
 
-Step = Amend | PutLink | Note
+Step = Amend | PutLink | PutAck | Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +146,8 @@ def told(step: Step) -> tuple[str, ...]:
                 f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
                 f"(strength {link.strength:.2f}, seen {link.observations}x)",
             )
+        case PutAck(memory=memory, ack=ack):
+            return (f"{show(memory)} acknowledged: {ack.told()}",)
         case Note(memory=memory):
             return (f"{show(memory)} annotated",)
         case _:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from commonbrain.domain.boot import CAPS, CUT_IDS_MAX, Listed, Material, brief
-from commonbrain.domain.briefing import Briefing, Entry, WorkingContext
+from commonbrain.domain.briefing import Briefing, Entry, Inherited, WorkingContext
 from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import NAME_CHARS_MAX, QUERY_CHARS_MAX, SKILLS_MAX, TASK_CHARS_MAX
@@ -19,12 +19,16 @@ from commonbrain.domain.scoring import is_dormant
 from commonbrain.flows.act import Act
 from commonbrain.flows.duty import pending_items
 from commonbrain.flows.house import House
+from commonbrain.flows.messages.inbox import unread_of
 from commonbrain.flows.screening import screened
+from commonbrain.flows.sessions.handoff import last_handoff
 from commonbrain.flows.sessions.notes import pinned_notes
 from commonbrain.flows.sessions.registry import open_session, siblings
 from commonbrain.flows.sessions.shown import (
     context_of,
+    handoff_of,
     item_entry,
+    message_entry,
     note_of,
     rule_entry,
     sibling_of,
@@ -140,6 +144,7 @@ class _Board:
         pending = pending_items(tx, caller, project=self._project, now=now)
         notes = pinned_notes(tx, project=self._project, now=now)
         others = siblings(self.act, self._project)
+        mail = unread_of(tx, caller, project=self._project, now=now)
         return Material(
             blockers=self._blockers(),
             skills=self._skills(),
@@ -150,6 +155,9 @@ class _Board:
                 "action_items",
                 show=lambda one: item_entry(one, project=self._project),
             ),
+            handoff=self._handoff(),
+            urgent=_listed(mail.urgent, len(mail.urgent), "urgent", show=message_entry),
+            unread=mail.count,
             siblings=_listed(
                 others, len(others), "siblings", show=lambda one: sibling_of(one, now=now)
             ),
@@ -160,6 +168,11 @@ class _Board:
             session=caller.session,
             project=self._project,
         )
+
+    def _handoff(self) -> Inherited | None:
+        act = self.act
+        last = last_handoff(act.tx, act.caller, project=self._project, now=act.now)
+        return handoff_of(last) if last and not is_dormant(last, act.now) else None
 
     def _blockers(self) -> Listed[Entry]:
         found = self.act.tx.board.blockers(_look(self.act, Kind.RULE), limit=_wanted("blockers"))

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.handoff import Handoff
+from commonbrain.domain.lease import LEASE_MINUTES_DEFAULT
 from commonbrain.domain.limits import TASK_CHARS_MAX
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.scope import Caller
@@ -16,10 +17,18 @@ from commonbrain.domain.session import Ending, Session
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
 from commonbrain.flows.screening import screened
+from commonbrain.flows.sessions.checkpoint import (
+    binding,
+    checked_action,
+    cooled_down,
+    vector_of,
+)
 from commonbrain.flows.sessions.handoff import hand_over
+from commonbrain.flows.sessions.leases import claim, release
+from commonbrain.flows.sessions.notes import checked_note, list_notes, put_note
 from commonbrain.flows.sessions.registry import leave, meet, own_session, siblings
 from commonbrain.flows.sessions.sweep import Swept, look_around, needs_writing, write_down
-from commonbrain.flows.sessions.told import Told, peer
+from commonbrain.flows.sessions.told import Told, peer, shown_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,73 @@ class Sessions:
             heard = replace(own, heartbeat_at=act.now, ended_at=None, ending=None)
             act.tx.sessions.save(replace(heard, task=task))
         return Told(op="task", session=own.key, task=task)
+
+    def note(self, key: str, value: str, *, pinned: bool = False) -> Told:
+        """Keep a short text at hand under a key; an empty one takes it away.
+
+        What is pinned, at most 10 of a project, is shown by every boot of it; the rest is gone 7
+        days after the session last noted something.
+
+        Raises:
+            Invalid: the key or the text is too long, or the key is empty.
+            Refused: `secret_detected`, `limit_exceeded`, or the caller may not write or pin.
+
+        """
+        made = checked_note(self.house, self.caller, key=key, value=value, pinned=pinned)
+        with self._acting() as act:
+            kept = put_note(act, made)
+        notes = () if kept is None else (shown_note(kept),)
+        return Told(op="note", session=self.caller.session, notes=notes)
+
+    def notes(self) -> Told:
+        """List the session's notes, and what others have pinned to the project."""
+        with self._acting() as act:
+            notes = tuple(shown_note(one) for one in list_notes(act))
+        return Told(op="notes", session=self.caller.session, notes=notes)
+
+    def checkpoint(self, action: str) -> Told:
+        """Say which rules bind what one is about to do; the same again within 5 minutes is short.
+
+        Raises:
+            Invalid: the action is empty or too long.
+
+        """
+        asked = checked_action(action)
+        vector = vector_of(self.house, asked)
+        with self._acting() as act:
+            checked = cooled_down(act, asked, checked=binding(act, asked, vector=vector))
+        return Told(op="checkpoint", session=self.caller.session, checked=checked)
+
+    def claim(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        *,
+        minutes: int = LEASE_MINUTES_DEFAULT,
+    ) -> Told:
+        """Claim an open task for a while, or claim it again for longer.
+
+        Raises:
+            Invalid: it is no task, or the minutes are out of bounds.
+            NotFound: there is none, or the caller may not see it.
+            Refused: `lease_held` by another, or the task is not open.
+
+        """
+        with self._acting() as act:
+            lease = claim(act, id, minutes=minutes)
+        return Told(op="claim", session=self.caller.session, lease=lease)
+
+    def release(self, id: str) -> Told:  # noqa: A002 the public name is id
+        """Give a claimed task back; an admin may do so for whoever holds it.
+
+        Raises:
+            Invalid: it is no task.
+            NotFound: there is none, or the caller may not see it.
+            Refused: `lease_held` by another.
+
+        """
+        with self._acting() as act:
+            lease = release(act, id)
+        return Told(op="release", session=self.caller.session, lease=lease)
 
     def handoff(
         self,

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from commonbrain.domain.liveness import is_idle
+from commonbrain.domain.note import Note
 from commonbrain.domain.session import Session
 from commonbrain.flows.remember.outcome import Outcome
 
@@ -24,6 +26,63 @@ class Peer:
     heartbeat_age_s: int
 
 
+class Claiming(StrEnum):
+    """What became of a lease."""
+
+    CLAIMED = "claimed"
+    RENEWED = "renewed"
+    RELEASED = "released"
+    FREE = "free"
+    """Nobody had claimed it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A task and who has it until when; nobody, once it is released."""
+
+    id: str
+    headline: str
+    status: Claiming
+    holder: str | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """A working note, and who wrote it."""
+
+    key: str
+    value: str
+    agent: str
+    session: str | None
+    pinned: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binding:
+    """A rule that binds an action; `skill` is the name of its trigger."""
+
+    id: str
+    headline: str
+    skill: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What binds an action; nothing is told again where `is_repeated`."""
+
+    at: datetime
+    """When it was looked up."""
+    blockers: tuple[Binding, ...] = ()
+    patterns: tuple[Binding, ...] = ()
+    skills: tuple[Binding, ...] = ()
+    is_more: bool = False
+    """Whether there are more blockers than are told."""
+    is_repeated: bool = False
+    """Whether the same was asked a moment ago, and nothing has changed since."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """What became of a call about sessions; each op fills what it speaks of."""
@@ -36,6 +95,22 @@ class Told:
     """Who else is at work, latest heartbeat first."""
     outcome: Outcome | None = None
     """What became of a handoff at the gate."""
+    notes: tuple[Noted, ...] | None = None
+    """The session's own, then those that others pinned to the project."""
+    lease: Lease | None = None
+    checked: Checked | None = None
+
+
+def shown_note(note: Note) -> Noted:
+    """Show a working note."""
+    return Noted(
+        key=note.key,
+        value=note.value,
+        agent=note.agent,
+        session=note.session or None,
+        pinned=note.pinned,
+        at=note.at,
+    )
 
 
 def peer(session: Session, now: datetime) -> Peer:

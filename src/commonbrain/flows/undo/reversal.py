@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import Ack, ack_of
 from commonbrain.domain.links import Link, LinkType, link_of
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
 from commonbrain.domain.revision import Action, Change
@@ -15,12 +16,21 @@ from commonbrain.domain.scope import is_visible
 from commonbrain.flows.act import Act
 from commonbrain.flows.forget.selection import why_not
 
-_BESIDE: Final = frozenset({"link", "annotation"})
+BESIDE: Final = frozenset({"link", "annotation", "ack"})
 """Keys of images that are no fields of a memory."""
 _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
 _Ends = tuple[int, int, LinkType]
+_Whose = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What stands beside a memory, as it is once what came later is taken back."""
+
+    links: dict[_Ends, Link | None] = field(default_factory=dict[_Ends, "Link | None"])
+    acks: dict[_Whose, Ack | None] = field(default_factory=dict[_Whose, "Ack | None"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +99,7 @@ def reverse(
 
 
 def _is_beside(change: Change) -> bool:
-    return bool(_BESIDE & {*change.before, *change.after})
+    return bool(BESIDE & {*change.before, *change.after})
 
 
 def _own(
@@ -117,9 +127,9 @@ def _beside(
     """Pick the links and notes that can be taken back."""
     taken: list[Change] = []
     kept = None
-    links: dict[_Ends, Link | None] = {}
+    seen = _Seen()
     for change in changes:
-        stands = _stands(act, change, links=links)
+        stands = _stands(act, change, seen=seen)
         if stands:
             taken.append(change)
         elif stands is False:
@@ -160,13 +170,17 @@ def _who_changed(change: Change, others: Sequence[Change]) -> str:
     return f"{who}; {change.action} is not taken back."
 
 
-def _stands(act: Act, change: Change, *, links: dict[_Ends, Link | None]) -> bool | None:
+def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
     """Say whether what stands beside is as a change left it; None when it is as before.
 
-    `links` holds how links look once what came later is taken back.
+    `seen` holds how things look once what came later is taken back.
     """
-    if "annotation" in {*change.before, *change.after}:
+    named = {*change.before, *change.after}
+    if "annotation" in named:
         return _is_noted(act, change)
+    if "ack" in named:
+        return _is_answered(act, change, acks=seen.acks)
+    links = seen.links
     was, is_ = _link(change.before), _link(change.after)
     either = was or is_
     if either is None:
@@ -179,6 +193,21 @@ def _stands(act: Act, change: Change, *, links: dict[_Ends, Link | None]) -> boo
         links[ends] = was
         return True
     return None if _is_same(links[ends], was) else False
+
+
+def _is_answered(act: Act, change: Change, *, acks: dict[_Whose, Ack | None]) -> bool | None:
+    """Say whether an action item is answered as a change left it; None when it is as before."""
+    was, is_ = (
+        ack_of(image["ack"]) if "ack" in image else None for image in (change.before, change.after)
+    )
+    whose = (is_ or was).whose  # type: ignore[union-attr]
+    if whose not in acks:
+        there = act.tx.duties.of([change.memory_id]).get(change.memory_id, [])
+        acks[whose] = next((one for one in there if one.whose == whose), None)
+    if acks[whose] == is_:
+        acks[whose] = was
+        return True
+    return None if acks[whose] == was else False
 
 
 def _is_noted(act: Act, change: Change) -> bool | None:

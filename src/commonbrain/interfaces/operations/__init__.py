@@ -18,6 +18,7 @@ from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
+    BOOT,
     REMEMBER,
     RECALL,
     GET,

@@ -7,14 +7,16 @@ from pydantic import Field, ValidationError
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.lease import LEASE_MINUTES_DEFAULT
 from commonbrain.domain.scope import Role
+from commonbrain.domain.times import show_instant
 from commonbrain.flows.sessions.pipeline import Sessions
-from commonbrain.flows.sessions.told import Peer, Told
+from commonbrain.flows.sessions.told import Checked, Lease, Noted, Peer, Told
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request
 from commonbrain.interfaces.operations.remember import tell_outcome
 
-Op = Literal["list", "task", "handoff", "end"]
+Op = Literal["list", "task", "handoff", "end", "note", "notes", "checkpoint", "claim", "release"]
 
 
 class SessionRequest(Request):
@@ -22,12 +24,22 @@ class SessionRequest(Request):
 
     op: Op = Field(
         description="list: who else is at work; task: say what you do now; handoff, also at end: "
-        "leave to the next session what it must know, 2,000 characters"
+        "leave to the next session what it must know; checkpoint: which rules bind a risky action; "
+        "claim: a task for minutes"
     )
-    text: str = Field(default="", description="task: in a sentence; handoff: the summary")
+    text: str = Field(
+        default="",
+        description="task, checkpoint: in a sentence; handoff: the summary; note: its value",
+    )
     next_steps: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
     blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
     context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
+    key: Name = Field(default=None, description="Of the note", json_schema_extra=PLAIN)
+    pinned: bool = Field(default=False, description="note: shown by boot")
+    id: Name = Field(default=None, description="claim, release: mem_...")
+    minutes: int = Field(
+        default=LEASE_MINUTES_DEFAULT, description="Of the claim", json_schema_extra=PLAIN
+    )
     project: Name = None
     agent: Name = None
 
@@ -36,6 +48,13 @@ _Call = Callable[[Sessions, SessionRequest], Told]
 _CALLS: Final[Mapping[Op, _Call]] = {
     "list": lambda sessions, told: sessions.list(project=told.project, agent=told.agent),
     "task": lambda sessions, told: sessions.task(told.text),
+    "note": lambda sessions, told: sessions.note(
+        _needed(told, "key"), told.text, pinned=told.pinned
+    ),
+    "notes": lambda sessions, _: sessions.notes(),
+    "checkpoint": lambda sessions, told: sessions.checkpoint(told.text),
+    "claim": lambda sessions, told: sessions.claim(_needed(told, "id"), minutes=told.minutes),
+    "release": lambda sessions, told: sessions.release(_needed(told, "id")),
     "handoff": lambda sessions, told: sessions.handoff(**_handoff(told)),
     "end": lambda sessions, told: sessions.end(**_handoff(told)),
 }
@@ -66,6 +85,13 @@ def _handoff(told: SessionRequest) -> dict[str, Any]:
     return parts.model_dump() | given
 
 
+def _needed(told: SessionRequest, field: Literal["key", "id"]) -> str:
+    given: str | None = getattr(told, field)
+    if not given:
+        raise Invalid(f"{told.op} needs {field}.", hint="See the tool's schema.")
+    return given
+
+
 def _handle(brain: Brain, request: SessionRequest) -> Told:
     return _CALLS[request.op](brain.session, request)
 
@@ -74,9 +100,33 @@ def _tell(reply: Told) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
         lines += [_line(one) for one in reply.sessions] or ["Nobody else is at work."]
+    lines += [_note_line(one) for one in reply.notes or ()]
+    if reply.lease is not None:
+        lines += [_lease_line(reply.lease)]
+    if reply.checked is not None:
+        lines += _checked_lines(reply.checked)
     if reply.outcome is not None:
         lines.append(tell_outcome(reply.outcome))
     return "\n".join(lines)
+
+
+def _note_line(one: Noted) -> str:
+    return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {one.value}"
+
+
+def _lease_line(one: Lease) -> str:
+    whose = f" by {one.holder} until {show_instant(one.until)}" if one.until else ""
+    return f"{one.id} {one.status}{whose}: {one.headline}"
+
+
+def _checked_lines(checked: Checked) -> list[str]:
+    if checked.is_repeated:
+        return [f"Already checked at {show_instant(checked.at)}, nothing changed since."]
+    lines = [f"BLOCKER {one.id}: {one.headline}" for one in checked.blockers]
+    lines += ["More blockers: recall, kinds rule."] if checked.is_more else []
+    lines += [f"PATTERN {one.id}: {one.headline}" for one in checked.patterns]
+    lines += [f"skill:{one.skill} {one.id}: {one.headline}" for one in checked.skills]
+    return lines or ["No rule binds this."]
 
 
 def _line(one: Peer) -> str:
@@ -88,7 +138,8 @@ def _line(one: Peer) -> str:
 SESSION = Operation(
     name="session",
     title="Session",
-    purpose="See who else is at work on what; say what you are at; hand over; end.",
+    purpose="See who else is at work on what; say what you are at; keep notes; claim tasks; "
+    "hand over; end.",
     request=SessionRequest,
     reply=Told,
     handle=_handle,
