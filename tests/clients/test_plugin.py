@@ -28,7 +28,7 @@ PREFIX = "mcp__plugin_commonbrain_commonbrain__"
 RULE = "Never push to the branch release without a green build."
 FACT = "We chose Postgres over MySQL for its row-level security."
 LEARNT = "The nightly job reads its slots from helios.toml."
-LAST_WORDS = "Done.\n\nThe root cause was a pool closed twice; we decided to close it in wiring only."
+LAST_WORDS = "Done.\n\nThe root cause was a pool closed twice; we decided to close it in wiring."
 
 
 @pytest.fixture

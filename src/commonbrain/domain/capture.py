@@ -62,11 +62,9 @@ def marked_lines(text: str) -> list[str]:
 def _passages(text: str, *, are_slight_kept: bool = False) -> list[str]:
     """Cut a message into passages of prose: without code, and without what we had told it."""
     whole = split(without_own_evidence(normalise(text)))
-    return [
-        one.text
-        for one in whole
-        if not _FENCED.match(one.text) and (are_slight_kept or not one.is_slight or marked(one.text))
-    ]
+    prose = [one for one in whole if not _FENCED.match(one.text)]
+    kept = (one for one in prose if are_slight_kept or not one.is_slight or marked(one.text))
+    return [one.text for one in kept]
 
 
 def both_ends(text: str, *, chars_max: int = HANDOFF_CHARS_MAX) -> str:

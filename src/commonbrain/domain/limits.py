@@ -85,6 +85,8 @@ A cold start takes about 0.8 on a laptop, the embedding model included.
 """
 HOOK_KEEP_S: Final = 10.0
 """Seconds to keep what was said, most of them on a store that others write to."""
+HOOK_NOTES_TOKENS: Final = 500
+"""What a session is told of its own notes after a compaction."""
 HOOK_PROMPT_TOKENS: Final = 600
 """What a hook may put beside each prompt; more would cost every turn of a long session."""
 TASK_CHARS_MAX: Final = 500

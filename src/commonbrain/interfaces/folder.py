@@ -43,7 +43,7 @@ def folder_of(path: Path) -> Folder:
     """
     above = [path, *path.parents][:_DEPTH_MAX]
     file = next((one / FILE for one in above if (one / FILE).is_file()), None)
-    told = _read(file) if file else {}
+    told = _read(file)
     named = _text(told, "project", file)
     nearer = above[: above.index(file.parent)] if file and named else above
     return Folder(
@@ -83,7 +83,9 @@ def _head(path: Path) -> bytes:
         return file.read(_BYTES_MAX)
 
 
-def _read(file: Path) -> Mapping[str, object]:
+def _read(file: Path | None) -> Mapping[str, object]:
+    if file is None:
+        return {}
     try:
         return tomllib.loads(_head(file).decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -2,9 +2,10 @@
 
 import json
 import sys
+from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -16,6 +17,9 @@ from commonbrain.interfaces.cli.groups import add_operations
 from commonbrain.interfaces.cli.state import Source, State
 from commonbrain.interfaces.errors import describe, fault_of
 from commonbrain.interfaces.operations import OPERATIONS
+
+_STATE: Final = ContextVar("_STATE", default=State())  # noqa: B039 it is frozen
+"""What Typer's context holds, for a command that has all the parameters a function may have."""
 
 app = typer.Typer(
     name="brain",
@@ -51,6 +55,7 @@ def _before(
     ] = False,
 ) -> None:
     context.obj = State(store=store, agent=agent, session=session)
+    _STATE.set(context.obj)
 
 
 @app.command()
@@ -134,7 +139,6 @@ def restore(
 
 @app.command("connect")
 def connect(
-    context: typer.Context,
     *,
     client: Annotated[
         str,
@@ -163,7 +167,7 @@ def connect(
     from commonbrain.interfaces.cli.connecting import Wish, plan, show  # noqa: PLC0415
 
     wish = Wish(client=client, scope=scope, force=force, remove=remove, hooks=hooks)
-    for change in plan(context.obj, wish):
+    for change in plan(_STATE.get(), wish):
         show(client, change, is_rehearsal=dry_run)
 
 

@@ -66,7 +66,8 @@ class HooksFile:
         if text is None or not text.strip():
             new = {**self.head, _EVENTS: {name: [entry] for name, entry in wanted.items()}}
             return json.dumps(new, ensure_ascii=False, indent=2) + "\n"
-        for name, value in (*self.head.items(), (_EVENTS, dict[str, object]())):
+        members: Mapping[str, object] = {**self.head, _EVENTS: {}}
+        for name, value in members.items():
             whole = self._read(text, path)
             text = text if whole.find(name) else whole.with_member(name, value)
         for name, entry in wanted.items():
@@ -174,7 +175,7 @@ def _timeout_s(hook: Hook) -> int:
 
 
 def _shell(words: Sequence[str]) -> str:
-    """Write a command line for the shell that a client runs it by; nothing in it is from outside."""
+    """Write a command line for the shell that a client runs it by; all its words are ours."""
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 

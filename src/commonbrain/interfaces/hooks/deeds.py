@@ -9,9 +9,11 @@ from typing import Final
 from commonbrain.brain import Brain
 from commonbrain.domain.capture import both_ends, to_keep
 from commonbrain.domain.handoff import LABEL
+from commonbrain.domain.inert import inert_line
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
+from commonbrain.domain.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
 from commonbrain.domain.own_evidence import own_block
+from commonbrain.domain.tokens import upper_bound
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.flows.remember.drafts import DraftFields
@@ -27,6 +29,8 @@ _ITEMS_MAX: Final = 5
 """More than five answers to what nobody asked are a lecture."""
 _SIGNS_OF_LIFE: Final = frozenset({Deed.RECALL, Deed.CAPTURE, Deed.SUMMARISE})
 """The others say of a session that it begins or ends."""
+_TELLING: Final = frozenset({Deed.BOOT, Deed.RECALL})
+_COMPACTED: Final = "compact"
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
 _ANSWERING: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
@@ -54,10 +58,7 @@ def perform(order: Order, store: Path | None) -> str | None:
     settings = load_settings()
     if not settings.hooks:
         return None
-    # What is to be told does without the lock, and is worth more than what would be noted beside.
-    keeps = order.hook.deed not in {Deed.BOOT, Deed.RECALL}
-    wait_s = max(order.left_s(), _WAIT_S_MIN) if keeps else min(max(order.left_s() / 4, _WAIT_S_MIN), _WAIT_S_MAX)
-    with open_brain(store, lock_wait_s=wait_s, agent=order.agent) as opened:
+    with open_brain(store, lock_wait_s=_wait_s(order), agent=order.agent) as opened:
         brain = opened.acting_as(
             contact=contact_here(opened.house, client=order.hook.client),
             session=order.happening.session or None,
@@ -70,9 +71,35 @@ def perform(order: Order, store: Path | None) -> str | None:
         return DEEDS[order.hook.deed](brain, order, settings)
 
 
+def _wait_s(order: Order) -> float:
+    """Say how long to wait for others that write; what only tells does without them."""
+    left_s = max(order.left_s(), _WAIT_S_MIN)
+    return min(left_s / 4, _WAIT_S_MAX) if order.hook.deed in _TELLING else left_s
+
+
 def _boot(brain: Brain, order: Order, _: Settings) -> str:
-    """Begin the session; tell its agent what binds it, what is owed and who else is at work."""
-    return own_block(brain.boot(client=order.hook.client).text)
+    """Begin the session; tell its agent what binds it, what is owed and who else is at work.
+
+    After a compaction its own working notes come with it: the conversation has lost them.
+    """
+    told = [brain.boot(client=order.hook.client).text]
+    if order.happening.cause == _COMPACTED and brain.caller.session:
+        own = (one for one in brain.session.notes().notes or () if not one.pinned)
+        lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
+        told += ["Your working notes:", *truncated(lines)] if lines else []
+    return own_block("\n".join(told))
+
+
+def truncated(lines: Sequence[str]) -> list[str]:
+    """Give the first lines that fit into what a hook may tell beside boot."""
+    kept: list[str] = []
+    room = HOOK_NOTES_TOKENS
+    for line in lines:
+        room -= upper_bound(line) + 1
+        if room < 0:
+            return [*kept, f"{len(lines) - len(kept)} more: session notes"]
+        kept.append(line)
+    return kept
 
 
 def _recall(brain: Brain, order: Order, settings: Settings) -> str | None:
@@ -105,7 +132,7 @@ def _capture(brain: Brain, order: Order, _: Settings) -> None:
 
 
 def _summarise(brain: Brain, order: Order, _: Settings) -> None:
-    """Keep what a compaction made of the conversation, for whoever goes on when this one is gone."""
+    """Keep what a compaction made of the conversation, for whoever goes on after this one."""
     summary = both_ends(order.happening.summary)
     if summary and order.happening.session:
         brain.session.sum_up(summary)

@@ -17,7 +17,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NoReturn
 
-from commonbrain.domain.errors import CommonbrainError, Invalid
+from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import inert_line
 from commonbrain.interfaces.folder import Folder, folder_of
 from commonbrain.interfaces.hooks.happening import INPUT_BYTES_MAX, Happening, read_happening
