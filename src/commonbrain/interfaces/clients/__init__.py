@@ -86,7 +86,7 @@ def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand)
     file = HOOKS_FILES.get(client)
     if file is None or scope not in file.files:
         raise Invalid(
-            f"There are no hooks for {client} in the scope {scope[:40]!r}.",
+            f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
             hint=f"Choose one of {', '.join(HOOKS_FILES)}, and the scope user.",
         )
     return _both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
