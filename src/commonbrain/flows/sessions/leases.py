@@ -34,7 +34,7 @@ def claim(act: Act, id_: str, *, minutes: int) -> Lease:
             code="not_open",
             hint="Open it again first: revise status, value open.",
         )
-    check_lease(act.tx, act.caller, task, now=act.now)
+    check_lease(act.tx, act.caller, memory=task, now=act.now)
     holder = holder_of(act.caller)
     is_renewed = detail.lease_holder == holder and is_held(act.tx, detail, now=act.now)
     claimed = replace(detail, lease_holder=holder, lease_until=until)
@@ -53,7 +53,7 @@ def release(act: Act, id_: str) -> Lease:
     """
     task, detail = _task(act, id_)
     if act.caller.role is not Role.ADMIN:
-        check_lease(act.tx, act.caller, task, now=act.now)
+        check_lease(act.tx, act.caller, memory=task, now=act.now)
     status = Claiming.RELEASED if is_held(act.tx, detail, now=act.now) else Claiming.FREE
     _amend(
         act,
