@@ -18,11 +18,14 @@ from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
 from commonbrain.flows.keep import Keep
 from commonbrain.flows.merging import Merge
+from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
+from commonbrain.flows.sessions.boot import Boot
 from commonbrain.flows.sessions.pipeline import Sessions
+from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.undo.pipeline import Undo
 
@@ -47,14 +50,17 @@ class Brain:
 
     house: House
     caller: Caller
+    boot: Boot
     remember: Remember
     recall: Recall
     get: Get
+    skills: Skills
     revise: Revise
     forget: Forget
     erase: Erase
     prune: Prune
     undo: Undo
+    message: Messages
     import_: Import
     export: Export
     merge: Merge
@@ -71,14 +77,17 @@ class Brain:
         return cls(
             house=house,
             caller=caller,
+            boot=Boot(house, caller),
             remember=Remember(house, caller),
             recall=Recall(house, caller),
             get=Get(house, caller),
+            skills=Skills(house, caller),
             revise=Revise(house, caller),
             forget=Forget(house, caller),
             erase=Erase(house, caller),
             prune=Prune(house, caller),
             undo=Undo(house, caller),
+            message=Messages(house, caller),
             import_=Import(house, caller),
             export=Export(house, caller),
             merge=Merge(house, caller),

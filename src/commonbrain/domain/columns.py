@@ -16,7 +16,7 @@ from commonbrain.domain.kinds import (
     TaskPriority,
     TaskStatus,
 )
-from commonbrain.domain.skill import read_skill
+from commonbrain.domain.skill import read_trigger
 from commonbrain.domain.times import instant
 
 
@@ -37,7 +37,7 @@ def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
         read["priority"] = one_of(choices, read["priority"])
     told = replace(detail, **read)
     if isinstance(told, RuleDetail) and told.skill is not None:
-        return replace(told, skill=read_skill(told.skill))
+        return replace(told, skill=read_trigger(told.skill))
     return told
 
 

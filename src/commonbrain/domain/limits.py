@@ -18,6 +18,8 @@ ITEMS_PER_CALL_MAX: Final = 100
 TAGS_MAX: Final = 50
 ENTITIES_MAX: Final = 50
 """Of each sort that are found in one text: tags, people, references, topics."""
+HANDOFF_CHARS_MAX: Final = 2000
+"""What one session leaves to the next, all parts together as they are stored."""
 NOTE_CHARS_MAX: Final = 2000
 """Of an annotation: a sentence or a paragraph beside a memory."""
 FORGET_AT_ONCE_MAX: Final = 500
@@ -81,3 +83,9 @@ PROBES_MAX: Final = 20
 """Processes' sessions looked at by one boot or list; the others have their turn the next time."""
 SILENT_ENDED_MAX: Final = 200
 """Sessions that one boot or list ends for their silence."""
+RECIPIENTS_MAX: Final = 100
+"""Of one message, by name; all are reached at once."""
+SUBJECT_CHARS_MAX: Final = 255
+MESSAGES_PAGE_DEFAULT: Final = 20
+MESSAGES_PAGE_MAX: Final = 100
+"""Messages, threads or delegations that one call lists."""

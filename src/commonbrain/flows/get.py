@@ -14,22 +14,21 @@ from commonbrain.domain.memory import ERASED, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
-from commonbrain.domain.skills import read_skill
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
+from commonbrain.flows.origins import Provenance, provenance
+from commonbrain.flows.skills import named
 from commonbrain.flows.versions import version_of
 from commonbrain.flows.views import (
     Edge,
     Event,
     Noted,
-    Provenance,
     Standing,
     View,
     edges,
     history,
     later,
     noted,
-    provenance,
     standing,
 )
 from commonbrain.ports.records import Access
@@ -71,6 +70,8 @@ class Shown:
     links: tuple[Edge, ...] | None = None
     annotations: tuple[Noted, ...] | None = None
     policy: Standing | None = None
+    namesakes: tuple[str, ...] | None = None
+    """Ids of other skills that have the name by which this one was fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,8 @@ class Get:
 
         Args:
             id: of the memory; left out for a skill.
-            skill: the name of its trigger; of several the caller's project's, then the newest.
+            skill: the name of its trigger; of several the caller's project's, then one of all
+                projects, the newest; `namesakes` names the others.
             views: what else to show: history, provenance, links, annotations, policy.
             bump: whether to count it as an access, which revives what fades.
 
@@ -102,11 +104,9 @@ class Get:
             Unavailable: the store cannot be read.
 
         """
-        if skill:
-            with self.house.store.snapshot(self.caller.tenant) as tx:
-                id = self._skill(tx, skill.strip())  # noqa: A001 the same
-        [shown] = self.several([id], views=views, bump=bump)
-        return shown
+        found, others = self._skill(skill.strip()) if skill else (id, None)
+        [shown] = self.several([found], views=views, bump=bump)
+        return replace(shown, namesakes=others)
 
     def several(
         self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
@@ -140,7 +140,7 @@ class Get:
         is_forgotten = memory.state is State.FORGOTTEN
         sides: Mapping[View, Callable[[], object]] = {
             View.HISTORY: lambda: history(tx, self.caller, memory=memory),
-            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory),
+            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
             View.POLICY: lambda: standing(memory, now=now),
@@ -150,24 +150,20 @@ class Get:
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
         return replace(shown, **asked)
 
-    def _skill(self, tx: Transaction, name: str) -> str:
-        """Find the current skill of a name.
+    def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
+        """Find the current skill of a name, and the others that have it.
 
         Raises:
             NotFound: there is none, or the caller may not see it.
 
         """
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
-        own = self.caller.project
-        triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(look).items())
-        named = [
-            (own is not None and own in one.projects, id_)
-            for id_, one in triggers
-            if one and one.name.casefold() == name.casefold() and one.holds_in(own)
-        ]
-        if not named:
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            found = named(tx, look, name=name, project=self.caller.project)
+        if not found:
             raise NotFound(f"No skill {name[:40]!r}.", hint="Recall by its words, or by its name.")
-        return ids.show(ids.MEMORY, max(named)[1])
+        first, *others = (ids.show(ids.MEMORY, one.id) for one in found)
+        return first, tuple(others) or None
 
 
 def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:

@@ -17,12 +17,14 @@ from typing import Protocol
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
-from commonbrain.domain.query import Filter, Trace
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
+from commonbrain.ports.board import Board
 from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.look import Look
+from commonbrain.ports.mail import Mail
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
 from commonbrain.ports.sessions import Sessions
@@ -35,15 +37,6 @@ class Hit:
 
     id: int
     score: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """Who looks for what at which moment: what every search of the store is confined to."""
-
-    caller: Caller
-    filter: Filter
-    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +198,11 @@ class Transaction(Protocol):
         ...
 
     @property
+    def mail(self) -> Mail:
+        """To whom messages went."""
+        ...
+
+    @property
     def links(self) -> Links:
         """The edges between memories."""
         ...
@@ -227,6 +225,11 @@ class Transaction(Protocol):
     @property
     def duties(self) -> Duties:
         """What was decided on action items."""
+        ...
+
+    @property
+    def board(self) -> Board:
+        """What binds and what is owed."""
         ...
 
     @property

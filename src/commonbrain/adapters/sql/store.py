@@ -12,9 +12,11 @@ from threading import Event
 from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
+from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.links import LinkShelf
+from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
@@ -59,11 +61,13 @@ class SqlTransaction:
     index: Index
     threads: ThreadShelf
     sessions: SessionShelf
+    mail: MailShelf
     links: LinkShelf
     changes: ChangeShelf
     annotations: AnnotationShelf
     records: RecordShelf
     duties: DutyShelf
+    board: BoardShelf
     notes: NoteShelf
 
     @classmethod
@@ -75,11 +79,13 @@ class SqlTransaction:
             index=work.dialect.index(work),
             threads=ThreadShelf(work),
             sessions=SessionShelf(work),
+            mail=MailShelf(work),
             links=LinkShelf(work),
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),
             records=RecordShelf(work),
             duties=DutyShelf(work),
+            board=BoardShelf(work),
             notes=NoteShelf(work),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import Decision
@@ -34,6 +34,16 @@ from commonbrain.ports.models import Matrix
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
+
+
+class TaskMove(TypedDict, total=False):
+    """What changes of a task beside its status, on what condition and why."""
+
+    due_at: datetime | str | None
+    priority: TaskPriority | str | None
+    assignee: str | None
+    version: int | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +172,27 @@ class Revise:
         self,
         id: str,  # noqa: A002 the public name is id
         status: TaskStatus | str,
-        *,
-        due_at: datetime | str | None = None,
-        priority: TaskPriority | str | None = None,
-        assignee: str | None = None,
-        version: int | None = None,
+        **more: Unpack[TaskMove],
     ) -> Revised:
         """Move a task on: open, blocked, done or stale; a task that another has claimed stays.
 
-        `version`, as get tells it, refuses the change where somebody else was faster.
+        Args:
+            id: the task.
+            status: where it stands now.
+            more: `due_at`, `priority` and `assignee` where they change too; `version`, as get
+                tells it, refuses the change where somebody else was faster; `reason` says what
+                came of it.
+
         """
+        priority, assignee, reason = more.get("priority"), more.get("assignee"), more.get("reason")
         told = {
             "status": str(one_of(TaskStatus, status)),
-            "due_at": plain_instant(due_at),
+            "due_at": plain_instant(more.get("due_at")),
             "priority": str(one_of(TaskPriority, priority)) if priority else None,
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
-        return self._do(Action.STATUS, id, told=told, version=version)
+        why = checked_reason(reason, self.house) if reason else None
+        return self._do(Action.STATUS, id, reason=why, told=told, version=more.get("version"))
 
     def ack(
         self,

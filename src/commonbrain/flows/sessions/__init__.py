@@ -1,1 +1,1 @@
-"""Sessions: who is at work on what, and by what evidence somebody no longer is."""
+"""Sessions: who is at work, and what one session keeps at hand and claims."""

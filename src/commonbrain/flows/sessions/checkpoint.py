@@ -16,7 +16,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.note import Note
 from commonbrain.domain.query import Filter
-from commonbrain.domain.skills import read_skill
+from commonbrain.domain.skill import read_skill
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
 from commonbrain.flows.recall.plan import search_terms

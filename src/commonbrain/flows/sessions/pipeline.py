@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.handoff import Handoff
 from commonbrain.domain.lease import LEASE_MINUTES_DEFAULT
 from commonbrain.domain.limits import TASK_CHARS_MAX
 from commonbrain.domain.normalise import normalise_line
@@ -21,6 +22,7 @@ from commonbrain.flows.sessions.checkpoint import (
     cooled_down,
     vector_of,
 )
+from commonbrain.flows.sessions.handoff import hand_over
 from commonbrain.flows.sessions.leases import claim, release
 from commonbrain.flows.sessions.notes import checked_note, list_notes, put_note
 from commonbrain.flows.sessions.registry import own_session, siblings
@@ -130,19 +132,65 @@ class Sessions:
             lease = release(act, id)
         return Told(op="release", session=self.caller.session, lease=lease)
 
-    def end(self) -> Told:
-        """End the session; who calls on begins a new one.
+    def handoff(
+        self,
+        summary: str,
+        *,
+        next_steps: Sequence[str] = (),
+        blockers: Sequence[str] = (),
+        context: str = "",
+    ) -> Told:
+        """Leave to the next session what it has to know; it takes the place of one left before.
+
+        Args:
+            summary: what was done, in a few sentences.
+            next_steps: what comes next, each on a line.
+            blockers: what stands in the way, each on a line.
+            context: what else one has to know; all parts take at most 2,000 characters.
+
+        Returns:
+            What became of it at the gate, in `outcome`: an episode that every recall can find.
 
         Raises:
-            Invalid: the caller has no session.
+            Invalid: there is no summary, or the caller has no session.
+            Refused: `limit_exceeded`, it says too much; or the caller may not write.
 
         """
-        self._check_has_session("end")
+        parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
+        self._check_has_session("handoff")
+        handing = hand_over(self.house, self.caller, parts)
         with self._acting() as act:
+            outcome = handing.store(act)
+        return Told(op="handoff", session=self.caller.session, outcome=outcome)
+
+    def end(
+        self,
+        summary: str = "",
+        *,
+        next_steps: Sequence[str] = (),
+        blockers: Sequence[str] = (),
+        context: str = "",
+    ) -> Told:
+        """End the session, with a handoff where one is given; who calls on begins a new one.
+
+        A handoff that does not get in leaves the session open, so that it can be given again.
+
+        Raises:
+            Invalid: the caller has no session, or a handoff has no summary.
+            Refused: as `handoff`.
+
+        """
+        parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
+        self._check_has_session("end")
+        hands_over = parts != Handoff(summary="")
+        handing = hand_over(self.house, self.caller, parts) if hands_over else None
+        with self._acting() as act:
+            outcome = handing.store(act) if handing else None
             own = own_session(act)
-            over = replace(own, ended_at=act.now, ending=Ending.ENDED)
-            act.tx.sessions.save(over)
-        return Told(op="end", session=own.key)
+            if outcome is None or not outcome.status.is_refused:
+                over = replace(own, ended_at=act.now, ending=Ending.ENDED)
+                act.tx.sessions.save(over)
+        return Told(op="end", session=own.key, outcome=outcome)
 
     @contextmanager
     def _acting(self) -> Generator[Act]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from commonbrain.domain.liveness import is_idle
 from commonbrain.domain.note import Note
 from commonbrain.domain.session import Session
+from commonbrain.flows.remember.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,8 @@ class Told:
     task: str | None = None
     sessions: tuple[Peer, ...] | None = None
     """Who else is at work, latest heartbeat first."""
+    outcome: Outcome | None = None
+    """What became of a handoff at the gate."""
     notes: tuple[Noted, ...] | None = None
     """The session's own, then those that others pinned to the project."""
     lease: Lease | None = None

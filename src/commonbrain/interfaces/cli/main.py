@@ -11,10 +11,11 @@ import typer
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import escaped
 from commonbrain.interfaces.cli import choices
-from commonbrain.interfaces.cli.drawing import Json, draw
+from commonbrain.interfaces.cli.drawing import Json
+from commonbrain.interfaces.cli.groups import add_operations
 from commonbrain.interfaces.cli.state import Source, State
 from commonbrain.interfaces.errors import describe, fault_of
-from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.interfaces.operations import OPERATIONS
 
 app = typer.Typer(
     name="brain",
@@ -24,11 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _operation in OPERATIONS:
-    if Door.CLI in _operation.doors:
-        app.command(_operation.name)(draw(_operation))
-        for _special in _operation.commands:
-            app.command(_special.name)(draw(_operation, _special))
+add_operations(app, OPERATIONS)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so

@@ -16,6 +16,7 @@ from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import (
     PLAIN,
     UNSEEN,
+    Command,
     Name,
     Operation,
     Request,
@@ -148,4 +149,16 @@ REMEMBER = Operation(
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
     positional=("text",),
+    commands=(
+        Command(
+            name="skill add",
+            purpose="Store a rule that comes up by itself where one of its keywords is named.",
+            preset={"kind": "rule"},
+            fields=frozenset(
+                {"text", "headline", "severity", "label", "project", "scope", "source_ref", *_SKILL}
+            ),
+            positional=("skill_name", "text"),
+            required=frozenset({"skill_name", "text"}),
+        ),
+    ),
 )

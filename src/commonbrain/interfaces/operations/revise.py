@@ -111,6 +111,7 @@ _CALLS: Final[Mapping[str, _Call]] = {
         due_at=told.due_at,
         priority=told.priority,
         assignee=told.assignee,
+        reason=told.reason or None,
         version=told.version,
     ),
     "ack": lambda revise, told: revise.ack(

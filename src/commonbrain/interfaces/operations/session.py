@@ -1,9 +1,9 @@
 """The operation session: who else is at work, and what one's own session is at."""
 
 from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
@@ -12,19 +12,28 @@ from commonbrain.domain.scope import Role
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.sessions.told import Checked, Lease, Noted, Peer, Told
+from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request
+from commonbrain.interfaces.operations.remember import tell_outcome
 
-Op = Literal["list", "task", "end", "note", "notes", "checkpoint", "claim", "release"]
+Op = Literal["list", "task", "handoff", "end", "note", "notes", "checkpoint", "claim", "release"]
 
 
 class SessionRequest(Request):
     """What to say or ask; each op reads its own fields."""
 
     op: Op = Field(
-        description="list: who else is at work; task: say what you do now; checkpoint: which rules "
-        "bind a risky action; claim: a task for minutes"
+        description="list: who else is at work; task: say what you do now; handoff, also at end: "
+        "leave to the next session what it must know; checkpoint: which rules bind a risky action; "
+        "claim: a task for minutes"
     )
-    text: str = Field(default="", description="task, checkpoint: in a sentence; note: its value")
+    text: str = Field(
+        default="",
+        description="task, checkpoint: in a sentence; handoff: the summary; note: its value",
+    )
+    next_steps: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
+    blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
+    context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
     key: Name = Field(default=None, description="Of the note", json_schema_extra=PLAIN)
     pinned: bool = Field(default=False, description="note: shown by boot")
     id: Name = Field(default=None, description="claim, release: mem_...")
@@ -38,7 +47,6 @@ _Call = Callable[[Sessions, SessionRequest], Told]
 _CALLS: Final[Mapping[Op, _Call]] = {
     "list": lambda sessions, told: sessions.list(project=told.project),
     "task": lambda sessions, told: sessions.task(told.text),
-    "end": lambda sessions, _: sessions.end(),
     "note": lambda sessions, told: sessions.note(
         _needed(told, "key"), told.text, pinned=told.pinned
     ),
@@ -46,7 +54,34 @@ _CALLS: Final[Mapping[Op, _Call]] = {
     "checkpoint": lambda sessions, told: sessions.checkpoint(told.text),
     "claim": lambda sessions, told: sessions.claim(_needed(told, "id"), minutes=told.minutes),
     "release": lambda sessions, told: sessions.release(_needed(told, "id")),
+    "handoff": lambda sessions, told: sessions.handoff(**_handoff(told)),
+    "end": lambda sessions, told: sessions.end(**_handoff(told)),
 }
+
+
+class _Parts(Request):
+    """A handoff as one JSON object in the place of the text, as a script pipes it in."""
+
+    summary: str
+    next_steps: list[str] = Field(default=[])
+    blockers: list[str] = Field(default=[])
+    context: str = ""
+
+
+def _handoff(told: SessionRequest) -> dict[str, Any]:
+    given = told.model_dump(include={"next_steps", "blockers", "context"}, exclude_defaults=True)
+    if not told.text.startswith("{"):
+        return {"summary": told.text, **given}
+    try:
+        parts = _Parts.model_validate_json(told.text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the object"
+        raise Invalid(
+            f"The handoff is no such JSON object: {where[:40]}: {first['msg'][:80]}.",
+            hint="Give summary, next_steps, blockers, context.",
+        ) from None
+    return parts.model_dump() | given
 
 
 def _needed(told: SessionRequest, field: Literal["key", "id"]) -> str:
@@ -69,6 +104,8 @@ def _tell(reply: Told) -> str:
         lines += [_lease_line(reply.lease)]
     if reply.checked is not None:
         lines += _checked_lines(reply.checked)
+    if reply.outcome is not None:
+        lines.append(tell_outcome(reply.outcome))
     return "\n".join(lines)
 
 
@@ -100,11 +137,13 @@ def _line(one: Peer) -> str:
 SESSION = Operation(
     name="session",
     title="Session",
-    purpose="See who else is at work on what; say what you are at; keep notes; claim tasks; end.",
+    purpose="See who else is at work on what; say what you are at; keep notes; claim tasks; "
+    "hand over; end.",
     request=SessionRequest,
     reply=Told,
     handle=_handle,
     tell=_tell,
+    exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
     role=Role.READER,
     positional=("op", "text"),
 )
