@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commonbrain.domain.action_items import Ack, Decision
-from commonbrain.domain.kinds import Kind, RuleDetail, Severity, TaskDetail, TaskStatus
+from commonbrain.domain.kinds import Kind, RuleDetail, TaskDetail, TaskStatus
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.note import Note
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Scope
@@ -18,7 +18,7 @@ from commonbrain.domain.session import Session
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.store_steps import ANN, LATER, OpenStore, a_change, put
+from commonbrain.testing.store_steps import LATER, OpenStore, a_change, put
 
 BO = Caller(agent="bo", session="s1")
 
@@ -142,19 +142,6 @@ class DutiesContract:
 
         with store.snapshot("other") as tx:
             assert tx.duties.pending(BO, projects=None, now=NOON) == []
-
-    def test_blocking_rules_come_pinned_first_then_the_newest(self, store: Store) -> None:
-        blocker = RuleDetail(severity=Severity.BLOCKER)
-        put(
-            store, a_rule(1, detail=blocker, pinned=True), a_rule(2, detail=blocker), a_rule(3),
-            a_rule(4, detail=blocker, recorded_at=LATER), a_rule(5, detail=blocker, project="tea"),
-            a_rule(6, detail=blocker, state=State.FORGOTTEN),
-            a_rule(7, detail=blocker, scope=Scope.PRIVATE),
-        )  # fmt: skip
-
-        with store.snapshot(LOCAL_TENANT) as tx:
-            assert tx.duties.blockers(BO, project=None, now=NOON, limit=9) == [1, 4, 2]
-            assert tx.duties.blockers(ANN, project="tea", now=NOON, limit=4) == [1, 4, 7, 5]
 
     def test_a_session_has_ended_when_all_of_its_key_have(self, store: Store) -> None:
         live = Session(id=1, key="k", agent="bo", started_at=NOON, heartbeat_at=NOON)
