@@ -38,8 +38,12 @@ class SessionRequest(Request):
     blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
     context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
     key: Name = Field(default=None, description="Of the note", json_schema_extra=PLAIN)
-    pinned: bool = Field(default=False, description="note: shown by boot")
-    id: Name = Field(default=None, description="claim, release: mem_...")
+    pinned: bool = Field(
+        default=False,
+        description="note: every boot of the project shows it",
+        json_schema_extra=PLAIN,
+    )
+    id: Name = Field(default=None, description="mem_... of a task")
     minutes: int = Field(
         default=LEASE_MINUTES_DEFAULT, description="Of the claim", json_schema_extra=PLAIN
     )
