@@ -55,9 +55,7 @@ def floor_of(first_session: datetime) -> int:
 def merged(known: Receipt, other: Receipt) -> Receipt:
     """Unite what two stores know of one delivery: read is read, and the earlier time stands."""
     read = [at for at in (known.read_at, other.read_at) if at is not None]
-    acked = sorted(
-        (one.acked_at, one.answer) for one in (known, other) if one.acked_at is not None
-    )
+    acked = sorted((one.acked_at, one.answer) for one in (known, other) if one.acked_at is not None)
     at, answer = acked[0] if acked else (None, None)
     return Receipt(
         message_id=known.message_id,

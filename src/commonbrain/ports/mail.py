@@ -17,9 +17,7 @@ class Mail(Protocol):
     first session of the reader on.
     """
 
-    def post(
-        self, memory: Memory, *, to: Sequence[str], read_at: datetime | None = None
-    ) -> None:
+    def post(self, memory: Memory, *, to: Sequence[str], read_at: datetime | None = None) -> None:
         """Deliver a message, to everybody by `EVERYBODY`; or share a memory, as if read."""
         ...
 

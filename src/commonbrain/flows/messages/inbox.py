@@ -42,9 +42,7 @@ class Leaf:
     cursor: str | None = None
 
 
-def unread_of(
-    tx: Transaction, caller: Caller, *, project: str | None, now: datetime
-) -> Unread:
+def unread_of(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> Unread:
     """Say what waits to be read by a caller who works in a project."""
     reader = Reader(agent=caller.agent, project=project, now=now)
     count = tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)

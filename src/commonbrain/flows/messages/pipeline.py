@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
 from commonbrain.domain import ids, limits
-from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind, MessageDetail, MessagePriority
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.message import UNREAD_COUNTED_MAX, Reader
@@ -35,7 +36,6 @@ from commonbrain.flows.messages.sending import (
     draft_of,
     embedded,
     prepared,
-    reader_of,
     thread_of,
 )
 from commonbrain.flows.messages.shown import Letter, Page, ThreadPage, letters, line_of
@@ -79,11 +79,11 @@ class Messages:
         names = addressed(to, self.caller, self.house) if to else _answered(parent, self.caller)
         detail = parent.detail
         thread = detail.thread_id if isinstance(detail, MessageDetail) else None
-        if thread is not None and not told.get("thread"):
-            told = Envelope(**{**told, "thread": ids.show(ids.THREAD, thread)})
-        if "project" not in told and parent.project is not None:
-            told = Envelope(**{**told, "project": parent.project})
-        return self._send(names, body, told=told, parent=parent)
+        within = Envelope(project=parent.project)
+        if thread is not None:
+            within["thread"] = ids.show(ids.THREAD, thread)
+        within.update(told)
+        return self._send(names, body, told=within, parent=parent)
 
     def delegate(
         self,
@@ -97,7 +97,8 @@ class Messages:
         names = addressed(to, self.caller, self.house)
         if len(names) != 1:
             raise Invalid("A task is delegated to one agent.", hint="Delegate to each of them.")
-        asked = Envelope(**{"priority": MessagePriority.ACTION, **told})
+        asked = Envelope(priority=MessagePriority.ACTION)
+        asked.update(told)
         draft = draft_of(body, to=names, told=asked, caller=self.caller)
         due = instant(due_at) if due_at else None
         ready = [
@@ -149,7 +150,7 @@ class Messages:
         return Page(messages=shown)
 
     def ack(self, id: str, body: str | None = None) -> Letter:  # noqa: A002 the public name is id
-        """Acknowledge a message, with a word to its sender where there is one; it counts as read."""
+        """Acknowledge a message, with a word to its sender if there is one; it counts as read."""
         answer = self._answer(body)
         with self.house.store.begin(self.caller.tenant) as tx:
             message = self._message(tx, id)
@@ -204,9 +205,7 @@ class Messages:
         below = ids.parse(ids.MEMORY, cursor) if cursor else ids.LAST
         with self._snapshot() as tx:
             reader = self._reader()
-            found = tx.threads.recent(
-                self.caller, now=reader.now, below=below, limit=limit + 1
-            )
+            found = tx.threads.recent(self.caller, now=reader.now, below=below, limit=limit + 1)
             lines = tuple(
                 line_of(tx, self.caller, thread=thread, reader=reader)
                 for thread, _ in found[:limit]
@@ -290,7 +289,7 @@ class Messages:
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
 
-    def _snapshot(self):
+    def _snapshot(self) -> AbstractContextManager[Transaction]:
         return self.house.store.snapshot(self.caller.tenant)
 
 

@@ -98,7 +98,9 @@ def draft_of(
     """
     subject = normalise_line(told.get("subject"))
     if subject is not None and len(subject) > SUBJECT_CHARS_MAX:
-        raise Invalid(f"The subject has {len(subject)} characters; {SUBJECT_CHARS_MAX} are allowed.")
+        raise Invalid(
+            f"The subject has {len(subject)} characters; {SUBJECT_CHARS_MAX} are allowed."
+        )
     expires_at = told.get("expires_at")
     detail = MessageDetail(
         sender=caller.agent,

@@ -115,9 +115,7 @@ def letters(
 def line_of(tx: Transaction, caller: Caller, *, thread: Thread, reader: Reader) -> ThreadLine:
     """Sum up a thread by those of its messages that the caller may see."""
     bound = UNREAD_COUNTED_MAX + 1
-    found = tx.threads.messages(
-        thread.id, caller, now=reader.now, below=ids.LAST, limit=bound
-    )
+    found = tx.threads.messages(thread.id, caller, now=reader.now, below=ids.LAST, limit=bound)
     [newest] = tx.memories.get(found[:1]).values()
     return ThreadLine(
         id=ids.show(ids.THREAD, thread.id),
