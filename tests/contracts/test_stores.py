@@ -28,6 +28,7 @@ from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import IdTaken
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
 from commonbrain.testing.store_contract import StoreContract
@@ -55,6 +56,10 @@ def open_store(path: Path) -> Iterator[OpenStore]:
 
 
 class TestSqlite(StoreContract):
+    pass
+
+
+class TestSqliteDuties(DutiesContract):
     pass
 
 

@@ -70,7 +70,7 @@ def perform(act: Act, wanted: Proposal) -> Revised:
     check_may_write(act.caller, Scope.TEAM if is_free else memory.scope)
     if wanted.op is not Action.ACK:
         done = {"status": TaskStatus.DONE}.items() <= wanted.told.items()
-        check_changes(act.tx, act.caller, [memory], now=act.now, is_settling=done)
+        check_changes(act.tx, act.caller, memories=[memory], now=act.now, is_settling=done)
     plan = _PLANNERS[wanted.op](act, memory, wanted=wanted)
     if not is_free and not _is_in_reach(act, plan):
         held = propose(act, wanted, target=memory)

@@ -80,6 +80,12 @@ _SKILL: Final = {
 """What the fields are called that make up the trigger of a skill."""
 
 
+_OF_TASKS: Final = frozenset(
+    {"text", "headline", "project", "scope", "tags", "due_at", "priority", "assignee", "must_ack"}
+)
+"""The fields that the command for tasks takes."""
+
+
 def _handle(brain: Brain, request: RememberRequest) -> Remembered:
     reply = brain.remember(request.text, idempotency_key=request.idempotency_key, **_known(request))
     # How long the stages took is for who measures, and costs who reads.
@@ -150,6 +156,13 @@ REMEMBER = Operation(
     role=Role.WRITER,
     positional=("text",),
     commands=(
+        Command(
+            name="task add",
+            purpose="Remember what is to be done.",
+            preset={"kind": "task"},
+            fields=_OF_TASKS,
+            required=frozenset({"text"}),
+        ),
         Command(
             name="skill add",
             purpose="Store a rule that comes up by itself where one of its keywords is named.",

@@ -7,16 +7,19 @@ from pydantic import Field, ValidationError
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.kinds import TaskPriority, TaskStatus
 from commonbrain.domain.lease import LEASE_MINUTES_DEFAULT
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.sessions.pipeline import Sessions
-from commonbrain.flows.sessions.told import Checked, Lease, Noted, Peer, Told
+from commonbrain.flows.sessions.told import Checked, Lease, Noted, Owed, Peer, Told
 from commonbrain.interfaces.errors import EXIT_REFUSED
-from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request
+from commonbrain.interfaces.operations.operation import PLAIN, Command, Name, Operation, Request
 from commonbrain.interfaces.operations.remember import tell_outcome
 
-Op = Literal["list", "task", "handoff", "end", "note", "notes", "checkpoint", "claim", "release"]
+Op = Literal[
+    "list", "task", "handoff", "end", "note", "notes", "checkpoint", "tasks", "claim", "release"
+]
 
 
 class SessionRequest(Request):
@@ -53,6 +56,7 @@ _CALLS: Final[Mapping[Op, _Call]] = {
     ),
     "notes": lambda sessions, _: sessions.notes(),
     "checkpoint": lambda sessions, told: sessions.checkpoint(told.text),
+    "tasks": lambda sessions, told: sessions.tasks(project=told.project),
     "claim": lambda sessions, told: sessions.claim(_needed(told, "id"), minutes=told.minutes),
     "release": lambda sessions, told: sessions.release(_needed(told, "id")),
     "handoff": lambda sessions, told: sessions.handoff(**_handoff(told)),
@@ -101,6 +105,10 @@ def _tell(reply: Told) -> str:
     if reply.sessions is not None:
         lines += [_line(one) for one in reply.sessions] or ["Nobody else is at work."]
     lines += [_note_line(one) for one in reply.notes or ()]
+    if reply.tasks is not None:
+        lines += [_task_line(one) for one in reply.tasks] or ["Nothing is to be done."]
+        more = (reply.tasks_total or 0) - len(reply.tasks)
+        lines += [f"And {more} more."] if more else []
     if reply.lease is not None:
         lines += [_lease_line(reply.lease)]
     if reply.checked is not None:
@@ -112,6 +120,19 @@ def _tell(reply: Told) -> str:
 
 def _note_line(one: Noted) -> str:
     return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {one.value}"
+
+
+def _task_line(one: Owed) -> str:
+    notes = (
+        None if one.priority is TaskPriority.MEDIUM else str(one.priority),
+        None if one.status is TaskStatus.OPEN else str(one.status),
+        f"due {show_instant(one.due_at)}" if one.due_at else None,
+        f"for {one.assignee}" if one.assignee else None,
+        "action item" if one.must_ack else None,
+        f"claimed by {one.holder} until {show_instant(one.until)}" if one.until else None,
+    )
+    told = ", ".join(note for note in notes if note)
+    return f"{one.id} {one.headline}{f' ({told})' if told else ''}"
 
 
 def _lease_line(one: Lease) -> str:
@@ -147,4 +168,28 @@ SESSION = Operation(
     exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
     role=Role.WRITER,
     positional=("op", "text"),
+    commands=(
+        Command(
+            name="task list",
+            purpose="List what is to be done, the most urgent first.",
+            preset={"op": "tasks"},
+            fields=frozenset({"project"}),
+        ),
+        Command(
+            name="task claim",
+            purpose="Claim a task for a while, so that nobody else does it too.",
+            preset={"op": "claim"},
+            fields=frozenset({"id", "minutes"}),
+            positional=("id",),
+            required=frozenset({"id"}),
+        ),
+        Command(
+            name="task release",
+            purpose="Give a claimed task back.",
+            preset={"op": "release"},
+            fields=frozenset({"id"}),
+            positional=("id",),
+            required=frozenset({"id"}),
+        ),
+    ),
 )
