@@ -62,7 +62,6 @@ def test_a_number_that_is_used_again_is_another_process() -> None:
     assert not is_same_process(CLIENT, replace(CLIENT, created_at=NOON + second + MILLISECOND))
 
 
-@pytest.mark.requirement("SE-15")
 @given(session=sessions, silence=silences)
 def test_silence_alone_ends_nothing_that_can_be_looked_at(
     session: Session, silence: timedelta

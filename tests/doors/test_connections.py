@@ -60,7 +60,6 @@ async def served(
         yield Server(client, connection, brain)
 
 
-@pytest.mark.requirement("SE-31")
 async def test_ten_connections_of_one_process_are_ten_sessions(brain: Brain) -> None:
     client = processes_of(brain).start(7)
     async with AsyncExitStack() as stack:

@@ -63,7 +63,7 @@ def test_a_session_that_only_read_is_listed_while_it_lasts(path: Path) -> None:
     assert again["sessions"] == []
 
 
-@pytest.mark.requirement("SE-09", "SE-17")
+@pytest.mark.requirement("SE-17")
 def test_a_command_of_a_moment_keeps_its_session_alive_and_ends_none(path: Path) -> None:
     run(path, "--session", "k1", "recall", "kettle")
     assert listed(path) == ["k1"]

@@ -31,7 +31,7 @@ def test_others_at_work_are_listed_by_project_and_agent_without_ones_own(brain: 
     assert [one.session for one in brain.session.list(agent="ann").sessions or ()] == ["a"]
 
 
-@pytest.mark.requirement("SE-09", "SE-24")
+@pytest.mark.requirement("SE-24")
 def test_a_session_says_what_it_is_at_and_ends(brain: Brain, clock: FakeClock) -> None:
     ann = brain.acting_as(session="k1")
     boots(ann, task="Read the log")
@@ -65,7 +65,6 @@ def test_who_has_no_session_can_neither_end_it_nor_say_what_it_is_at(brain: Brai
         brain.session.task("Mend the parser")
 
 
-@pytest.mark.requirement("SE-15")
 def test_a_silent_session_is_shown_as_idle_and_goes_on(brain: Brain, clock: FakeClock) -> None:
     heard(at_work(brain, "k1"))
     clock.move(timedelta(minutes=5, seconds=1))
@@ -116,7 +115,7 @@ def test_a_day_of_silence_ends_what_cannot_be_looked_at(brain: Brain, clock: Fak
     assert processes_of(brain).looks == 0
 
 
-@pytest.mark.requirement("SE-14", "SE-29")
+@pytest.mark.requirement("SE-29")
 def test_a_look_around_is_bounded_and_everybody_has_a_turn(brain: Brain, clock: FakeClock) -> None:
     processes = processes_of(brain)
     for number in range(2 * PROBES_MAX + 1):
@@ -133,7 +132,6 @@ def test_a_look_around_is_bounded_and_everybody_has_a_turn(brain: Brain, clock: 
     assert processes.looks == 2 * PROBES_MAX + 1
 
 
-@pytest.mark.requirement("SE-14")
 def test_boot_ends_who_is_gone(brain: Brain) -> None:
     processes = processes_of(brain)
     client = processes.start(7)
