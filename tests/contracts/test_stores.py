@@ -31,6 +31,7 @@ from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import (
     SPACE,
@@ -64,6 +65,10 @@ class TestSqliteDuties(DutiesContract):
 
 
 class TestSqliteHistory(HistoryContract):
+    pass
+
+
+class TestSqliteSessions(SessionContract):
     pass
 
 

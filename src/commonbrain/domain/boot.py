@@ -213,6 +213,7 @@ def clipped(text: str, tokens: int) -> str:
     return f"{text[:low].rstrip()}…" if low else ""
 
 
+@lru_cache(1024)
 def _cost_of_fields(value: Any) -> int:  # noqa: ANN401 any of the dataclasses of a briefing
     return _frame(type(value)) + sum(_hundredths(getattr(value, one.name)) for one in fields(value))
 

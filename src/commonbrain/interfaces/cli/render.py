@@ -24,6 +24,8 @@ from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.skills import SkillList
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.flows.views import View
+from commonbrain.interfaces.cli.render_sessions import told
+from commonbrain.interfaces.cli.mail import mail
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
 from commonbrain.ports.store import Finding
@@ -290,6 +292,8 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "revise": revised,
     "forget": swept,
     "skill": _skills,
+    "session": told,
+    "message": mail,
     "status": _condition,
     "doctor": _diagnosis,
 }

@@ -47,12 +47,13 @@ class SessionRequest(Request):
     minutes: int = Field(
         default=LEASE_MINUTES_DEFAULT, description="Of the claim", json_schema_extra=PLAIN
     )
-    project: Name = Field(default=None, description="list, tasks")
+    project: Name = None
+    agent: Name = None
 
 
 _Call = Callable[[Sessions, SessionRequest], Told]
 _CALLS: Final[Mapping[Op, _Call]] = {
-    "list": lambda sessions, told: sessions.list(project=told.project),
+    "list": lambda sessions, told: sessions.list(project=told.project, agent=told.agent),
     "task": lambda sessions, told: sessions.task(told.text),
     "note": lambda sessions, told: sessions.note(
         _needed(told, "key"), told.text, pinned=told.pinned
@@ -169,7 +170,7 @@ SESSION = Operation(
     handle=_handle,
     tell=_tell,
     exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
-    role=Role.READER,
+    role=Role.WRITER,
     positional=("op", "text"),
     commands=(
         Command(
