@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Select, Table, bindparam, case, func, null, select, text
+from sqlalchemy import Integer, Select, Table, bindparam, case, func, null, select, text
 
 from commonbrain.adapters.sql.looks import within
 from commonbrain.adapters.sql.tables import DETAILS, memories
@@ -17,13 +17,14 @@ from commonbrain.domain.session import UNKNOWN
 from commonbrain.ports.board import Ranked
 from commonbrain.ports.look import Look
 
+_Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
 """Statements kept for the callers and projects that booted last."""
 _RULES: Final = DETAILS[Kind.RULE]
 _TASKS: Final = DETAILS[Kind.TASK]
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_OWED: Final = text("tasks.status IN ('open', 'blocked')")
-_LIMIT: Final = bindparam("limit")
+_LIMIT: Final = bindparam("limit", type_=Integer())
 _ALL: Final = func.count().over()
 _BY_PRIORITY: Final = case(
     {priority: -place for place, priority in enumerate(TaskPriority)}, value=_TASKS.c.priority
@@ -68,7 +69,7 @@ def _ranked(rows: Sequence[Any]) -> Ranked:
 # Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
 # each of them up among the memories: left to itself, the planner does it the other way round.
 @lru_cache(_BUILT_MAX)
-def _blockers(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
+def _blockers(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
     row = memories.c
     same = (_RULES.c.tenant_id == row.tenant_id) & (_RULES.c.memory_id == row.id)
     return (
@@ -82,18 +83,18 @@ def _blockers(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
 
 
 @lru_cache(_BUILT_MAX)
-def _patterns(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
+def _patterns(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
     pinned = _seen(_RULES, caller, wanted, tenant=tenant).scalar_subquery()
     return _pattern_rules(tenant, pinned).order_by(_RULES.c.memory_id.desc())
 
 
 @lru_cache(_BUILT_MAX)
-def _any_pattern(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
+def _any_pattern(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
     is_seen = _seen(_RULES, caller, wanted, tenant=tenant).exists()
     return _pattern_rules(tenant).where(is_seen).limit(_LIMIT)
 
 
-def _pattern_rules(tenant: str, *more: Any) -> Select[Any]:  # noqa: ANN401 columns of any sort
+def _pattern_rules(tenant: str, *more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
     own = _RULES.c
     return select(own.memory_id, *more).where(
         own.tenant_id == tenant, own.severity == Severity.PATTERN, own.skill.is_(null())
@@ -101,7 +102,7 @@ def _pattern_rules(tenant: str, *more: Any) -> Select[Any]:  # noqa: ANN401 colu
 
 
 @lru_cache(_BUILT_MAX)
-def _owed(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
+def _owed(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
     own = _TASKS.c
     # Counted and sorted in one pass over what is owed.
     owed = (
@@ -120,7 +121,7 @@ def _owed(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
     )
 
 
-def _seen(details: Table, caller: Caller, wanted: Filter, *, tenant: str) -> Select[Any]:
+def _seen(details: Table, caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
     """Select the memory that a row of details is of, where the look allows it."""
     same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
     return select(memories.c.pinned).where(same, within(caller, wanted, tenant=tenant))
