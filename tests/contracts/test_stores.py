@@ -28,8 +28,10 @@ from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import IdTaken
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import (
     SPACE,
@@ -58,7 +60,15 @@ class TestSqlite(StoreContract):
     pass
 
 
+class TestSqliteDuties(DutiesContract):
+    pass
+
+
 class TestSqliteHistory(HistoryContract):
+    pass
+
+
+class TestSqliteSessions(SessionContract):
     pass
 
 

@@ -141,7 +141,7 @@ def entries(count: int, what: str = WORDS) -> Listed[Entry]:
     )
 
 
-def crowded(**more: Any) -> Material:
+def crowded(**more: Any) -> Material:  # noqa: ANN401 fields of any sort
     """Everything full of ordinary English."""
     notes = tuple(PinnedNote(key=f"key {n}", value=WORDS) for n in range(10))
     siblings = tuple(Sibling(session=f"ses_{n:013d}", agent="codex", task=WORDS) for n in range(12))

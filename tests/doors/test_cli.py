@@ -355,3 +355,18 @@ def test_doctor_names_the_next_step_and_takes_it(brain: Brain, path: Path) -> No
     assert mended.code == 0
     assert "the words of 1 memory" in mended.out
     assert "words" in found.json["items"][0]["why"]
+
+
+def test_boot_tells_what_binds_and_what_is_open_in_sections_and_as_json(brain: Brain) -> None:
+    brain("remember", "Never push to main.", "--kind", "rule", "--severity", "BLOCKER")
+    brain("remember", "Mend the cart.", "--kind", "task", "--priority", "high")
+
+    shown = brain("boot", "--project", "shop", "--task", "Mend the cart")
+    told = brain("boot", "--project", "shop", "--json").json
+
+    assert shown.code == 0
+    for line in ("Blockers", "Never push to main.", "Tasks", "Mend the cart.  high"):
+        assert line in shown.out
+    assert "BLOCKERS loaded: 1, TASKS loaded: 1" in shown.out
+    assert [one["headline"] for one in told["blockers"]] == ["Never push to main."]
+    assert told["session"].startswith("ses_")

@@ -272,3 +272,18 @@ def _carry(path: Path, folder: Path) -> None:
 
 def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_read_only_store_boots_and_says_that_there_is_no_session(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", size="4m") as disk:
+        path = disk / "brain.db"
+        with a_brain(path) as brain:
+            brain.remember("Never push to main.", kind="rule", severity="BLOCKER")
+
+        with made_read_only(disk), a_brain(path) as brain:
+            briefing = brain.boot("shop", "Mend the cart.")
+
+    assert [one.headline for one in briefing.blockers] == ["Never push to main."]
+    assert briefing.session is None
+    (told,) = briefing.degraded
+    assert told.startswith("session: store_read_only")

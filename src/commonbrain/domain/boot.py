@@ -127,7 +127,7 @@ class _Box:
 
     def briefing(self) -> Briefing:
         """Give what is left, with the report of what is not."""
-        told = {name: tuple(kept) for name, kept in self.kept.items()}
+        told: dict[str, Any] = {name: tuple(kept) for name, kept in self.kept.items()}
         given = self.material
         return Briefing(
             **told,
@@ -213,8 +213,10 @@ def clipped(text: str, tokens: int) -> str:
     return f"{text[:low].rstrip()}…" if low else ""
 
 
+@lru_cache(1024)
 def _cost_of_fields(value: Any) -> int:  # noqa: ANN401 any of the dataclasses of a briefing
-    return _frame(type(value)) + sum(_hundredths(getattr(value, one.name)) for one in fields(value))
+    parts = (_hundredths(getattr(value, one.name)) for one in fields(value))
+    return _frame(value.__class__) + sum(parts)
 
 
 @lru_cache(1024)

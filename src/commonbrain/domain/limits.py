@@ -103,3 +103,5 @@ SUBJECT_CHARS_MAX: Final = 255
 MESSAGES_PAGE_DEFAULT: Final = 20
 MESSAGES_PAGE_MAX: Final = 100
 """Messages, threads or delegations that one call lists."""
+TASKS_SHOWN_MAX: Final = 100
+"""Tasks in one list, the most urgent first."""

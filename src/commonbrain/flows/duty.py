@@ -53,8 +53,8 @@ def check_duties(
 def check_changes(
     tx: Transaction,
     caller: Caller,
-    memories: Collection[Memory],
     *,
+    memories: Collection[Memory],
     now: datetime,
     is_settling: bool = False,
 ) -> None:

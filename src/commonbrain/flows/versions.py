@@ -19,7 +19,7 @@ def version_of(tx: Transaction, memory_id: int) -> int:
     return tx.changes.versions([memory_id]).get(memory_id, 0)
 
 
-def check_version(tx: Transaction, memory_id: int, version: int | None) -> None:
+def check_version(tx: Transaction, memory_id: int, *, version: int | None) -> None:
     """Let a change through that rests on what the memory says now; None does not care.
 
     Raises:
@@ -36,7 +36,7 @@ def check_version(tx: Transaction, memory_id: int, version: int | None) -> None:
         )
 
 
-def check_lease(tx: Transaction, caller: Caller, memory: Memory, *, now: datetime) -> None:
+def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime) -> None:
     """Let a caller move a task on that nobody else has claimed.
 
     Raises:

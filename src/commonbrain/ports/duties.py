@@ -26,15 +26,6 @@ class Duties(Protocol):
         """
         ...
 
-    def blockers(
-        self, caller: Caller, *, project: str | None, now: datetime, limit: int
-    ) -> list[int]:
-        """List the blocking rules of a project and of none that a caller sees, pinned ones first.
-
-        Then the newest; only what is believed, active and unexpired.
-        """
-        ...
-
     def has_ended(self, session: str) -> bool:
         """Say whether sessions of this key are known and all over."""
         ...

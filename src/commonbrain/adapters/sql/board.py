@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Select, Table, bindparam, case, func, null, select, text
+from sqlalchemy import Integer, Select, Table, bindparam, case, func, null, select, text
 
 from commonbrain.adapters.sql.looks import within
 from commonbrain.adapters.sql.tables import DETAILS, memories
@@ -17,13 +17,14 @@ from commonbrain.domain.session import UNKNOWN
 from commonbrain.ports.board import Ranked
 from commonbrain.ports.look import Look
 
+_Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
 """Statements kept for the callers and projects that booted last."""
 _RULES: Final = DETAILS[Kind.RULE]
 _TASKS: Final = DETAILS[Kind.TASK]
 # As words, because SQLite uses an index of few rows only for the very condition it has.
 _IS_OWED: Final = text("tasks.status IN ('open', 'blocked')")
-_LIMIT: Final = bindparam("limit")
+_LIMIT: Final = bindparam("limit", type_=Integer())
 _ALL: Final = func.count().over()
 _BY_PRIORITY: Final = case(
     {priority: -place for place, priority in enumerate(TaskPriority)}, value=_TASKS.c.priority
@@ -43,11 +44,11 @@ class BoardShelf:
     def patterns(self, look: Look) -> dict[int, bool]:
         """Give every PATTERN rule without a trigger, and whether it is pinned; newest first."""
         rows = self._rows(_patterns, look, limit=-1)
-        return {id_: pinned for id_, pinned in rows}  # noqa: C416 rows are not pairs to a checker
+        return {id_: pinned for id_, pinned in rows if pinned is not None}
 
     def has_patterns(self, look: Look) -> bool:
         """Say whether there is any PATTERN rule without a trigger."""
-        return bool(self._rows(_patterns, look, limit=1))
+        return bool(self._rows(_any_pattern, look, limit=1))
 
     def owed(self, look: Look, *, limit: int) -> Ranked:
         """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
@@ -65,43 +66,62 @@ def _ranked(rows: Sequence[Any]) -> Ranked:
     return Ranked(ids=tuple(id_ for id_, _ in rows), total=rows[0][1] if rows else 0)
 
 
+# Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
+# each of them up among the memories: left to itself, the planner does it the other way round.
 @lru_cache(_BUILT_MAX)
-def _blockers(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
+def _blockers(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
     row = memories.c
+    same = (_RULES.c.tenant_id == row.tenant_id) & (_RULES.c.memory_id == row.id)
     return (
-        _of(_RULES, row.id, _ALL)
+        select(row.id, _ALL)
+        .select_from(_RULES.join(memories, same))
+        .where(_RULES.c.tenant_id == tenant, within(caller, wanted, tenant=tenant))
         .where(_RULES.c.severity == Severity.BLOCKER, _RULES.c.skill.is_(null()))
-        .where(within(caller, wanted, tenant=tenant))
         .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
         .limit(_LIMIT)
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _patterns(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
-    row = memories.c
-    return (
-        _of(_RULES, row.id, row.pinned)
-        .where(_RULES.c.severity == Severity.PATTERN, _RULES.c.skill.is_(null()))
-        .where(within(caller, wanted, tenant=tenant))
-        .order_by(row.id.desc())
-        .limit(_LIMIT)
+def _patterns(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
+    pinned = _seen(_RULES, caller, wanted, tenant=tenant).scalar_subquery()
+    return _pattern_rules(tenant, pinned).order_by(_RULES.c.memory_id.desc())
+
+
+@lru_cache(_BUILT_MAX)
+def _any_pattern(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
+    is_seen = _seen(_RULES, caller, wanted, tenant=tenant).exists()
+    return _pattern_rules(tenant).where(is_seen).limit(_LIMIT)
+
+
+def _pattern_rules(tenant: str, *more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
+    own = _RULES.c
+    return select(own.memory_id, *more).where(
+        own.tenant_id == tenant, own.severity == Severity.PATTERN, own.skill.is_(null())
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _owed(caller: Caller, wanted: Filter, tenant: str) -> Select[Any]:
-    due_at = _TASKS.c.due_at
+def _owed(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
+    own = _TASKS.c
+    # Counted and sorted in one pass over what is owed.
+    owed = (
+        select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
+        .where(own.tenant_id == tenant, _IS_OWED)
+        .where(_seen(_TASKS, caller, wanted, tenant=tenant).exists())
+        .cte("owed")
+        .prefix_with("MATERIALIZED")
+    )
+    total = select(func.count()).select_from(owed).scalar_subquery()
+    row = owed.c
     return (
-        _of(_TASKS, memories.c.id, _ALL)
-        .where(_IS_OWED, within(caller, wanted, tenant=tenant))
-        .order_by(_BY_PRIORITY, due_at.is_(None), due_at, memories.c.id)
+        select(row.memory_id, total)
+        .order_by(row.place, row.due_at.is_(None), row.due_at, row.memory_id)
         .limit(_LIMIT)
     )
 
 
-def _of(details: Table, *columns: Any) -> Select[Any]:  # noqa: ANN401 columns and functions alike
-    """Select from the memories of a kind that has far fewer of them than there are of all."""
-    own = details.c
-    same = (own.tenant_id == memories.c.tenant_id) & (own.memory_id == memories.c.id)
-    return select(*columns).select_from(details.join(memories, same))
+def _seen(details: Table, caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+    """Select the memory that a row of details is of, where the look allows it."""
+    same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
+    return select(memories.c.pinned).where(same, within(caller, wanted, tenant=tenant))

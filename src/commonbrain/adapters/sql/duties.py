@@ -27,7 +27,7 @@ from commonbrain.adapters.sql.coordination_tables import acks, sessions
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.action_items import OWED, Ack, Decision
-from commonbrain.domain.kinds import Kind, Severity
+from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import State
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.trust import Trust
@@ -68,21 +68,21 @@ _WANTING: Final = union_all(
         ),
     ),
 )
-_HOLDING: Final = (
-    memories.c.tenant_id == bindparam("tenant"),
-    memories.c.state == State.ACTIVE,
-    memories.c.trust.in_(_BELIEVED),
-    or_(memories.c.scope != Scope.PRIVATE, memories.c.agent == bindparam("agent")),
-    or_(memories.c.expires_at.is_(None), memories.c.expires_at > _NOW),
-)
-"""What is believed of what a caller may see."""
 _IS_OWN: Final = and_(
     memories.c.agent == bindparam("agent"),
     func.coalesce(memories.c.session, "") == bindparam("session"),
 )
 _BINDING: Final = (
     select(memories.c.id)
-    .where(*_HOLDING, memories.c.id.in_(bindparam("ids", expanding=True)), ~_IS_OWN)
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.id.in_(bindparam("ids", expanding=True)),
+        memories.c.state == State.ACTIVE,
+        memories.c.trust.in_(_BELIEVED),
+        or_(memories.c.scope != Scope.PRIVATE, memories.c.agent == bindparam("agent")),
+        or_(memories.c.expires_at.is_(None), memories.c.expires_at > _NOW),
+        ~_IS_OWN,
+    )
     .order_by(memories.c.id)
 )
 _OF_PROJECTS: Final = _BINDING.where(
@@ -90,21 +90,6 @@ _OF_PROJECTS: Final = _BINDING.where(
         memories.c.project.is_(None),
         memories.c.project.in_(bindparam("projects", expanding=True)),
     )
-)
-_BLOCKERS: Final = (
-    select(memories.c.id)
-    .join(
-        _RULES,
-        and_(_RULES.c.tenant_id == memories.c.tenant_id, _RULES.c.memory_id == memories.c.id),
-    )
-    .where(
-        *_HOLDING,
-        memories.c.kind == Kind.RULE,
-        _RULES.c.severity == Severity.BLOCKER,
-        or_(memories.c.project.is_(None), memories.c.project == bindparam("project")),
-    )
-    .order_by(memories.c.pinned.desc(), memories.c.recorded_at.desc(), memories.c.id.desc())
-    .limit(bindparam("limit"))
 )
 _AT_ONCE: Final = 500
 """Ids looked up together; an engine takes only so many parameters."""
@@ -143,19 +128,6 @@ class DutyShelf:
             asked = given | {"ids": wanting[start : start + _AT_ONCE]}
             binding += self.work.connection.execute(statement, asked).scalars()
         return binding
-
-    def blockers(
-        self, caller: Caller, *, project: str | None, now: datetime, limit: int
-    ) -> list[int]:
-        """List the blocking rules of a project and of none that a caller sees, pinned first."""
-        given = {
-            "tenant": self.work.tenant,
-            "agent": caller.agent,
-            "project": project,
-            "now": now,
-            "limit": limit,
-        }
-        return list(self.work.connection.execute(_BLOCKERS, given).scalars())
 
     def has_ended(self, session: str) -> bool:
         """Say whether sessions of this key are known and all over."""

@@ -301,7 +301,7 @@ def _place(place: Place) -> dict[str, int]:
 
 
 @lru_cache
-def _unread(in_project: bool) -> CompoundSelect[Any]:  # noqa: FBT001 a key of the cache
+def _unread(in_project: bool) -> CompoundSelect[int, bool]:  # noqa: FBT001 a key of the cache
     """Select what is unread: every part by the index in its order, so that a page ends it."""
     parts = [
         one.where(_BELOW)
@@ -310,23 +310,25 @@ def _unread(in_project: bool) -> CompoundSelect[Any]:  # noqa: FBT001 a key of t
         .subquery()
         for one in _parts(in_project=in_project)
     ]
-    both = literal_column("is_urgent").desc(), literal_column("message_id").desc()
-    return union_all(*(select(one) for one in parts)).order_by(*both).limit(bindparam("limit"))
+    each: list[Select[int, bool]] = [select(one.c.message_id, one.c.is_urgent) for one in parts]
+    order = (literal_column(name, Integer).desc() for name in ("is_urgent", "message_id"))
+    return union_all(*each).order_by(*order).limit(bindparam("limit"))
 
 
 @lru_cache
-def _count(in_project: bool) -> Select[Any]:  # noqa: FBT001 a key of the cache
+def _count(in_project: bool) -> Select[int]:  # noqa: FBT001 a key of the cache
     parts = [one.limit(bindparam("limit")).subquery() for one in _parts(in_project=in_project)]
-    found = union_all(*(select(one.c.message_id) for one in parts)).subquery()
-    return select(func.min(func.count(), bindparam("limit", type_=Integer))).select_from(found)
+    each: list[Select[int]] = [select(one.c.message_id) for one in parts]
+    found = union_all(*each).limit(bindparam("limit")).subquery()
+    return select(func.count()).select_from(found)
 
 
-def _parts(*, in_project: bool) -> list[Select[Any]]:
+def _parts(*, in_project: bool) -> list[Select[int, bool]]:
     """Give what is unread of own rows and of broadcasts not taken yet, by project."""
-    projects = [receipts.c.project.is_(None)]
+    projects: list[ColumnElement[bool]] = [receipts.c.project.is_(None)]
     if in_project:
         projects.append(receipts.c.project == bindparam("project"))
-    plain = (
+    plain: Select[int, bool] = (
         select(receipts.c.message_id, receipts.c.is_urgent)
         .join(memories, _MEMORY)
         .where(_TENANT, receipts.c.read_at.is_(None), _IS_CURRENT)

@@ -94,7 +94,7 @@ class Erase:
             preview = _preview(selection, kept, confirm=confirm, reason=why)
             if preview.count and confirm != preview.count:
                 return preview
-            check_changes(tx, self.caller, selection.taken, now=act.now, is_settling=True)
+            check_changes(tx, self.caller, memories=selection.taken, now=act.now, is_settling=True)
             receipt = _scrub(act, selection.taken, reason=why)
         is_out_of_reach = not preview.count and preview.spared_count
         status = Stage.UNCHANGED if is_out_of_reach else Stage.DONE

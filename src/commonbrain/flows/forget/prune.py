@@ -105,7 +105,7 @@ def _prune(act: Act, ask: _Ask) -> Swept:
     preview, taken = _plan(act, ask)
     if ask.confirm != preview.count:
         return preview
-    check_changes(act.tx, act.caller, taken, now=act.now)
+    check_changes(act.tx, act.caller, memories=taken, now=act.now)
     deed = act.deed(Action.PRUNE, ask.reason)
     for one in taken:
         act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
@@ -78,11 +79,11 @@ class Messages:
         names = addressed(to, self.caller, self.house) if to else _answered(parent, self.caller)
         detail = parent.detail
         thread = detail.thread_id if isinstance(detail, MessageDetail) else None
-        if thread is not None and not told.get("thread"):
-            told = Envelope(**{**told, "thread": ids.show(ids.THREAD, thread)})
-        if "project" not in told and parent.project is not None:
-            told = Envelope(**{**told, "project": parent.project})
-        return self._send(names, body, told=told, parent=parent)
+        within = Envelope(project=parent.project)
+        if thread is not None:
+            within["thread"] = ids.show(ids.THREAD, thread)
+        within.update(told)
+        return self._send(names, body, told=within, parent=parent)
 
     def delegate(
         self,
@@ -96,7 +97,8 @@ class Messages:
         names = addressed(to, self.caller, self.house)
         if len(names) != 1:
             raise Invalid("A task is delegated to one agent.", hint="Delegate to each of them.")
-        asked = Envelope(**{"priority": MessagePriority.ACTION, **told})
+        asked = Envelope(priority=MessagePriority.ACTION)
+        asked.update(told)
         draft = draft_of(body, to=names, told=asked, caller=self.caller)
         due = instant(due_at) if due_at else None
         ready = [
@@ -148,7 +150,7 @@ class Messages:
         return Page(messages=shown)
 
     def ack(self, id: str, body: str | None = None) -> Letter:  # noqa: A002 the public name is id
-        """Acknowledge a message, with a word to its sender where there is one; it counts as read."""
+        """Acknowledge a message, with a word to its sender if there is one; it counts as read."""
         answer = self._answer(body)
         with self.house.store.begin(self.caller.tenant) as tx:
             message = self._message(tx, id)
@@ -287,7 +289,7 @@ class Messages:
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
 
-    def _snapshot(self):
+    def _snapshot(self) -> AbstractContextManager[Transaction]:
         return self.house.store.snapshot(self.caller.tenant)
 
 

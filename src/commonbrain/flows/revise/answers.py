@@ -62,6 +62,6 @@ def _closing(act: Act, memory: Memory, *, plan: Plan, decision: Decision) -> Pla
     check_may_write(act.caller, memory.scope)
     if not is_entitled(act.caller, memory):
         return replace(plan, hint="The task stays open: somebody trusted as much has to close it.")
-    check_lease(act.tx, act.caller, memory, now=act.now)
+    check_lease(act.tx, act.caller, memory=memory, now=act.now)
     done = Amend(before=memory, after=closed(memory, detail), action=Action.STATUS)
     return replace(plan, steps=(*plan.steps, done))

@@ -53,7 +53,7 @@ def set_status(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     check_current(memory, act.now)
     if not isinstance(memory.detail, TaskDetail):
         raise Invalid(f"{show(memory)} is a {memory.kind}; only a task has a status.")
-    check_lease(act.tx, act.caller, memory, now=act.now)
+    check_lease(act.tx, act.caller, memory=memory, now=act.now)
     given = wanted.told
     due_at, priority, assignee = given["due_at"], given["priority"], given["assignee"]
     status = one_of(TaskStatus, given["status"])

@@ -105,7 +105,7 @@ class Revise:
                 now=act.now,
                 settles=[old_id],
             )
-            check_version(tx, old_id, version)
+            check_version(tx, old_id, version=version)
             return replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
 
     def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
@@ -242,7 +242,7 @@ class Revise:
                 now=self.house.clock.now(),
                 vectors=vectors or {},
             )
-            check_version(tx, wanted.id, version)
+            check_version(tx, wanted.id, version=version)
             match op:
                 case Action.APPROVE:
                     return approve(act, wanted)

@@ -166,8 +166,9 @@ def _shared_source(old: Memory, act: Act) -> int | None:
     """Keep the message that a shared memory came from, while it is there."""
     source = old.source_message_id if old.audience else None
     found = act.tx.memories.get([source]).get(source) if source is not None else None
-    is_there = found is not None and found.state in FINDABLE_STATES
-    return source if is_there and is_visible(act.caller, found) else None
+    if found is None or found.state not in FINDABLE_STATES:
+        return None
+    return source if is_visible(act.caller, found) else None
 
 
 def _shown(id_: int) -> str:

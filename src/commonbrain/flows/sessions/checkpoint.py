@@ -63,9 +63,7 @@ def binding(act: Act, action: str, *, vector: Matrix | None) -> Checked:
         for id_, given in act.tx.memories.skills(look).items()
         if (skill := read_skill(given)) and skill.fires(action, act.caller.project)
     }
-    blocking = act.tx.duties.blockers(
-        act.caller, project=act.caller.project, now=act.now, limit=_SHOWN_MAX + 1
-    )
+    blocking = act.tx.board.blockers(look, limit=_SHOWN_MAX)
     near = (
         act.tx.index.lexical(search_terms(action), look, limit=_NEAR)
         if vector is None
@@ -73,18 +71,17 @@ def binding(act: Act, action: str, *, vector: Matrix | None) -> Checked:
             vector, look, limit=_NEAR, at_least=act.house.store.space.relevant_at
         )
     )
-    found = act.tx.memories.get([*blocking, *(hit.id for hit in near), *triggers])
-    here = {one.id: one for one in found.values() if one.project in {None, act.caller.project}}
-    rest = [hit.id for hit in near if hit.id not in {*blocking, *triggers}]
+    found = act.tx.memories.get([*blocking.ids, *(hit.id for hit in near), *triggers])
+    near_by = [hit.id for hit in near if hit.id not in triggers and _is_pattern(found[hit.id])]
     return Checked(
         at=act.now,
-        blockers=_shown(here, blocking),
-        patterns=_shown(here, [id_ for id_ in rest if id_ in here and _is_pattern(here[id_])]),
+        blockers=_shown(found, blocking.ids),
+        patterns=_shown(found, near_by),
         skills=tuple(
             replace(one, skill=triggers[ids.parse(ids.MEMORY, one.id)].name)
-            for one in _shown(here, sorted(triggers))
+            for one in _shown(found, sorted(triggers))
         ),
-        is_more=len(blocking) > _SHOWN_MAX,
+        is_more=blocking.total > _SHOWN_MAX,
     )
 
 
@@ -113,8 +110,8 @@ def _is_pattern(rule: Memory) -> bool:
     return isinstance(rule.detail, RuleDetail) and rule.detail.severity is Severity.PATTERN
 
 
-def _shown(here: dict[int, Memory], wanted: Sequence[int]) -> tuple[Binding, ...]:
-    known = [here[id_] for id_ in wanted if id_ in here][:_SHOWN_MAX]
+def _shown(found: dict[int, Memory], wanted: Sequence[int]) -> tuple[Binding, ...]:
+    known = [found[id_] for id_ in wanted][:_SHOWN_MAX]
     return tuple(Binding(id=ids.show(ids.MEMORY, one.id), headline=one.headline) for one in known)
 
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import OWED
 from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import TaskDetail
+from commonbrain.domain.kinds import Kind, TaskDetail
 from commonbrain.domain.lease import holder_of, lease_end
-from commonbrain.domain.memory import Memory
+from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Role, check_may_write
 from commonbrain.flows.act import Act
 from commonbrain.flows.revise.plan import check_current, show
-from commonbrain.flows.sessions.told import Claiming, Lease
+from commonbrain.flows.sessions.told import Claiming, Lease, Owed
 from commonbrain.flows.versions import check_lease, is_held
 
 
@@ -34,13 +35,38 @@ def claim(act: Act, id_: str, *, minutes: int) -> Lease:
             code="not_open",
             hint="Open it again first: revise status, value open.",
         )
-    check_lease(act.tx, act.caller, task, now=act.now)
+    check_lease(act.tx, act.caller, memory=task, now=act.now)
     holder = holder_of(act.caller)
     is_renewed = detail.lease_holder == holder and is_held(act.tx, detail, now=act.now)
     claimed = replace(detail, lease_holder=holder, lease_until=until)
     _amend(act, task, detail=claimed, action=Action.CLAIM)
     status = Claiming.RENEWED if is_renewed else Claiming.CLAIMED
     return Lease(id=show(task), headline=task.headline, status=status, holder=holder, until=until)
+
+
+def owed(act: Act, *, project: str | None, limit: int) -> tuple[tuple[Owed, ...], int]:
+    """List the tasks that are to be done, at most so many of them, and count all."""
+    look = act.look(Filter(kinds=(Kind.TASK,), states=(State.ACTIVE,), project=project))
+    ranked = act.tx.board.owed(look, limit=limit)
+    found = act.tx.memories.get(ranked.ids)
+    return tuple(_shown(act, found[id_]) for id_ in ranked.ids), ranked.total
+
+
+def _shown(act: Act, task: Memory) -> Owed:
+    detail = task.detail if isinstance(task.detail, TaskDetail) else TaskDetail()
+    is_taken = is_held(act.tx, detail, now=act.now)
+    return Owed(
+        id=show(task),
+        headline=task.headline,
+        status=detail.status,
+        priority=detail.priority,
+        project=task.project,
+        due_at=detail.due_at,
+        assignee=detail.assignee,
+        must_ack=detail.must_ack,
+        holder=detail.lease_holder if is_taken else None,
+        until=detail.lease_until if is_taken else None,
+    )
 
 
 def release(act: Act, id_: str) -> Lease:
@@ -53,7 +79,7 @@ def release(act: Act, id_: str) -> Lease:
     """
     task, detail = _task(act, id_)
     if act.caller.role is not Role.ADMIN:
-        check_lease(act.tx, act.caller, task, now=act.now)
+        check_lease(act.tx, act.caller, memory=task, now=act.now)
     status = Claiming.RELEASED if is_held(act.tx, detail, now=act.now) else Claiming.FREE
     _amend(
         act,

@@ -10,7 +10,7 @@ from datetime import datetime
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.handoff import Handoff
 from commonbrain.domain.lease import LEASE_MINUTES_DEFAULT
-from commonbrain.domain.limits import TASK_CHARS_MAX
+from commonbrain.domain.limits import TASK_CHARS_MAX, TASKS_SHOWN_MAX
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.session import Ending, Session
@@ -24,7 +24,7 @@ from commonbrain.flows.sessions.checkpoint import (
     vector_of,
 )
 from commonbrain.flows.sessions.handoff import hand_over
-from commonbrain.flows.sessions.leases import claim, release
+from commonbrain.flows.sessions.leases import claim, owed, release
 from commonbrain.flows.sessions.notes import checked_note, list_notes, put_note
 from commonbrain.flows.sessions.registry import leave, meet, own_session, siblings
 from commonbrain.flows.sessions.sweep import Swept, look_around, needs_writing, write_down
@@ -124,6 +124,13 @@ class Sessions:
         with self._acting() as act:
             checked = cooled_down(act, asked, checked=binding(act, asked, vector=vector))
         return Told(op="checkpoint", session=self.caller.session, checked=checked)
+
+    def tasks(self, *, project: str | None = None, limit: int = TASKS_SHOWN_MAX) -> Told:
+        """List the tasks that are to be done, in the caller's project unless another is given."""
+        most = max(1, min(limit, TASKS_SHOWN_MAX))
+        with self._acting() as act:
+            tasks, total = owed(act, project=project or self.caller.project, limit=most)
+        return Told(op="tasks", session=self.caller.session, tasks=tasks, tasks_total=total)
 
     def claim(
         self,

@@ -65,7 +65,7 @@ def item_entry(memory: Memory, *, project: str | None) -> Entry:
     return entry(memory, memory.kind, _elsewhere(memory, project))
 
 
-def task_entry(memory: Memory, caller: Caller, *, project: str | None, now: datetime) -> Entry:
+def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> Entry:
     """Show a task, with what an agent chooses by."""
     detail = memory.detail
     if not isinstance(detail, TaskDetail):
@@ -79,7 +79,7 @@ def task_entry(memory: Memory, caller: Caller, *, project: str | None, now: date
         f"due {show_instant(detail.due_at)[:10]}" if detail.due_at else None,
         f"for {inert_line(detail.assignee)}" if detail.assignee else None,
         "claimed by another session" if taken else None,
-        _elsewhere(memory, project),
+        _elsewhere(memory, caller.project),
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from commonbrain.domain.kinds import TaskPriority, TaskStatus
 from commonbrain.domain.liveness import is_idle
 from commonbrain.domain.note import Note
 from commonbrain.domain.session import Session
@@ -45,6 +46,22 @@ class Lease:
     status: Claiming
     holder: str | None = None
     until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """A task that is to be done, and who has claimed it until when."""
+
+    id: str
+    headline: str
+    status: TaskStatus
+    priority: TaskPriority
+    project: str | None
+    due_at: datetime | None
+    assignee: str | None
+    must_ack: bool
+    holder: str | None
+    until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +114,9 @@ class Told:
     """What became of a handoff at the gate."""
     notes: tuple[Noted, ...] | None = None
     """The session's own, then those that others pinned to the project."""
+    tasks: tuple[Owed, ...] | None = None
+    """What is to be done: by priority, then the earliest due, then the oldest."""
+    tasks_total: int | None = None
     lease: Lease | None = None
     checked: Checked | None = None
 

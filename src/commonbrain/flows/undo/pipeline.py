@@ -181,7 +181,7 @@ def _undo(act: Act, ask: _Ask, *, confirm: int, reason: str) -> Swept:
     if confirm != preview.count:
         return preview
     due = [one.before for one in reversals if one.is_due]
-    check_changes(act.tx, act.caller, due, now=act.now, is_settling=True)
+    check_changes(act.tx, act.caller, memories=due, now=act.now, is_settling=True)
     token = ids.show("und", ids.make_id(act.now, act.house.chance.bits(ids.RANDOM_BITS)))
     one_reason = f"{token}, undo of {ask.shown()}: {reason}"[:REASON_CHARS_MAX]
     deed = act.deed(Action.UNDO, one_reason)

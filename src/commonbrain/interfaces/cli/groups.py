@@ -13,6 +13,7 @@ from commonbrain.interfaces.cli.drawing import draw
 from commonbrain.interfaces.operations import Door, Operation
 
 GROUPS: Final[Mapping[str, str]] = {
+    "task": "Tasks: what is to be done, who does it, and what must be answered first.",
     "skill": "Skills: rules that come up by themselves where their keywords are named.",
 }
 """What each group is about."""

@@ -24,6 +24,8 @@ from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.skills import SkillList
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.flows.views import View
+from commonbrain.interfaces.cli.mail import mail
+from commonbrain.interfaces.cli.render_boot import briefing
 from commonbrain.interfaces.cli.render_sessions import told
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
@@ -285,6 +287,7 @@ def swept(reply: Swept) -> RenderableType:
 
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
+    "boot": briefing,
     "remember": _remembered,
     "recall": _recollection,
     "get": _fetched,
@@ -292,6 +295,7 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "forget": swept,
     "skill": _skills,
     "session": told,
+    "message": mail,
     "status": _condition,
     "doctor": _diagnosis,
 }

@@ -9,6 +9,7 @@ from commonbrain.interfaces.operations.boot import BOOT
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
+from commonbrain.interfaces.operations.message import MESSAGE
 from commonbrain.interfaces.operations.operation import Command, Door, Operation
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
@@ -24,8 +25,9 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     GET,
     REVISE,
     FORGET,
-    SKILL,
     SESSION,
+    MESSAGE,
+    SKILL,
     STATUS,
     DOCTOR,
 )

@@ -17,6 +17,7 @@ from commonbrain.flows.revise.plan import Completion, Revised
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import (
     UNSEEN,
+    Command,
     Id,
     Name,
     Operation,
@@ -80,6 +81,13 @@ class ReviseRequest(Request):
     )
     inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
 
+
+_MOVES: Final = (
+    ("done", "done", "Say that a task is done."),
+    ("block", "blocked", "Say that a task cannot go on."),
+    ("open", "open", "Say that a task is to be done again."),
+)
+"""Commands that move a task on."""
 
 _Call = Callable[[Revise, ReviseRequest], Revised]
 _CALLS: Final[Mapping[str, _Call]] = {
@@ -175,4 +183,23 @@ REVISE = Operation(
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is Completion.REFUSED),
     role=Role.WRITER,
     positional=("op", "id", "text"),
+    commands=(
+        *(
+            Command(
+                name=f"task {name}",
+                purpose=purpose,
+                preset={"op": "status", "value": status},
+                fields=frozenset({"id", "version"}),
+            )
+            for name, status, purpose in _MOVES
+        ),
+        Command(
+            name="task ack",
+            purpose="Answer an action item: will_execute, already_done, not_relevant, deferred.",
+            preset={"op": "ack"},
+            fields=frozenset({"id", "value", "reason", "due_at"}),
+            positional=("id", "value"),
+            required=frozenset({"value"}),
+        ),
+    ),
 )

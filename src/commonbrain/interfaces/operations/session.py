@@ -9,14 +9,16 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.lease import LEASE_MINUTES_DEFAULT
 from commonbrain.domain.scope import Role
-from commonbrain.domain.times import show_instant
 from commonbrain.flows.sessions.pipeline import Sessions
-from commonbrain.flows.sessions.told import Checked, Lease, Noted, Peer, Told
+from commonbrain.flows.sessions.told import Peer, Told
 from commonbrain.interfaces.errors import EXIT_REFUSED
-from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request
+from commonbrain.interfaces.operations.duty_lines import duty_lines
+from commonbrain.interfaces.operations.operation import PLAIN, Command, Name, Operation, Request
 from commonbrain.interfaces.operations.remember import tell_outcome
 
-Op = Literal["list", "task", "handoff", "end", "note", "notes", "checkpoint", "claim", "release"]
+Op = Literal[
+    "list", "task", "handoff", "end", "note", "notes", "checkpoint", "tasks", "claim", "release"
+]
 
 
 class SessionRequest(Request):
@@ -35,8 +37,12 @@ class SessionRequest(Request):
     blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
     context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
     key: Name = Field(default=None, description="Of the note", json_schema_extra=PLAIN)
-    pinned: bool = Field(default=False, description="note: shown by boot")
-    id: Name = Field(default=None, description="claim, release: mem_...")
+    pinned: bool = Field(
+        default=False,
+        description="note: every boot of the project shows it",
+        json_schema_extra=PLAIN,
+    )
+    id: Name = Field(default=None, description="mem_... of a task")
     minutes: int = Field(
         default=LEASE_MINUTES_DEFAULT, description="Of the claim", json_schema_extra=PLAIN
     )
@@ -53,6 +59,7 @@ _CALLS: Final[Mapping[Op, _Call]] = {
     ),
     "notes": lambda sessions, _: sessions.notes(),
     "checkpoint": lambda sessions, told: sessions.checkpoint(told.text),
+    "tasks": lambda sessions, told: sessions.tasks(project=told.project),
     "claim": lambda sessions, told: sessions.claim(_needed(told, "id"), minutes=told.minutes),
     "release": lambda sessions, told: sessions.release(_needed(told, "id")),
     "handoff": lambda sessions, told: sessions.handoff(**_handoff(told)),
@@ -100,33 +107,10 @@ def _tell(reply: Told) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
         lines += [_line(one) for one in reply.sessions] or ["Nobody else is at work."]
-    lines += [_note_line(one) for one in reply.notes or ()]
-    if reply.lease is not None:
-        lines += [_lease_line(reply.lease)]
-    if reply.checked is not None:
-        lines += _checked_lines(reply.checked)
+    lines += duty_lines(reply)
     if reply.outcome is not None:
         lines.append(tell_outcome(reply.outcome))
     return "\n".join(lines)
-
-
-def _note_line(one: Noted) -> str:
-    return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {one.value}"
-
-
-def _lease_line(one: Lease) -> str:
-    whose = f" by {one.holder} until {show_instant(one.until)}" if one.until else ""
-    return f"{one.id} {one.status}{whose}: {one.headline}"
-
-
-def _checked_lines(checked: Checked) -> list[str]:
-    if checked.is_repeated:
-        return [f"Already checked at {show_instant(checked.at)}, nothing changed since."]
-    lines = [f"BLOCKER {one.id}: {one.headline}" for one in checked.blockers]
-    lines += ["More blockers: recall, kinds rule."] if checked.is_more else []
-    lines += [f"PATTERN {one.id}: {one.headline}" for one in checked.patterns]
-    lines += [f"skill:{one.skill} {one.id}: {one.headline}" for one in checked.skills]
-    return lines or ["No rule binds this."]
 
 
 def _line(one: Peer) -> str:
@@ -147,4 +131,28 @@ SESSION = Operation(
     exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
     role=Role.WRITER,
     positional=("op", "text"),
+    commands=(
+        Command(
+            name="task list",
+            purpose="List what is to be done, the most urgent first.",
+            preset={"op": "tasks"},
+            fields=frozenset({"project"}),
+        ),
+        Command(
+            name="task claim",
+            purpose="Claim a task for a while, so that nobody else does it too.",
+            preset={"op": "claim"},
+            fields=frozenset({"id", "minutes"}),
+            positional=("id",),
+            required=frozenset({"id"}),
+        ),
+        Command(
+            name="task release",
+            purpose="Give a claimed task back.",
+            preset={"op": "release"},
+            fields=frozenset({"id"}),
+            positional=("id",),
+            required=frozenset({"id"}),
+        ),
+    ),
 )

@@ -14,7 +14,7 @@ from commonbrain.interfaces.operations.operation import Command, Door, Name, Ope
 class SkillRequest(Request):
     """Whether to list all skills or those that a question fires."""
 
-    op: Literal["list", "test"] = "list"
+    op: Literal["list", "test"] = Field(default="list", description="test: what a question fires")
     query: str = Field(default="", description="The question, as it would be recalled")
     project: Name = Field(default=None, description="Where it is asked")
 
