@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from commonbrain import CommonbrainError
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain
@@ -37,6 +39,9 @@ class Told:
     def to_json(self) -> str:
         """Write it for the line."""
         return json.dumps(asdict(self))
+
+
+_TOLD: Final = TypeAdapter(Told)
 
 
 class Lagging(SystemClock):
@@ -82,9 +87,7 @@ def _turn(
     sender = brain.acting_as(agent=own[turn % len(own)])
     to = "all" if turn % 20 == 0 else chance.choice([one for one in AGENTS if one not in own])
     started = time.perf_counter()
-    sent = sender.message.send(
-        to, f"Writer {number} turn {turn}.", thread=threads[turn % THREADS]
-    )
+    sent = sender.message.send(to, f"Writer {number} turn {turn}.", thread=threads[turn % THREADS])
     took_ms = (time.perf_counter() - started) * 1000
     yield Told(sent=sent.id, by=sender.caller.agent, to=sent.to, ms=took_ms)
     if turn % _READS_EVERY == 0:
@@ -93,10 +96,7 @@ def _turn(
 
 def heard_of(one: Worker) -> list[Told]:
     """Hear a process out."""
-    said = (json.loads(line) for line in one.hear_out() if line != DONE)
-    return [
-        Told(**{**given, "to": tuple(given["to"]), "got": tuple(given["got"])}) for given in said
-    ]
+    return [_TOLD.validate_json(line) for line in one.hear_out() if line != DONE]
 
 
 def read_once(reader: Brain) -> Told:

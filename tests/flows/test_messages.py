@@ -293,7 +293,7 @@ def test_a_message_cannot_join_a_thread_that_its_sender_does_not_see(brain: Brai
     ann, _, cy = crew(brain)
     sent = ann.message.send("bo", "Between us.")
 
-    with pytest.raises(NotFound):
+    with pytest.raises(Invalid):
         cy.message.send("all", "Listen to this!", thread=sent.thread)
     with pytest.raises(NotFound):
         cy.message.reply(sent.id, "What is it?")

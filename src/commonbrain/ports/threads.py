@@ -35,11 +35,11 @@ class Threads(Protocol):
         ...
 
     def recent(
-        self, caller: Caller, *, now: datetime, below: int, limit: int, id_: int | None = None
+        self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
         """List threads with a current message that a caller sees, each with its newest's id.
 
-        The newest is below `below` and comes first; of all threads, or of the one named.
+        The newest is below `below` and comes first.
         """
         ...
 

@@ -123,7 +123,9 @@ def _check_thread(tx: Transaction, prepared: Prepared, *, look: Look) -> None:
     if not isinstance(detail, MessageDetail):
         return
     if detail.thread_id is not None and not _is_open(tx, detail.thread_id, look=look):
-        raise Invalid("There is no such thread.", hint="Give a ThreadRef; it opens one.")
+        raise Invalid(
+            "There is no such thread.", hint="Ask which there are, or leave it out: it opens one."
+        )
     if detail.parent_id is None:
         return
     parent = tx.memories.get([detail.parent_id]).get(detail.parent_id)
