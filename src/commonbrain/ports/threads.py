@@ -30,8 +30,8 @@ class Threads(Protocol):
         """Give the id of the newest message of any thread, whoever sees it; 0 without any."""
         ...
 
-    def is_empty(self, thread_id: int) -> bool:
-        """Say whether no message was ever in a thread."""
+    def is_begun(self, thread_id: int) -> bool | None:
+        """Say whether a message was ever in a thread; None when there is no such thread."""
         ...
 
     def recent(

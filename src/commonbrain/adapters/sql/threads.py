@@ -30,6 +30,9 @@ _LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == 
 _BY_KEY: Final = select(threads.c.id).where(
     threads.c.tenant_id == bindparam("tenant"), threads.c.key == bindparam("key")
 )
+_IS_BEGUN: Final = select(threads.c.last_id.is_not(None)).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread")
+)
 _BUILT_MAX: Final = 256
 _PARTICIPANTS: Final = (
     select(_MESSAGES.c.sender, _MESSAGES.c.recipients)
@@ -72,10 +75,10 @@ class ThreadShelf:
         given = {"tenant": self.work.tenant}
         return self.work.connection.execute(_LAST, given).scalar() or 0
 
-    def is_empty(self, thread_id: int) -> bool:
-        """Say whether no message was ever in a thread."""
-        statement = select(threads.c.last_id).where(*self._at(thread_id))
-        return self.work.connection.execute(statement).scalar() is None
+    def is_begun(self, thread_id: int) -> bool | None:
+        """Say whether a message was ever in a thread; None when there is no such thread."""
+        given = {"tenant": self.work.tenant, "thread": thread_id}
+        return self.work.connection.execute(_IS_BEGUN, given).scalar()
 
     def recent(
         self, caller: Caller, *, now: datetime, below: int, limit: int

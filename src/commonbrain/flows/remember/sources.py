@@ -135,9 +135,8 @@ def _check_thread(tx: Transaction, prepared: Prepared, *, look: Look) -> None:
 
 def _is_open(tx: Transaction, thread_id: int, *, look: Look) -> bool:
     """Say whether the author sees anything of a thread; one without a message is open to all."""
-    found = tx.threads.page(after=thread_id - 1, limit=1)
-    if [one.id for one in found] != [thread_id]:
-        return False
+    is_begun = tx.threads.is_begun(thread_id)
+    if not is_begun:
+        return is_begun is False
     caller, now = look.caller, look.now
-    seen = tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1)
-    return bool(seen) or tx.threads.is_empty(thread_id)
+    return bool(tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1))
