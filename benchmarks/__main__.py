@@ -1,4 +1,4 @@
-"""The benchmarks by name: `speed`, `starts`, `evidence`, `faults`, `crowd`, `boot`, `hooks`."""
+"""The benchmarks by name: speed, starts, evidence, faults, crowd, boot, mail, messages, hooks."""
 
 import json
 import os
@@ -19,6 +19,7 @@ from benchmarks.booting import booting
 from benchmarks.corpus import questions
 from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.hooking import hooking
+from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.timing import Timing, timed
@@ -27,6 +28,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
 app.add_typer(hooking)
 app.add_typer(booting)
+app.add_typer(mailing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10
