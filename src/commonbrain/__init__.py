@@ -63,9 +63,7 @@ __all__ = [
 
 _HOMES: Final = {
     "commonbrain.brain": "Brain",
-    "commonbrain.domain.errors": (
-        "CommonbrainError Corrupt Invalid NotFound Refused Unavailable"
-    ),
+    "commonbrain.domain.errors": ("CommonbrainError Corrupt Invalid NotFound Refused Unavailable"),
     "commonbrain.domain.kinds": "Kind",
     "commonbrain.domain.memory": "Draft",
     "commonbrain.domain.recollection": "Item Recollection Verdict",

@@ -104,9 +104,7 @@ class ScriptedModel:
         return StreamingResponse(_events(body, block), media_type="text/event-stream")
 
 
-def next_block(
-    script: Sequence[ToolCall], body: Json, *, last_words: str = FINAL_TEXT
-) -> Json:
+def next_block(script: Sequence[ToolCall], body: Json, *, last_words: str = FINAL_TEXT) -> Json:
     """Choose what the model says next from what the conversation shows to be done."""
     shown = _results(body)
     for number, call in enumerate(script):

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,4 +49,4 @@ def call_hook(
 
 def a_happening(**told: str) -> Happening:
     """Say what happened in a session that has a name."""
-    return Happening(**{"session": SESSION, **told})
+    return replace(Happening(session=SESSION), **dict[str, Any](told))

@@ -18,9 +18,7 @@ LESSON = "The root cause was that the pool was closed twice."
 SETTINGS = Settings(store=Path("unused"))
 
 
-def hook(
-    brain: Brain, event: str, *, folder: Folder | None = None, **told: str
-) -> str | None:
+def hook(brain: Brain, event: str, *, folder: Folder | None = None, **told: str) -> str | None:
     """Do what a hook of Claude Code does, in a session that has a name."""
     order = Order(
         hook=HOOKS["claude-code", event],

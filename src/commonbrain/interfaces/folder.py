@@ -96,9 +96,7 @@ def _text(told: Mapping[str, object], key: str, file: Path | None) -> str | None
     value = told.get(key)
     if value is None:
         return None
-    if not isinstance(value, str) or not (
-        value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX
-    ):
+    if not isinstance(value, str) or not (value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX):
         raise Invalid(f"{key} in {file} is no name.", hint=f'Write {key} = "a name".')
     return value
 

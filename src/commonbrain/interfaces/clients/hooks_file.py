@@ -99,9 +99,10 @@ class HooksFile:
         known = events.find(name)
         if known is None:
             return events.with_member(name, [entry]) if entry else text
-        if not isinstance(known.value, list):
+        value = known.value
+        if not isinstance(value, list):
             raise Invalid(f"{name} in {path} is not a list.", hint="It was left as it is.")
-        listed = cast("list[object]", known.value)
+        listed = cast("list[object]", value)
         wanted = [*self._foreign(listed), *([entry] if entry else [])]
         if wanted == listed:
             return text
