@@ -89,7 +89,6 @@ def test_the_client_itself_finds_the_plugin_valid(claude: ClaudeCode) -> None:
     assert ended.status == 0, ended
 
 
-@pytest.mark.requirement("CL-08")
 def test_a_whole_loop_shows_what_is_known_and_keeps_what_is_told(
     claude: ClaudeCode, brain: Brain, store: Path
 ) -> None:
@@ -114,7 +113,6 @@ def test_a_whole_loop_shows_what_is_known_and_keeps_what_is_told(
     assert FACT not in kept
 
 
-@pytest.mark.requirement("SE-31")
 def test_the_hooks_and_the_server_of_one_client_are_one_session(
     claude: ClaudeCode, brain: Brain, store: Path
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_turn_told_twice_is_kept_once(brain: Brain) -> None:
     assert bodies(brain, "event") == [LESSON]
 
 
+@pytest.mark.requirement("WP-13")
 def test_a_marked_line_becomes_the_memory_it_was_marked_as(brain: Brain) -> None:
     said = "I read all of it and wrote the notes.\n@decision One pool per process and no more"
 
@@ -120,7 +121,7 @@ def test_notes_beyond_their_room_are_counted() -> None:
     assert told[-1] == f"{100 - len(told) + 1} more: session notes"
 
 
-@pytest.mark.requirement("WP-14")
+@pytest.mark.requirement("MG-05")
 def test_a_compactions_summary_is_handed_over_unless_the_agent_wrote_itself(brain: Brain) -> None:
     hook(brain, "post-compact", summary="We moved the pool into wiring; tests are left to do.")
     assert bodies(brain, "episode", labels=["handoff"]) == [

@@ -49,7 +49,6 @@ def locked(store: Path) -> Generator[None]:
         yield
 
 
-@pytest.mark.requirement("CL-06")
 @pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "gemini"])
 def test_a_session_start_is_told_what_binds_it(client: str, store: Path, tmp_path: Path) -> None:
     told: dict[str, object] = {"session_id": SESSION, "cwd": str(tmp_path), "source": "startup"}
