@@ -110,9 +110,7 @@ def _fill(brain: Brain) -> None:
 def _rules(texts: Iterator[str]) -> Iterator[Draft]:
     for number in range(RULES):
         severity = "BLOCKER" if number % 20 == 0 else "PATTERN"
-        yield Draft(
-            body=f"Never {next(texts)}.", kind="rule", severity=severity, project=PROJECT
-        )
+        yield Draft(body=f"Never {next(texts)}.", kind="rule", severity=severity, project=PROJECT)
 
 
 def _tasks(texts: Iterator[str], chance: random.Random) -> Iterator[Draft]:
