@@ -227,7 +227,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("LC-08", "supersede notes time and reason; restore takes it back."),
     Adopted("LC-09", "rate and annotate mark a memory and leave its body alone."),
     Adopted("LC-10 LC-18", "prune previews, spares pins and rules, takes old and unread rows."),
-    Adopted("LC-11", "What is pinned loads by itself, what has a trigger by its keyword or always."),
+    Adopted("LC-11", "What is pinned loads by itself, a trigger by its keyword or always."),
     Gap("LC-12 LC-15", "Retention is policy by kind, label and scope; the audit has its own."),
     Adopted("LC-13", "Full text follows every change and every removal of a memory."),
     Adopted("LC-14", "forget takes a selector and previews; erase scrubs, with a receipt."),

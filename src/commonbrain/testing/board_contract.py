@@ -15,30 +15,35 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.look import Look
-from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.store_steps import look, put
+from commonbrain.testing.store_steps import OpenStore, look, put
 
 BLOCKER = RuleDetail(severity=Severity.BLOCKER)
 KEYED = RuleDetail(severity=Severity.BLOCKER, skill={"name": "safe", "keywords": ["vault"]})
 
 
 def a_rule(id_: int, **more: Any) -> Memory:  # noqa: ANN401
+    """Make a rule."""
     return a_memory(id_, f"Rule {id_}.", kind=Kind.RULE, **more)
 
 
 def a_task(id_: int, **detail: Any) -> Memory:  # noqa: ANN401
+    """Make a task."""
     return a_memory(id_, f"Task {id_}.", kind=Kind.TASK, detail=TaskDetail(**detail))
 
 
 def awake(kind: Kind, **more: Any) -> Look:  # noqa: ANN401
+    """Look at what is awake of a kind."""
     return look(kinds=(kind,), states=(State.ACTIVE,), **more)
 
 
 class BoardContract:
-    """To be inherited by a test class that has the fixture `store`."""
+    """Inherited for each engine, with the fixture `open_store` as for `StoreContract`."""
 
-    def test_blockers_are_pinned_first_then_of_the_project_then_newest(self, store: Store) -> None:
+    def test_blockers_are_pinned_first_then_of_the_project_then_newest(
+        self, open_store: OpenStore
+    ) -> None:
+        store = open_store()
         put(
             store,
             a_rule(1, detail=BLOCKER, pinned=True),
@@ -56,8 +61,9 @@ class BoardContract:
         assert (anywhere.ids, anywhere.total) == ((1, 4, 2, 3), 4)
 
     def test_patterns_are_the_rules_without_a_trigger_that_the_look_allows(
-        self, store: Store
+        self, open_store: OpenStore
     ) -> None:
+        store = open_store()
         put(
             store,
             a_rule(1, pinned=True),
@@ -77,9 +83,10 @@ class BoardContract:
             assert not tx.board.has_patterns(awake(Kind.RULE, labels=("none",)))
 
     def test_what_is_owed_goes_by_priority_then_the_earliest_due_then_the_oldest(
-        self, store: Store
+        self, open_store: OpenStore
     ) -> None:
         soon, late = NOON + timedelta(days=1), NOON + timedelta(days=9)
+        store = open_store()
         put(
             store,
             a_task(1, priority=TaskPriority.LOW, due_at=soon),
