@@ -1,4 +1,4 @@
-"""The benchmarks by name: `speed`, `starts`, `evidence`, `faults`, `crowd`, `boot`."""
+"""The benchmarks: `speed`, `starts`, `evidence`, `faults`, `crowd`, `boot`, `mail`, `messages`."""
 
 import json
 import os
@@ -18,6 +18,7 @@ import commonbrain
 from benchmarks.booting import booting
 from benchmarks.corpus import questions
 from benchmarks.filling import EMBEDDED, Filling
+from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.timing import Timing, timed
@@ -25,6 +26,7 @@ from benchmarks.timing import Timing, timed
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
 app.add_typer(booting)
+app.add_typer(mailing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -242,8 +242,7 @@ class Messages:
             with self._snapshot() as tx:
                 tx.index.follow()
         with self.house.store.begin(self.caller.tenant) as tx:
-            _, sent = deliver(self._act(tx), ready, thread=thread_of(told))
-            return sent
+            return deliver(self._act(tx), ready, thread=thread_of(told))
 
     def _message(self, tx: Transaction, id: str) -> Memory:  # noqa: A002 the public name is id
         """Fetch a message that the caller may see.
