@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
+from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
@@ -144,6 +145,7 @@ def build_house(settings: Settings, path: Path) -> House:
         ),
         importers=IMPORTERS,
         archive=JsonLines(),
+        processes=LocalProcesses(),
         screen=screen,
         on_secret=OnSecret(settings.secrets),
     )

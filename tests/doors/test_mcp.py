@@ -114,6 +114,7 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "get": {"id": id_},
             "revise": {"op": "supersede", "id": id_, "text": other, "reason": "It moved."},
             "forget": {"ids": [id_], "reason": "Nobody asks."},
+            "session": {"op": "list"},
             "status": {},
         }
         assert set(calls) == set(TOOLS)

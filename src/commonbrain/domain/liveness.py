@@ -81,16 +81,7 @@ def rebooted_by(session: Session, around: Sequence[Session]) -> list[Session]:
     return [one for one in around if session.is_named and one.key != session.key]
 
 
-def known_of(session: Session, contact: Contact) -> dict[str, object]:
-    """Give what a contact tells that is not known of its session yet."""
-    told = {
-        "client": contact.client,
-        "cwd": contact.cwd,
-        "process": contact.process,
-        "server": contact.server,
-    }
-    return {
-        name: value
-        for name, value in told.items()
-        if value is not None and (name == "server" or getattr(session, name) is None)
-    }
+def told_by(contact: Contact) -> dict[str, object]:
+    """Give what a contact tells of its client; what it does not know stays as it is."""
+    told = {name: getattr(contact, name) for name in Contact.__slots__}
+    return {name: value for name, value in told.items() if value is not None}

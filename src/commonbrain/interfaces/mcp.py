@@ -21,6 +21,7 @@ from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    Implementation,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -34,6 +35,8 @@ from commonbrain.domain.errors import CommonbrainError, Invalid
 from commonbrain.domain.inert import inert
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.sessions.registry import contact_here
+from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
 from commonbrain.interfaces.schemas import lean_output_schema, lean_schema
 
@@ -69,6 +72,7 @@ class _Lazy:
 
     open: Callable[[], Brain]
     lock: Lock
+    connection: Connection
     brain: Brain | None = None
 
     def get(self) -> Brain:
@@ -88,7 +92,8 @@ class _Lazy:
             self.get()
 
     def close(self) -> None:
-        """Close what was opened, or is being opened right now."""
+        """Tell that the client is gone, and close what was opened or is being opened right now."""
+        self.connection.close()
         with self.lock:
             if self.brain is not None:
                 self.brain.close()
@@ -101,6 +106,7 @@ class _Handlers:
     brain: Callable[[], Brain]
     agent: str | None
     """Who acts when the user said so; otherwise the client's own name."""
+    connection: Connection
     warm: Callable[[], None]
     """Called when a client has shown that it is there."""
 
@@ -123,18 +129,19 @@ class _Handlers:
         operation = TOOLS.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
-        agent = self.agent or _client_name(context)
-        call = partial(self._run, operation, params.arguments or {}, agent=agent)
+        call = partial(self._run, operation, params.arguments or {}, client=_client(context))
         return await anyio.to_thread.run_sync(call, limiter=self.limiter)
 
     def _run(
-        self, operation: Operation[Any, Any], arguments: dict[str, Any], *, agent: str | None
+        self,
+        operation: Operation[Any, Any],
+        arguments: dict[str, Any],
+        *,
+        client: Implementation | None,
     ) -> CallToolResult:
         try:
             request = operation.request.model_validate(arguments)
-            # A model fills the arguments: it may not claim more trust than its user has.
-            brain = self.brain().acting_as(trust_ceiling=Trust.USER_CLAIM)
-            reply = operation.handle(brain.acting_as(agent=agent) if agent else brain, request)
+            reply = operation.handle(self._view(client), request)
         except ValidationError as error:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:
@@ -150,15 +157,28 @@ class _Handlers:
             structured_content=operation.to_agent_json(reply),
         )
 
+    def _view(self, client: Implementation | None) -> Brain:
+        """See the brain as the client does, which is the agent unless the user named one."""
+        # A model fills the arguments: it may not claim more trust than its user has.
+        brain = self.brain().acting_as(trust_ceiling=Trust.USER_CLAIM)
+        agent = self.agent or (_name(client.name) if client else None)
+        named = brain.acting_as(agent=agent) if agent else brain
+        told = _name(f"{client.name} {client.version}") if client else None
+        return self.connection.view(named, client=told)
+
 
 def build_server(
     brain: Callable[[], Brain],
     *,
     agent: str | None = None,
+    connection: Connection | None = None,
     warm: Callable[[], None] = lambda: None,
 ) -> Server[Any]:
-    """Make a server whose tools are the operations; `brain` is asked for at the first call."""
-    handlers = _Handlers(brain=brain, agent=agent, warm=warm)
+    """Make a server for one client, whose tools are the operations of a brain.
+
+    `brain` is asked for at the first call, and `connection` for the session of every call.
+    """
+    handlers = _Handlers(brain=brain, agent=agent, connection=connection or Connection(), warm=warm)
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -171,7 +191,11 @@ def build_server(
 
 def serve_stdio(open_brain: Callable[[], Brain], *, agent: str | None = None) -> None:
     """Serve one client over stdin and stdout until it hangs up or the process is told to stop."""
-    lazy = _Lazy(open=open_brain, lock=Lock())
+    connection = Connection(
+        find=lambda brain: contact_here(brain.house, serves=True),
+        told=lambda brain: brain.house.processes.session(brain.caller.agent),
+    )
+    lazy = _Lazy(open=open_brain, lock=Lock(), connection=connection)
     try:
         anyio.run(_serve, lazy, agent)
     finally:
@@ -179,7 +203,7 @@ def serve_stdio(open_brain: Callable[[], Brain], *, agent: str | None = None) ->
 
 
 async def _serve(lazy: _Lazy, agent: str | None) -> None:
-    server = build_server(lazy.get, agent=agent, warm=lazy.warm)
+    server = build_server(lazy.get, agent=agent, connection=lazy.connection, warm=lazy.warm)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, lazy)
         async with stdio_server() as (incoming, outgoing):
@@ -219,12 +243,14 @@ def _tool(operation: Operation[Any, Any]) -> Tool:
     )
 
 
-def _client_name(context: ServerRequestContext[Any]) -> str | None:
-    """Give the name a client goes by, cut to what a name may be."""
-    client = context.session.client_params
-    if client is None:
-        return None
-    words = " ".join(client.client_info.name.split())
+def _client(context: ServerRequestContext[Any]) -> Implementation | None:
+    known = context.session.client_params
+    return known.client_info if known else None
+
+
+def _name(given: str) -> str | None:
+    """Make what a client calls itself into what a name may be."""
+    words = " ".join(given.split())
     return "".join(filter(str.isprintable, words))[:NAME_CHARS_MAX].strip() or None
 
 

@@ -12,14 +12,10 @@ from commonbrain.domain.session import Ending, Process, Session
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A sign of life: the session as it is known to who heard it, with the time in `heartbeat_at`.
-
-    `former` is the key that a connection went by until it learnt the key its client gave.
-    """
+    """A sign of life, or of an end: the session as who heard it at `heartbeat_at` knows it."""
 
     tenant: str
     session: Session
-    former: str | None = None
 
 
 class Sessions(Protocol):

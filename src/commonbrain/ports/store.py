@@ -24,7 +24,7 @@ from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
-from commonbrain.ports.sessions import Sessions
+from commonbrain.ports.sessions import Beat, Sessions
 from commonbrain.ports.threads import Threads
 
 
@@ -272,11 +272,14 @@ class Store(Protocol):
         *,
         traces: Sequence[Trace],
         accesses: Sequence[Access],
+        beats: Sequence[Beat] = (),
         keep_from: datetime,
     ) -> int:
-        """Keep recall traces, count accesses, drop traces from before a moment; all together.
+        """Keep recall traces, count accesses and signs of life, drop old traces; all together.
 
-        An access counts once more for each memory, and never moves its last access back.
+        An access counts once more for each memory, and never moves its last access back, nor does
+        a beat. A beat makes its session where it is missing, and revives one that was taken for
+        over, not one that was ended or rebooted; with an `ending` it ends a live one.
 
         Returns:
             How many of the traces are new: one whose id is taken is passed over.

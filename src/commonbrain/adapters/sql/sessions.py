@@ -8,9 +8,11 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, update
 
 from commonbrain.adapters.sql.coordination_tables import sessions
+from commonbrain.adapters.sql.sqlite_beats import BEAT_COLUMNS
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.liveness import is_same_process
 from commonbrain.domain.session import Ending, Process, Session
+from commonbrain.domain.times import to_millis
 
 _PLAIN: Final = (
     "id",
@@ -27,6 +29,7 @@ _PLAIN: Final = (
     "ending",
 )
 """What a session and its row name alike."""
+_BIRTHS: Final = {"pid": "pid_created_at", "server_pid": "server_created_at"}
 _HERE: Final = sessions.c.tenant_id == bindparam("tenant")
 _LIVE: Final = select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
 _ONE: Final = select(sessions).where(
@@ -133,6 +136,15 @@ class SessionShelf:
             self.work.connection.execute(update(sessions).where(*here).values(**values))
 
 
+def beat_row(session: Session) -> list[object]:
+    """Write a sign of life as the JSON values that `write_reads` reads, in its order."""
+    row = _row(session)
+    return [
+        to_millis(value) if isinstance(value, datetime) else value
+        for value in (row[name] for name in BEAT_COLUMNS)
+    ]
+
+
 def _row(session: Session) -> dict[str, Any]:
     client, server = session.process, session.server
     seen = client or server
@@ -148,12 +160,12 @@ def _row(session: Session) -> dict[str, Any]:
 def _session(row: Mapping[Any, Any]) -> Session:
     return Session(
         **{name: row[name] for name in _PLAIN},
-        process=_process(row, "pid", "pid_created_at"),
-        server=_process(row, "server_pid", "server_created_at"),
+        process=_process(row, "pid"),
+        server=_process(row, "server_pid"),
     )
 
 
-def _process(row: Mapping[Any, Any], pid: str, created_at: str) -> Process | None:
-    if row["host"] is None or row[pid] is None or row[created_at] is None:
+def _process(row: Mapping[Any, Any], pid: str) -> Process | None:
+    if row["host"] is None or row[pid] is None:
         return None
-    return Process(host=row["host"], pid=row[pid], created_at=row[created_at])
+    return Process(host=row["host"], pid=row[pid], created_at=row[_BIRTHS[pid]])

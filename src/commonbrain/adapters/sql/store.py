@@ -17,7 +17,7 @@ from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
 from commonbrain.adapters.sql.scrubbing import scrub
-from commonbrain.adapters.sql.sessions import SessionShelf
+from commonbrain.adapters.sql.sessions import SessionShelf, beat_row
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.work import Dialect, Work
@@ -30,6 +30,7 @@ from commonbrain.domain.space import Space
 from commonbrain.domain.times import to_millis
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
+from commonbrain.ports.sessions import Beat
 from commonbrain.ports.store import Finding, Index, SpaceMismatch
 
 _VERSION = text("SELECT version_num FROM alembic_version")
@@ -162,9 +163,10 @@ class SqlStore:
         *,
         traces: Sequence[Trace],
         accesses: Sequence[Access],
+        beats: Sequence[Beat] = (),
         keep_from: datetime,
     ) -> int:
-        """Keep recall traces, count accesses, drop traces from before a moment; all together."""
+        """Keep traces, count accesses and signs of life, drop old traces; all together."""
         self._check_open()
         touched = [(id_, to_millis(one.at)) for one in accesses for id_ in one.ids]
         # Everything that can be is done before the lock is taken.
@@ -172,6 +174,7 @@ class SqlStore:
             "tenant": tenant,
             "traces": json.dumps([trace_row(trace) for trace in traces], ensure_ascii=False),
             "accesses": json.dumps(touched),
+            "beats": json.dumps([beat_row(beat.session) for beat in beats], ensure_ascii=False),
             "before": ids.make_id(keep_from, 0),
         }
         with self.begin(tenant) as tx:

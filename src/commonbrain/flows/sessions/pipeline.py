@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from commonbrain.domain.errors import Invalid
+from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.handoff import Handoff
 from commonbrain.domain.limits import TASK_CHARS_MAX
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.scope import Caller
-from commonbrain.domain.session import Ending
+from commonbrain.domain.session import Ending, Session
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
 from commonbrain.flows.screening import screened
 from commonbrain.flows.sessions.handoff import hand_over
-from commonbrain.flows.sessions.registry import own_session, siblings
+from commonbrain.flows.sessions.registry import leave, meet, own_session, siblings
+from commonbrain.flows.sessions.sweep import Swept, look_around, needs_writing, write_down
 from commonbrain.flows.sessions.told import Told, peer
 
 
@@ -31,15 +33,36 @@ class Sessions:
     house: House
     caller: Caller
 
-    def list(self, *, project: str | None = None) -> Told:
-        """List who else is at work, in the caller's project unless another is given."""
-        with self._acting() as act:
-            others = siblings(act, project or self.caller.project)
-            return Told(
-                op="list",
-                session=self.caller.session,
-                sessions=tuple(peer(one, act.now) for one in others),
-            )
+    def meet(self, *, last: str | None = None) -> Session:
+        """Say which session a call is of and count it as a sign of life; never waits, never fails.
+
+        `last` is the key under which a connection called before; a caller that has a session keeps
+        it. What runs for long without a door of its own may call this now and then.
+        """
+        return meet(self.house, self.caller, last=last)
+
+    def leave(self) -> None:
+        """Note that the connection was closed, which the next sign of life would prove wrong."""
+        leave(self.house, self.caller)
+
+    def list(self, *, project: str | None = None, agent: str | None = None) -> Told:
+        """List who else is at work, in the caller's project unless another is given.
+
+        Who is found to be gone is not listed, and ended when the store can be written to.
+        """
+        house, now = self.house, self.house.clock.now()
+        with house.store.snapshot(self.caller.tenant) as tx:
+            act = Act(tx=tx, house=house, caller=self.caller, now=now)
+            swept = look_around(tx, house.processes, now=now)
+            others = siblings(act, project or self.caller.project, agent=agent)
+        if needs_writing(swept):
+            self._write_down(swept, now)
+        there = [one for one in others if one.id not in swept.gone_ids]
+        return Told(
+            op="list",
+            session=self.caller.session,
+            sessions=tuple(peer(one, now) for one in there),
+        )
 
     def task(self, text: str) -> Told:
         """Say what the session is at.
@@ -53,7 +76,8 @@ class Sessions:
         self._check_has_session("task")
         with self._acting() as act:
             own = own_session(act)
-            act.tx.sessions.save(replace(own, task=task, heartbeat_at=act.now))
+            heard = replace(own, heartbeat_at=act.now, ended_at=None, ending=None)
+            act.tx.sessions.save(replace(heard, task=task))
         return Told(op="task", session=own.key, task=task)
 
     def handoff(
@@ -82,7 +106,7 @@ class Sessions:
         """
         parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         self._check_has_session("handoff")
-        handing = hand_over(self.house, self.caller, parts)
+        handing = hand_over(self.house, self.caller, handoff=parts)
         with self._acting() as act:
             outcome = handing.store(act)
         return Told(op="handoff", session=self.caller.session, outcome=outcome)
@@ -107,7 +131,7 @@ class Sessions:
         parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         self._check_has_session("end")
         hands_over = parts != Handoff(summary="")
-        handing = hand_over(self.house, self.caller, parts) if hands_over else None
+        handing = hand_over(self.house, self.caller, handoff=parts) if hands_over else None
         with self._acting() as act:
             outcome = handing.store(act) if handing else None
             own = own_session(act)
@@ -120,6 +144,11 @@ class Sessions:
     def _acting(self) -> Generator[Act]:
         with self.house.store.begin(self.caller.tenant) as tx:
             yield Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+
+    def _write_down(self, swept: Swept, now: datetime) -> None:
+        # Who looks need not be able to write: whoever looks next finds the same.
+        with suppress(Unavailable), self.house.store.begin(self.caller.tenant) as tx:
+            write_down(tx, swept, now=now)
 
     def _check_has_session(self, op: str) -> None:
         if self.caller.session is None:

@@ -21,9 +21,11 @@ from commonbrain.flows.origins import Provenance
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
+from commonbrain.flows.sessions.told import Told
 from commonbrain.flows.skills import SkillList
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.flows.views import View
+from commonbrain.interfaces.cli.render_sessions import told
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
 from commonbrain.ports.store import Finding
@@ -227,6 +229,11 @@ def _mark(one: Finding) -> Text:
     return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
+def _session(reply: Told) -> RenderableType:
+    handoff = [outcome(reply.outcome)] if reply.outcome else []
+    return Group(told(reply), *handoff)
+
+
 def _skills(reply: SkillList) -> RenderableType:
     if not reply.skills:
         return Text("No skill.", style="yellow")
@@ -289,6 +296,7 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "get": _fetched,
     "revise": revised,
     "forget": swept,
+    "session": _session,
     "skill": _skills,
     "status": _condition,
     "doctor": _diagnosis,

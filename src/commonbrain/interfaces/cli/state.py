@@ -34,4 +34,10 @@ class State:
             identity["agent"] = self.agent
         if self.session is not None:
             identity["session"] = self.session
-        return open_brain(self.store, **identity)
+        brain = open_brain(self.store, **identity)
+        if brain.caller.session is None:
+            return brain
+        # A command is over in a moment: it is a sign of life of the session that it names, whose
+        # project it means.
+        session = brain.session.meet()
+        return brain.acting_as(project=brain.caller.project or session.project)

@@ -28,12 +28,13 @@ class SessionRequest(Request):
     next_steps: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
     blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
     context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
-    project: Name = Field(default=None, description="list")
+    project: Name = None
+    agent: Name = None
 
 
 _Call = Callable[[Sessions, SessionRequest], Told]
 _CALLS: Final[Mapping[Op, _Call]] = {
-    "list": lambda sessions, told: sessions.list(project=told.project),
+    "list": lambda sessions, told: sessions.list(project=told.project, agent=told.agent),
     "task": lambda sessions, told: sessions.task(told.text),
     "handoff": lambda sessions, told: sessions.handoff(**_handoff(told)),
     "end": lambda sessions, told: sessions.end(**_handoff(told)),
@@ -93,6 +94,6 @@ SESSION = Operation(
     handle=_handle,
     tell=_tell,
     exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
-    role=Role.READER,
+    role=Role.WRITER,
     positional=("op", "text"),
 )
