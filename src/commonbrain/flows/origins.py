@@ -100,6 +100,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
     told += [step.memory for step in steps if step.memory.kind is Kind.MESSAGE]
     subjects = tx.threads.subjects([id_ for one in told if (id_ := _thread_of(one)) is not None])
     thread = _thread_of(said) if said else None
+    look = Look(caller=caller, filter=Filter(), now=now)
     return Provenance(
         agent=memory.agent,
         session=memory.session,
