@@ -30,6 +30,7 @@ from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import (
     SPACE,
@@ -59,6 +60,10 @@ class TestSqlite(StoreContract):
 
 
 class TestSqliteHistory(HistoryContract):
+    pass
+
+
+class TestSqliteSessions(SessionContract):
     pass
 
 

@@ -77,7 +77,7 @@ class LocalProcesses:
 
         try:
             found = psutil.Process(process.pid)
-            if found.status() == psutil.STATUS_ZOMBIE:
+            if found.status() in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
                 return False
             return is_same_process(self._process(found), process)
         except psutil.NoSuchProcess:

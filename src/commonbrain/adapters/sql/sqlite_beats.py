@@ -26,22 +26,24 @@ _SERVERS: Final = ("server_pid", "server_created_at")
 """What holds the connection now: the last one told, and none of before an end."""
 
 
+_REVIVED: Final = "excluded.heartbeat_at > sessions.ended_at"
+"""Of a live session this is NULL, which is not true."""
+
+
 def _told() -> str:
     clients = [
-        f"{name} = iif(sessions.ended_at IS NULL, coalesce(sessions.{name}, excluded.{name}), "
-        f"coalesce(excluded.{name}, sessions.{name}))"
+        f"{name} = iif({_REVIVED}, coalesce(excluded.{name}, sessions.{name}), "
+        f"coalesce(sessions.{name}, excluded.{name}))"
         for name in _CLIENTS
     ]
     servers = [
-        f"{name} = coalesce(excluded.{name}, iif(sessions.ended_at IS NULL, sessions.{name}, NULL))"
+        f"{name} = coalesce(excluded.{name}, iif({_REVIVED}, NULL, sessions.{name}))"
         for name in _SERVERS
     ]
     # What a live session becomes is what the beat says; what was taken for over lives again when
-    # it was heard later. A session without an end compares as NULL, which is not true.
+    # it was heard later.
     ends = [
-        f"{name} = CASE WHEN sessions.ended_at IS NULL THEN excluded.{name} "
-        f"WHEN excluded.heartbeat_at > sessions.ended_at THEN excluded.{name} "
-        f"ELSE sessions.{name} END"
+        f"{name} = iif(sessions.ended_at IS NULL OR {_REVIVED}, excluded.{name}, sessions.{name})"
         for name in ("ended_at", "ending")
     ]
     heard = "heartbeat_at = max(sessions.heartbeat_at, excluded.heartbeat_at)"

@@ -54,8 +54,8 @@ def meet(house: House, caller: Caller, *, last: str | None = None) -> Session:
     heard = replace(session, heartbeat_at=now, ended_at=None, ending=None)
     told: dict[str, Any] = told_by(caller.contact)
     house.journal.beat(Beat(tenant=caller.tenant, session=replace(heard, **told)))
-    if last is not None and last != key and known is not None and not is_over(known):
-        # Its client has told the key that it was without.
+    if known is not None and known.key != key and not (known.is_named or is_over(known)):
+        # Its client has told the key that its connection was without.
         _leave(house, known, tenant=caller.tenant, ending=Ending.REBOOTED)
     return session
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +16,8 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 def told(reply: Told) -> RenderableType:
     """Show what became of a call about sessions."""
     if reply.sessions is None:
-        return Text(" ".join(filter(None, (reply.op, reply.session, reply.task))))
+        done = f"is at: {reply.task}" if reply.task else "ended"
+        return Text(f"session {reply.session} {done}")
     if not reply.sessions:
         return Text("Nobody else is at work.")
     table = Table(box=None, header_style="dim")
@@ -24,7 +25,7 @@ def told(reply: Told) -> RenderableType:
         table.add_column(name, overflow="fold")
     for one in reply.sessions:
         table.add_row(*(Text(cell) for cell in _cells(one)))
-    return Group(table)
+    return table
 
 
 def _cells(one: Peer) -> tuple[str, ...]:
