@@ -237,7 +237,7 @@ def _session(reply: Told) -> RenderableType:
 def _skills(reply: SkillList) -> RenderableType:
     if not reply.skills:
         return Text("No skill.", style="yellow")
-    table = Table()
+    table = Table(box=None, header_style="dim")
     for name in ("name", "headline", "keywords", "projects"):
         table.add_column(name, overflow="fold")
     table.add_column("id", no_wrap=True)
