@@ -111,9 +111,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
         source_message=_shown(message.id) if message else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
         thread_subject=subjects.get(thread) if thread is not None else None,
-        because=_because(
-            tx, Look(caller=caller, filter=Filter(), now=now), told=told, subjects=subjects
-        ),
+        because=_because(tx, look, told=told, subjects=subjects),
         origins=tuple(_origin(step, subjects) for step in _in_order(memory.id, steps)),
         is_cut=is_cut,
     )
