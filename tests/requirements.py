@@ -144,7 +144,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("WP-11", "Row, full text and vector are committed in one transaction."),
     Adopted("WP-12", "What is superseded is out of every arm when the call returns."),
     Gap("WP-13", "Agents choose what to keep; a hook may capture more at a stop."),
-    Gap("WP-14 SE-12", "A handoff is an episode with next steps and blockers, and is found."),
+    Adopted("WP-14 SE-12", "A handoff is an episode with next steps and blockers, and is found."),
     Adopted("WP-15", "Told and raw texts meet their neighbours in calibrated bands."),
     Replaced("WP-16", "A longer duplicate overwrites nothing: supersede is offered."),
     Adopted("WP-17", "The chain being superseded is left out of the duplicate check."),
@@ -274,7 +274,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("MS-07", "Threads stay whole: neither age nor number prunes or shortens them."),
     # Provenance and conflicts
     Adopted("PV-02", "get names the sources of a memory, the message and the thread."),
-    Gap("PV-06", "trace provenance walks atom, memory, message, thread; cycles end."),
+    Adopted("PV-06", "get walks from an atom to message and thread in ten steps; cycles end."),
     Adopted("PV-03", "Every recalled item has its source_ref; get lists its revisions."),
     Replaced("PV-07", "Subject, value, number and negation show conflicts, not shared words."),
     # Security and tenancy
