@@ -90,7 +90,6 @@ def test_pruning_and_taking_in_files_are_held_up(
     blocked(lambda: bo.merge(exported))
 
 
-@pytest.mark.requirement("C25")
 def test_who_is_held_up_may_still_report_hand_over_and_clear_up(brain: Brain, bo: Brain) -> None:
     id_, other = task(brain), task(brain, "Water the plants of the office")
     for known in (
@@ -121,7 +120,6 @@ def test_a_mixed_batch_is_refused_whole(brain: Brain, bo: Brain) -> None:
     assert bodies(bo, "tap burst kettle") == []
 
 
-@pytest.mark.requirement("C25")
 def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: Brain) -> None:
     id_ = task(brain, project="kitchen")
     assert told(bo, OTHER, project="garden").status is Status.STORED
@@ -140,7 +138,6 @@ def test_who_set_an_item_is_not_held_up_by_it_but_its_next_session_is(brain: Bra
     blocked(lambda: ann.acting_as(agent="bo").remember("The tap drips"))
 
 
-@pytest.mark.requirement("C25")
 def test_a_task_is_answered_once_for_all_and_a_rule_once_a_session(brain: Brain, bo: Brain) -> None:
     job, law = task(brain), rule(brain)
     bo.revise.ack(job, "will_execute")
@@ -158,7 +155,7 @@ def test_a_rule_is_never_done(brain: Brain, bo: Brain) -> None:
         bo.revise.ack(law, "already_done", reason="did it")
 
 
-@pytest.mark.requirement("SE-26")
+@pytest.mark.requirement("SE-26", "DM-65")
 @pytest.mark.parametrize("decision", ["already_done", "not_relevant"])
 def test_some_answers_need_a_reason_and_the_audit_keeps_it(
     brain: Brain, bo: Brain, decision: str
@@ -191,7 +188,6 @@ def test_the_same_answer_twice_changes_nothing(brain: Brain, bo: Brain) -> None:
     assert bo.revise.ack(id_, "not_relevant", reason="no key").status is Completion.DONE
 
 
-@pytest.mark.requirement("C25")
 def test_what_is_deferred_binds_again(brain: Brain, bo: Brain, clock: FakeClock) -> None:
     id_ = task(brain)
     bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=2))
@@ -264,6 +260,7 @@ def test_a_new_wording_wants_a_new_answer(brain: Brain, bo: Brain) -> None:
     assert str(new) in blocked(lambda: bo.remember(OTHER))
 
 
+@pytest.mark.requirement("SE-27")
 def test_ten_items_are_named_and_the_rest_counted(brain: Brain, bo: Brain) -> None:
     for number in range(12):
         task(brain, f"Water plant number {number} in room {number}", distinct_because="another")

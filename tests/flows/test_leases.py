@@ -27,6 +27,7 @@ def task(brain: Brain) -> str:
     return stored(brain, "Descale the kettle", kind="task")
 
 
+@pytest.mark.requirement("SE-30")
 def test_a_claimed_task_is_not_claimed_again_while_its_time_runs(
     ann: Brain, bo: Brain, task: str, clock: FakeClock
 ) -> None:
@@ -109,6 +110,7 @@ def test_only_a_task_is_claimed_and_nobody_is_given_one(ann: Brain, brain: Brain
         brain.remember("Descale it", kind="task", lease_holder="bo")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.requirement("SE-30")
 def test_a_change_that_rests_on_an_older_version_is_refused(
     ann: Brain, bo: Brain, task: str
 ) -> None:

@@ -20,7 +20,6 @@ def noted(brain: Brain) -> dict[str, str]:
     return {one.key: one.value for one in brain.session.notes().notes or ()}
 
 
-@pytest.mark.requirement("SE-33")
 def test_a_note_is_kept_replaced_and_taken_away_by_its_key(ann: Brain) -> None:
     ann.session.note("branch", "tea-2")
     ann.session.note("branch", "tea-3")
@@ -29,7 +28,6 @@ def test_a_note_is_kept_replaced_and_taken_away_by_its_key(ann: Brain) -> None:
     assert noted(ann) == {}
 
 
-@pytest.mark.requirement("SE-33")
 def test_a_note_is_of_its_session_and_a_pinned_one_of_its_project(ann: Brain) -> None:
     ann.session.note("branch", "tea-2")
     ann.session.note("plan", "boil, pour, wait", pinned=True)

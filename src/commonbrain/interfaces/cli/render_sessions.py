@@ -8,6 +8,7 @@ from rich.text import Text
 
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.sessions.told import Peer, Told
+from commonbrain.interfaces.operations.duty_lines import DUTY_OPS, duty_lines
 
 _COLUMNS: Final = ("session", "agent", "client", "project", "task", "state", "since", "heard")
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -15,6 +16,8 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 def told(reply: Told) -> RenderableType:
     """Show what became of a call about sessions."""
+    if reply.op in DUTY_OPS:
+        return Text("\n".join(duty_lines(reply)))
     if reply.sessions is None:
         return Text(f"session {reply.session} {_done(reply)}")
     if not reply.sessions:

@@ -49,7 +49,11 @@ class RememberRequest(Request):
     due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     priority: Name = Field(default=None, description="low, medium, high")
     assignee: Name = Field(default=None, description="Whose task", json_schema_extra=UNSEEN)
-    must_ack: bool = Field(default=False, description="Others must ack it before they write")
+    must_ack: bool = Field(
+        default=False,
+        description="A task or rule that others must answer before they write",
+        json_schema_extra=PLAIN,
+    )
     subject: Name = Field(default=None, description="Of a fact")
     ttl_s: int | None = Field(
         default=None, description="Seconds that a fact holds", json_schema_extra=UNSEEN

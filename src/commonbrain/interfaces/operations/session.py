@@ -7,13 +7,12 @@ from pydantic import Field, ValidationError
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import TaskPriority, TaskStatus
 from commonbrain.domain.lease import LEASE_MINUTES_DEFAULT
 from commonbrain.domain.scope import Role
-from commonbrain.domain.times import show_instant
 from commonbrain.flows.sessions.pipeline import Sessions
-from commonbrain.flows.sessions.told import Checked, Lease, Noted, Owed, Peer, Told
+from commonbrain.flows.sessions.told import Peer, Told
 from commonbrain.interfaces.errors import EXIT_REFUSED
+from commonbrain.interfaces.operations.duty_lines import duty_lines
 from commonbrain.interfaces.operations.operation import PLAIN, Command, Name, Operation, Request
 from commonbrain.interfaces.operations.remember import tell_outcome
 
@@ -38,8 +37,12 @@ class SessionRequest(Request):
     blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
     context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
     key: Name = Field(default=None, description="Of the note", json_schema_extra=PLAIN)
-    pinned: bool = Field(default=False, description="note: shown by boot")
-    id: Name = Field(default=None, description="claim, release: mem_...")
+    pinned: bool = Field(
+        default=False,
+        description="note: every boot of the project shows it",
+        json_schema_extra=PLAIN,
+    )
+    id: Name = Field(default=None, description="mem_... of a task")
     minutes: int = Field(
         default=LEASE_MINUTES_DEFAULT, description="Of the claim", json_schema_extra=PLAIN
     )
@@ -104,50 +107,10 @@ def _tell(reply: Told) -> str:
     lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
     if reply.sessions is not None:
         lines += [_line(one) for one in reply.sessions] or ["Nobody else is at work."]
-    lines += [_note_line(one) for one in reply.notes or ()]
-    if reply.tasks is not None:
-        lines += [_task_line(one) for one in reply.tasks] or ["Nothing is to be done."]
-        more = (reply.tasks_total or 0) - len(reply.tasks)
-        lines += [f"And {more} more."] if more else []
-    if reply.lease is not None:
-        lines += [_lease_line(reply.lease)]
-    if reply.checked is not None:
-        lines += _checked_lines(reply.checked)
+    lines += duty_lines(reply)
     if reply.outcome is not None:
         lines.append(tell_outcome(reply.outcome))
     return "\n".join(lines)
-
-
-def _note_line(one: Noted) -> str:
-    return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {one.value}"
-
-
-def _task_line(one: Owed) -> str:
-    notes = (
-        None if one.priority is TaskPriority.MEDIUM else str(one.priority),
-        None if one.status is TaskStatus.OPEN else str(one.status),
-        f"due {show_instant(one.due_at)}" if one.due_at else None,
-        f"for {one.assignee}" if one.assignee else None,
-        "action item" if one.must_ack else None,
-        f"claimed by {one.holder} until {show_instant(one.until)}" if one.until else None,
-    )
-    told = ", ".join(note for note in notes if note)
-    return f"{one.id} {one.headline}{f' ({told})' if told else ''}"
-
-
-def _lease_line(one: Lease) -> str:
-    whose = f" by {one.holder} until {show_instant(one.until)}" if one.until else ""
-    return f"{one.id} {one.status}{whose}: {one.headline}"
-
-
-def _checked_lines(checked: Checked) -> list[str]:
-    if checked.is_repeated:
-        return [f"Already checked at {show_instant(checked.at)}, nothing changed since."]
-    lines = [f"BLOCKER {one.id}: {one.headline}" for one in checked.blockers]
-    lines += ["More blockers: recall, kinds rule."] if checked.is_more else []
-    lines += [f"PATTERN {one.id}: {one.headline}" for one in checked.patterns]
-    lines += [f"skill:{one.skill} {one.id}: {one.headline}" for one in checked.skills]
-    return lines or ["No rule binds this."]
 
 
 def _line(one: Peer) -> str:
