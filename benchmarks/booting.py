@@ -54,7 +54,7 @@ def boot(times: int = _TIMES) -> None:
             tell("full store", first, count)
             print("  same beginning:", list(prefix(first)) == list(prefix(second)))
             print(timing([lambda: own.boot(task=TASK)] * times).line("boot, warm, with a task"))
-            print(timing([lambda: own.boot()] * times).line("boot, warm, without a task"))
+            print(timing([own.boot] * times).line("boot, warm, without a task"))
         with commonbrain.open(Path(folder) / "small.db", agent="ann", project=PROJECT) as brain:
             _settle(brain)
             tell("typical project", brain.acting_as(session="measured").boot(task=TASK), count)

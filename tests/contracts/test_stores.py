@@ -26,6 +26,7 @@ from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import IdTaken
+from commonbrain.testing.board_contract import BoardContract
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.duties_contract import DutiesContract
@@ -57,6 +58,10 @@ def open_store(path: Path) -> Iterator[OpenStore]:
 
 
 class TestSqlite(StoreContract):
+    pass
+
+
+class TestSqliteBoard(BoardContract):
     pass
 
 

@@ -1,6 +1,6 @@
 """Which session a client's calls are of: connections, hooks beside servers, folders, commands."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp import build_server
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
-from tests.flows.at_work import FOLDER, at_work, boots, ending_of, heard, processes_of, seen
+from tests.flows.at_work import FOLDER, at_work, boots, ending_of, heard, processes_of, seen, shown
 
 FACT = "The kettle is in the blue cupboard."
 
@@ -51,7 +51,7 @@ async def served(
     process: Process | None = None,
     cwd: str = FOLDER,
     told: str | None = None,
-) -> AsyncIterator[Server]:
+) -> AsyncGenerator[Server]:
     """A server of a client that has a process, and may have told its session's id."""
     connection = Connection(find=lambda _: Contact(cwd=cwd, process=process), told=lambda _: told)
     server = build_server(lambda: brain, agent="ann", connection=connection)
@@ -83,8 +83,8 @@ async def test_the_first_call_begins_a_session_that_memories_carry(brain: Brain)
 
     assert memory.session == key
     assert ids.parse(ids.SESSION, key)
-    [shown] = brain.session.list().sessions or ()
-    assert (shown.session, shown.agent, shown.client) == (key, "ann", "codex 1.2")
+    [peer] = shown(brain)
+    assert (peer.session, peer.agent, peer.client) == (key, "ann", "codex 1.2")
 
 
 async def test_after_boot_its_project_is_the_connections(brain: Brain) -> None:
@@ -145,6 +145,20 @@ async def test_a_hook_after_the_server_gives_it_its_session(
         assert await server.session() == "k1"
 
     assert ending_of(brain, before) is Ending.REBOOTED
+    assert seen(brain) == ["k1"]
+
+
+async def test_a_session_that_is_taken_over_before_it_is_written_is_not_left_behind(
+    brain: Brain,
+) -> None:
+    client = processes_of(brain).start(7)
+    connection = Connection(find=lambda _: Contact(cwd=FOLDER, process=client))
+    before = connection.view(brain).caller.session
+    boots(at_work(brain, "k1", process=client))
+    after = connection.view(brain).caller.session
+    brain.house.journal.flush()
+
+    assert before != after == "k1"
     assert seen(brain) == ["k1"]
 
 

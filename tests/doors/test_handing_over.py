@@ -80,7 +80,7 @@ def test_a_session_hands_over_by_options_and_by_an_object(
         ('{"summary": 7}', 2, "summary"),
         ('{"summary": "x", "next": []}', 2, "next"),
         ("{", 2, "JSON"),
-        ("x" * 2001, 2, "1 more than the 2,000"),
+        ("x" * 2001, 3, "1 more than the 2,000"),
         ("AKIA" + "IOSFODNN7EXAMPLQ", 3, "secret"),
     ],
 )

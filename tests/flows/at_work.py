@@ -7,6 +7,7 @@ from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.session import Contact, Ending, Process, Session
 from commonbrain.flows.act import Act
 from commonbrain.flows.sessions.registry import open_session
+from commonbrain.flows.sessions.told import Peer
 from commonbrain.testing.processes import FakeProcesses
 
 FOLDER = "/home/ann/api"
@@ -55,6 +56,11 @@ def ending_of(brain: Brain, key: str, *, agent: str = "ann") -> Ending | None:
     return stored_session(brain, key, agent=agent).ending
 
 
+def shown(brain: Brain) -> list[Peer]:
+    """What a caller is shown of others."""
+    return list(brain.session.list().sessions or ())
+
+
 def seen(brain: Brain) -> list[str]:
     """Name the sessions that a caller is shown."""
-    return [one.session for one in brain.session.list().sessions or ()]
+    return [one.session for one in shown(brain)]

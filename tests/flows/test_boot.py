@@ -170,7 +170,7 @@ def test_no_fact_no_incident_and_no_skill_that_awaits_a_keyword_is_shown(shop: B
     assert "power" not in briefing.text
 
 
-@pytest.mark.requirement("DM-10", "SE-22", "SE-23")
+@pytest.mark.requirement("DM-10", "SE-22", "SE-23", "LC-11")
 def test_always_on_skills_and_pinned_rules_without_a_trigger_load_at_boot(shop: Brain) -> None:
     keep(shop, "Greet them all.", "rule", skill={"name": "greet", "always_on": True})
     elsewhere = {"name": "hens", "always_on": True, "projects": ["farm"]}
@@ -221,7 +221,7 @@ def test_what_no_longer_holds_or_is_not_the_caller_s_to_see_never_appears(
     assert (briefing.patterns, briefing.tasks, briefing.truncated) == ((), (), ())
 
 
-@pytest.mark.requirement("SE-28", "SE-04", "SE-05", "SE-06")
+@pytest.mark.requirement("SE-28", "SE-04", "SE-05", "SE-20")
 def test_a_briefing_tells_the_handoff_the_mail_the_duties_the_notes_and_who_is_there(
     shop: Brain,
 ) -> None:
@@ -286,3 +286,15 @@ def test_a_task_that_is_too_long_or_holds_a_secret_is_refused(shop: Brain) -> No
         shop.boot(task=f"Call it with sk-ant-{made_up(40)} as before")
     with pytest.raises(Invalid, match="project"):
         shop.boot("x" * 200)
+
+
+@pytest.mark.requirement("SE-14")
+def test_who_fell_silent_for_a_day_is_ended_by_the_next_boot(shop: Brain, clock: FakeClock) -> None:
+    shop.acting_as(agent="bob", session="bob-1").boot(task="Painting the door")
+    clock.move(timedelta(hours=1))
+    assert len(shop.boot().siblings) == 1
+    clock.move(timedelta(hours=25))
+
+    briefing = shop.boot()
+
+    assert briefing.siblings == ()

@@ -12,7 +12,16 @@ from commonbrain.domain.limits import PROBES_MAX, TASK_CHARS_MAX
 from commonbrain.domain.session import Ending, Process
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
-from tests.flows.at_work import at_work, boots, ending_of, heard, processes_of, seen, stored_session
+from tests.flows.at_work import (
+    at_work,
+    boots,
+    ending_of,
+    heard,
+    processes_of,
+    seen,
+    shown,
+    stored_session,
+)
 from tests.secrets import SECRETS
 
 DAY = timedelta(days=1)
@@ -39,8 +48,8 @@ def test_a_session_says_what_it_is_at_and_ends(brain: Brain, clock: FakeClock) -
     told = ann.session.task("  Mend the   parser ")
 
     assert (told.session, told.task) == ("k1", "Mend the parser")
-    [shown] = brain.session.list().sessions or ()
-    assert (shown.task, shown.heartbeat_age_s) == ("Mend the parser", 0)
+    [peer] = shown(brain)
+    assert (peer.task, peer.heartbeat_age_s) == ("Mend the parser", 0)
 
     assert ann.session.end().session == "k1"
     assert seen(brain) == []
@@ -69,12 +78,12 @@ def test_a_silent_session_is_shown_as_idle_and_goes_on(brain: Brain, clock: Fake
     heard(at_work(brain, "k1"))
     clock.move(timedelta(minutes=5, seconds=1))
 
-    [shown] = brain.session.list().sessions or ()
-    assert (shown.is_idle, shown.heartbeat_age_s) == (True, 301)
+    [peer] = shown(brain)
+    assert (peer.is_idle, peer.heartbeat_age_s) == (True, 301)
 
     heard(at_work(brain, "k1"))
-    [shown] = brain.session.list().sessions or ()
-    assert not shown.is_idle
+    [peer] = shown(brain)
+    assert not peer.is_idle
 
 
 @pytest.mark.requirement("SE-08", "SE-29")

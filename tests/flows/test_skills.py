@@ -93,6 +93,14 @@ def test_the_only_item_of_an_answer_is_the_skill(brain: Brain) -> None:
     assert item.id == id_
 
 
+def superseded(brain: Brain, id_: str) -> None:
+    brain.revise.supersede(id_, "Ask nobody", reason="trust")
+
+
+def forgotten(brain: Brain, id_: str) -> None:
+    brain.forget(id_, reason="wrong")
+
+
 def private(brain: Brain, id_: str) -> None:
     brain.forget(id_, reason="bob has one of his own")
     told(
@@ -114,8 +122,8 @@ def quarantined(brain: Brain, id_: str) -> None:
 @pytest.mark.parametrize(
     "hide",
     [
-        lambda brain, id_: brain.revise.supersede(id_, "Ask nobody", reason="trust"),
-        lambda brain, id_: brain.forget(id_, reason="wrong"),
+        superseded,
+        forgotten,
         quarantined,
         private,
     ],

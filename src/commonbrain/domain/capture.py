@@ -1,4 +1,4 @@
-"""What of an agent's message is worth keeping when nobody asked to: by its words, and little of it.
+"""What of an agent's message is kept when nobody asked to: by its words, and little of it.
 
 Most turns say what was done, which the work itself tells better. Kept are passages that tell what
 outlives it: a decision, a cause, a fix, a lesson; and whatever the writer marked.

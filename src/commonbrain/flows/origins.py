@@ -100,6 +100,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
     told += [step.memory for step in steps if step.memory.kind is Kind.MESSAGE]
     subjects = tx.threads.subjects([id_ for one in told if (id_ := _thread_of(one)) is not None])
     thread = _thread_of(said) if said else None
+    look = Look(caller=caller, filter=Filter(), now=now)
     return Provenance(
         agent=memory.agent,
         session=memory.session,
@@ -110,7 +111,7 @@ def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime
         source_message=_shown(message.id) if message else None,
         thread=ids.show(ids.THREAD, thread) if thread is not None else None,
         thread_subject=subjects.get(thread) if thread is not None else None,
-        because=_because(tx, Look(caller=caller, filter=Filter(), now=now), told, subjects),
+        because=_because(tx, look, told=told, subjects=subjects),
         origins=tuple(_origin(step, subjects) for step in _in_order(memory.id, steps)),
         is_cut=is_cut,
     )
@@ -190,7 +191,7 @@ def _origin(step: _Step, subjects: Mapping[int, str]) -> Origin:
 
 
 def _because(
-    tx: Transaction, look: Look, told: Iterable[Memory], subjects: Mapping[int, str]
+    tx: Transaction, look: Look, *, told: Iterable[Memory], subjects: Mapping[int, str]
 ) -> str | None:
     """Say in one sentence who discussed it in which thread, by the nearest message of one."""
     for message in told:

@@ -57,7 +57,7 @@ class HandingOver:
         return writer.settle(act.tx, self.ready, look=act.look(Filter()), course=course)
 
 
-def hand_over(house: House, caller: Caller, handoff: Handoff) -> HandingOver:
+def hand_over(house: House, caller: Caller, *, handoff: Handoff) -> HandingOver:
     """Take a handoff through the gate; the span that it tells of is its session's so far.
 
     Raises:

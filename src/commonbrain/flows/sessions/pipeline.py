@@ -189,7 +189,7 @@ class Sessions:
         """
         parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         self._check_has_session("handoff")
-        handing = hand_over(self.house, self.caller, parts)
+        handing = hand_over(self.house, self.caller, handoff=parts)
         with self._acting() as act:
             outcome = handing.store(act)
         return Told(op="handoff", session=self.caller.session, outcome=outcome)
@@ -229,7 +229,7 @@ class Sessions:
         parts = Handoff(summary=summary, next_steps=next_steps, blockers=blockers, context=context)
         self._check_has_session("end")
         hands_over = parts != Handoff(summary="")
-        handing = hand_over(self.house, self.caller, parts) if hands_over else None
+        handing = hand_over(self.house, self.caller, handoff=parts) if hands_over else None
         with self._acting() as act:
             outcome = handing.store(act) if handing else None
             own = own_session(act)

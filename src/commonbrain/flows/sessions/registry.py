@@ -8,7 +8,7 @@ from typing import Any
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.limits import SESSIONS_SHOWN_MAX
-from commonbrain.domain.liveness import is_over, key_of, rebooted_by, told_by
+from commonbrain.domain.liveness import key_of, rebooted_by, told_by
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.session import Contact, Ending, Session
 from commonbrain.flows.act import Act
@@ -54,9 +54,8 @@ def meet(house: House, caller: Caller, *, last: str | None = None) -> Session:
     heard = replace(session, heartbeat_at=now, ended_at=None, ending=None)
     told: dict[str, Any] = told_by(caller.contact)
     house.journal.beat(Beat(tenant=caller.tenant, session=replace(heard, **told)))
-    if known is not None and known.key != key and not (known.is_named or is_over(known)):
-        # Its client has told the key that its connection was without.
-        _leave(house, known, tenant=caller.tenant, ending=Ending.REBOOTED)
+    if last is not None and session.key != last:
+        _forsake(house, replace(caller, session=last))
     return session
 
 
@@ -134,6 +133,17 @@ def _around(tx: Transaction, caller: Caller) -> list[Session]:
     if caller.session is not None or process is None:
         return []
     return tx.sessions.of_process(caller.agent, process, cwd=caller.contact.cwd)
+
+
+def _forsake(house: House, caller: Caller) -> None:
+    """End what a connection was called until its client told the key that it was without.
+
+    The session may not be written yet, only waiting to be. One that a client named may go on
+    elsewhere.
+    """
+    former = begun(house, caller)
+    if not former.is_named:
+        _leave(house, former, tenant=caller.tenant, ending=Ending.REBOOTED)
 
 
 def _leave(house: House, session: Session, *, tenant: str, ending: Ending) -> None:

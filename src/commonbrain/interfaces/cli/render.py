@@ -21,6 +21,7 @@ from commonbrain.flows.origins import Provenance
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
+from commonbrain.flows.sessions.told import Told
 from commonbrain.flows.skills import SkillList
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.flows.views import View
@@ -230,10 +231,15 @@ def _mark(one: Finding) -> Text:
     return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
+def _session(reply: Told) -> RenderableType:
+    handoff = [outcome(reply.outcome)] if reply.outcome else []
+    return Group(told(reply), *handoff)
+
+
 def _skills(reply: SkillList) -> RenderableType:
     if not reply.skills:
         return Text("No skill.", style="yellow")
-    table = Table()
+    table = Table(box=None, header_style="dim")
     for name in ("name", "headline", "keywords", "projects"):
         table.add_column(name, overflow="fold")
     table.add_column("id", no_wrap=True)
@@ -293,8 +299,8 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "get": _fetched,
     "revise": revised,
     "forget": swept,
+    "session": _session,
     "skill": _skills,
-    "session": told,
     "message": mail,
     "status": _condition,
     "doctor": _diagnosis,

@@ -19,8 +19,7 @@ def told(reply: Told) -> RenderableType:
     if reply.op in DUTY_OPS:
         return Text("\n".join(duty_lines(reply)))
     if reply.sessions is None:
-        done = f"is at: {reply.task}" if reply.task else "ended"
-        return Text(f"session {reply.session} {done}")
+        return Text(f"session {reply.session} {_done(reply)}")
     if not reply.sessions:
         return Text("Nobody else is at work.")
     table = Table(box=None, header_style="dim")
@@ -29,6 +28,17 @@ def told(reply: Told) -> RenderableType:
     for one in reply.sessions:
         table.add_row(*(Text(cell) for cell in _cells(one)))
     return table
+
+
+def _done(reply: Told) -> str:
+    refused = reply.outcome is not None and reply.outcome.status.is_refused
+    match reply.op:
+        case "handoff":
+            return "left no handoff" if refused else "left a handoff"
+        case "end":
+            return "goes on, for its handoff was refused" if refused else "ended"
+        case _:
+            return f"is at: {reply.task}"
 
 
 def _cells(one: Peer) -> tuple[str, ...]:
