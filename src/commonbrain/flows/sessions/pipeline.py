@@ -108,7 +108,7 @@ class Sessions:
 
     def notes(self) -> Told:
         """List the session's notes, and what others have pinned to the project."""
-        with self._acting() as act:
+        with self._looking() as act:
             notes = tuple(shown_note(one) for one in list_notes(act))
         return Told(op="notes", session=self.caller.session, notes=notes)
 
@@ -128,7 +128,7 @@ class Sessions:
     def tasks(self, *, project: str | None = None, limit: int = TASKS_SHOWN_MAX) -> Told:
         """List the tasks that are to be done, in the caller's project unless another is given."""
         most = max(1, min(limit, TASKS_SHOWN_MAX))
-        with self._acting() as act:
+        with self._looking() as act:
             tasks, total = owed(act, project=project or self.caller.project, limit=most)
         return Told(op="tasks", session=self.caller.session, tasks=tasks, tasks_total=total)
 
@@ -237,6 +237,11 @@ class Sessions:
                 over = replace(own, ended_at=act.now, ending=Ending.ENDED)
                 act.tx.sessions.save(over)
         return Told(op="end", session=own.key, outcome=outcome)
+
+    @contextmanager
+    def _looking(self) -> Generator[Act]:
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            yield Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
 
     @contextmanager
     def _acting(self) -> Generator[Act]:
