@@ -114,7 +114,7 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "get": {"id": id_},
             "revise": {"op": "supersede", "id": id_, "text": other, "reason": "It moved."},
             "forget": {"ids": [id_], "reason": "Nobody asks."},
-            "message": {"op": "send", "to": "codex", "text": "Tea? @decision We drink tea."},
+            "message": {"op": "send", "to": "bo", "text": "Tea? @decision We drink tea."},
             "status": {},
         }
         assert set(calls) == set(TOOLS)
