@@ -7,6 +7,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.kinds import Kind, MessagePriority
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.messages.inbox import unread_of
 from commonbrain.flows.messages.shown import Page
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies
@@ -297,3 +298,18 @@ def test_a_message_cannot_join_a_thread_that_its_sender_does_not_see(brain: Brai
         cy.message.send("all", "Listen to this!", thread=sent.thread)
     with pytest.raises(NotFound):
         cy.message.reply(sent.id, "What is it?")
+
+
+@pytest.mark.parametrize("count", [0, 3, 60])
+def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: int) -> None:
+    for number in range(count):
+        priority = "urgent" if number % 2 else "info"
+        brain.message.send("bo", f"Note {number}.", priority=priority)
+    bo, now = Caller(agent="bo"), brain.house.clock.now()
+
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        unread = unread_of(tx, bo, project="api", now=now)
+
+    wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2][:5]
+    assert (unread.count, unread.told) == (count, str(count))
+    assert [one.headline for one in unread.urgent] == wanted
