@@ -118,10 +118,10 @@ def _recipient(sender: Brain, chance: random.Random) -> str:
 
 
 def _ready(sender: Brain, number: int, *, to: str, embeds: bool = False) -> Prepared:
-    names = addressed(to, sender.caller, sender.house)
+    names = addressed(to, sender.caller, house=sender.house)
     body = f"Note {number} about thing{number % 97}: it is done, and so is its neighbour."
     draft = draft_of(body, to=names, told=Envelope(), caller=sender.caller)
-    ready = prepared(draft, sender.caller, sender.house)
+    ready = prepared(draft, sender.caller, house=sender.house)
     return embedded([ready], sender.house)[0] if embeds else ready
 
 

@@ -116,7 +116,7 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "forget": {"ids": [id_], "reason": "Nobody asks."},
             "boot": {"project": "kitchen", "task": "Find the kettle."},
             "session": {"op": "list"},
-            "message": {"op": "inbox"},
+            "message": {"op": "send", "to": "bo", "text": "Tea? @decision We drink tea."},
             "status": {},
         }
         assert set(calls) == set(TOOLS)

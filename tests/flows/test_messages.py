@@ -7,6 +7,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.kinds import Kind, MessagePriority
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.messages.inbox import unread_of
 from commonbrain.flows.messages.shown import Page
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies
@@ -78,7 +79,7 @@ def test_nobody_is_called_what_stands_for_everybody(name: str) -> None:
         Caller(agent=name)
 
 
-@pytest.mark.requirement("MS-05", "C24")
+@pytest.mark.requirement("MS-05")
 def test_an_inbox_is_read_page_by_page_urgent_first_then_newest_first(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -175,7 +176,7 @@ def test_who_answers_himself_writes_to_the_same_readers(brain: Brain) -> None:
     assert bo.message.reply(said.id, "On it.").to == ("*",)
 
 
-@pytest.mark.requirement("MS-05", "MS-08", "C24")
+@pytest.mark.requirement("MS-05", "MS-08")
 def test_a_history_is_chronological_and_goes_back_page_by_page(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -297,3 +298,18 @@ def test_a_message_cannot_join_a_thread_that_its_sender_does_not_see(brain: Brai
         cy.message.send("all", "Listen to this!", thread=sent.thread)
     with pytest.raises(NotFound):
         cy.message.reply(sent.id, "What is it?")
+
+
+@pytest.mark.parametrize("count", [0, 3, 60])
+def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: int) -> None:
+    for number in range(count):
+        priority = "urgent" if number % 2 else "info"
+        brain.message.send("bo", f"Note {number}.", priority=priority)
+    bo, now = Caller(agent="bo"), brain.house.clock.now()
+
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        unread = unread_of(tx, bo, project="api", now=now)
+
+    wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2][:5]
+    assert (unread.count, unread.told) == (count, str(count))
+    assert [one.headline for one in unread.urgent] == wanted

@@ -15,6 +15,7 @@ from commonbrain.domain.scope import Caller, is_visible
 from commonbrain.ports.store import Transaction
 
 _URGENT_SHOWN_MAX: Final = 5
+_TOP_MAX: Final = 50
 _MARKS: Final = {"urgent": True, "unread": False}
 """What stands in a cursor before the id of an unread message."""
 _READ: Final = "read"
@@ -45,11 +46,14 @@ class Leaf:
 def unread_of(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> Unread:
     """Say what waits to be read by a caller who works in a project."""
     reader = Reader(agent=caller.agent, project=project, now=now)
-    waiting = tx.mail.unread(reader, below=TOP, limit=UNREAD_COUNTED_MAX + 1)
-    urgent = [one.message_id for one in waiting[:_URGENT_SHOWN_MAX] if one.is_urgent]
+    top = tx.mail.unread(reader, below=TOP, limit=_TOP_MAX)
+    # Few are counted by being here; only a full inbox is asked a second time.
+    is_all = len(top) < _TOP_MAX
+    count = len(top) if is_all else tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
+    urgent = [one.message_id for one in top if one.is_urgent][:_URGENT_SHOWN_MAX]
     found = tx.memories.get(urgent)
     shown = [found[id_] for id_ in urgent if id_ in found and is_visible(caller, found[id_])]
-    return Unread(count=len(waiting), urgent=tuple(shown))
+    return Unread(count=count, urgent=tuple(shown))
 
 
 def counted(count: int) -> str:

@@ -59,7 +59,7 @@ class Sent:
     """The task that it delegates."""
 
 
-def addressed(to: Sequence[str] | str, caller: Caller, house: House) -> tuple[str, ...]:
+def addressed(to: Sequence[str] | str, caller: Caller, *, house: House) -> tuple[str, ...]:
     """Read whom a message is for: names, each once and without the sender's; none is everybody.
 
     Raises:
@@ -132,7 +132,7 @@ def thread_of(told: Envelope) -> int | None:
     return ids.parse(ids.THREAD, thread) if thread else None
 
 
-def prepared(draft: Draft, caller: Caller, house: House) -> Prepared:
+def prepared(draft: Draft, caller: Caller, *, house: House) -> Prepared:
     """Take a draft through the gate.
 
     Raises:
