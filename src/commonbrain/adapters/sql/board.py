@@ -71,12 +71,16 @@ def _ranked(rows: Sequence[Any]) -> Ranked:
 @lru_cache(_BUILT_MAX)
 def _blockers(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
     row = memories.c
-    same = (_RULES.c.tenant_id == row.tenant_id) & (_RULES.c.memory_id == row.id)
+    strict = (
+        select(_RULES.c.memory_id)
+        .where(_RULES.c.tenant_id == tenant, _RULES.c.severity == Severity.BLOCKER)
+        .where(_RULES.c.skill.is_(null()))
+        .cte("strict")
+        .prefix_with("MATERIALIZED")
+    )
     return (
         select(row.id, _ALL)
-        .select_from(_RULES.join(memories, same))
-        .where(_RULES.c.tenant_id == tenant, within(caller, wanted, tenant=tenant))
-        .where(_RULES.c.severity == Severity.BLOCKER, _RULES.c.skill.is_(null()))
+        .where(row.id.in_(select(strict.c.memory_id)), within(caller, wanted, tenant=tenant))
         .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
         .limit(_LIMIT)
     )
