@@ -204,7 +204,7 @@ class Sessions:
         """
         self._check_has_session("handoff")
         left = Handoff(summary=summary, is_automatic=True)
-        handing = hand_over(self.house, self.caller, left)
+        handing = hand_over(self.house, self.caller, handoff=left)
         with self._acting() as act:
             outcome = handing.store(act)
         return Told(op="handoff", session=self.caller.session, outcome=outcome)
