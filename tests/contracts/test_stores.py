@@ -32,8 +32,8 @@ from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
-from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.mail_contract import MailContract
+from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import (
     SPACE,

@@ -89,9 +89,7 @@ async def test_a_day_of_three_agents_over_mcp(path: Path) -> None:
         # The morning: what binds is set, and who comes later wakes knowing it.
         await said(ann, "boot", project=PROJECT, task="prepare the release")
         await said(ann, "remember", text=RULE, kind="rule", severity="BLOCKER", project=PROJECT)
-        duty = await said(
-            ann, "remember", text=DUTY, kind="task", project=PROJECT, must_ack=True
-        )
+        duty = await said(ann, "remember", text=DUTY, kind="task", project=PROJECT, must_ack=True)
         duty_id = duty["items"][0]["id"]
         with bystander(path) as cy:
             woken = await said(bo, "boot", project=PROJECT, task="tag the release")
