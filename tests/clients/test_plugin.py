@@ -47,6 +47,9 @@ def claude(modules: Path, place: Place, *, server_command: Path, store: Path) ->
         **place.environment,
         "PATH": f"{server_command.parent}:{place.environment['PATH']}",
         "COMMONBRAIN_STORE": str(store),
+        # Below the client's own patience, and more than a busy machine takes.
+        "COMMONBRAIN_HOOK_START_S": "9",
+        "COMMONBRAIN_HOOK_PROMPT_S": "5",
     }
     return ClaudeCode(
         place=replace(place, environment=environment),

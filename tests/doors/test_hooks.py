@@ -53,7 +53,7 @@ def locked(store: Path) -> Generator[None]:
 def test_a_session_start_is_told_what_binds_it(client: str, store: Path, tmp_path: Path) -> None:
     told: dict[str, object] = {"session_id": SESSION, "cwd": str(tmp_path), "source": "startup"}
 
-    answered = call_hook(store, client, "session-start", told=told)
+    answered = call_hook(store, client, "session-start", told=told, COMMONBRAIN_HOOK_START_S="50")
 
     assert answered.status == 0, answered
     assert RULE in answered.context
