@@ -64,11 +64,11 @@ def test_the_command_task_leads_a_task_from_its_beginning_to_its_end(command: Co
 
 
 def test_notes_and_checkpoints_are_told_to_people(command: Command) -> None:
-    assert command("session", "note", "blue", "--key", "cup")[1].strip() == "cup: blue"
+    assert command("session", "note", "cup", "blue")[1].strip() == "cup: blue"
     assert command("session", "notes")[1].strip() == "cup: blue"
-    assert command("session", "note", "", "--key", "cup")[1].strip() == "Nothing is noted."
-    assert command("session", "note", "blue")[0] == 2
-    assert command("session", "claim")[0] == 2
+    assert command("session", "note", "cup", "")[1].strip() == "Nothing is noted."
+    assert command("session", "note", "cup")[0] == 2
+    assert command("task", "claim")[0] == 2
     command("remember", "Never push on a friday", "--kind", "rule", "--severity", "BLOCKER")
     assert "BLOCKER mem_" in command("session", "checkpoint", "push it")[1]
     assert "Already checked" in command("session", "checkpoint", "Push it")[1]

@@ -173,12 +173,12 @@ def test_the_same_day_by_command(path: Path) -> None:
     def bo(*words: str) -> dict[str, Any]:
         return brain(path, "bo", *words)
 
-    ann("boot", "--project", PROJECT, "prepare the release")
+    ann("boot", "--project", PROJECT, "--task", "prepare the release")
     ann("remember", RULE, "--kind", "rule", "--severity", "BLOCKER", "--project", PROJECT)
     duty = ann("remember", DUTY, "--kind", "task", "--project", PROJECT, "--must-ack")
     duty_id = duty["items"][0]["id"]
 
-    woken = bo("boot", "--project", PROJECT, "tag the release")
+    woken = bo("boot", "--project", PROJECT, "--task", "tag the release")
     assert woken["writes_blocked"]
     assert siblings(woken) == {"ann"}
     note = ("remember", "The release notes live in docs/releases.", "--project", PROJECT)
@@ -189,9 +189,9 @@ def test_the_same_day_by_command(path: Path) -> None:
     asked = ann("message", "send", "Which branch?", "--to", "all", "--subject", "Release")
     [letter] = bo("message", "inbox")["messages"]
     assert letter["id"] == asked["sent"]["id"]
-    bo("message", "reply", DECISION, "--id", letter["id"])
+    bo("message", "reply", letter["id"], DECISION)
     [answer] = ann("message", "inbox")["messages"]
-    ann("message", "read", "--id", answer["id"])
+    ann("message", "read", answer["id"])
     assert ann("message", "inbox")["messages"] == []
     ann("message", "delegate", "Tag release/9 as v9.0.", "--to", "bo")
     [owed] = bo("message", "delegated")["delegated"]
@@ -199,10 +199,10 @@ def test_the_same_day_by_command(path: Path) -> None:
     [done] = ann("message", "delegated")["delegated"]
     assert (done["status"], done["result"]) == ("done", "Tagged.")
 
-    bo("session", "handoff", "Tagged v9.0.", "--next-step", "Announce it")
+    bo("session", "handoff", "Tagged v9.0.", "--next", "Announce it")
     bo("session", "end")
     assert ann("session", "list")["sessions"] == []
-    woken = brain(path, "dee", "boot", "--project", PROJECT, "announce the release")
+    woken = brain(path, "dee", "boot", "--project", PROJECT, "--task", "announce the release")
     assert "Announce it" in json.dumps(woken["handoff"])
     found = brain(path, "dee", "recall", "which branch do the harbour releases ship from?")
     [kept] = [one for one in found["items"] if one["label"] == "decision"]

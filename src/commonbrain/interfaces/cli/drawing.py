@@ -158,16 +158,26 @@ def _parameters(operation: Operation[Any, Any], special: Command | None) -> list
     spared = _takes_file(operation, special)
     required = special.required if special else ()
     needed = {name for name in taken if fields[name].is_required() or name in required}
+    single = special.single if special else ()
     return [
-        _parameter(
-            name,
-            fields[name],
-            is_positional=name in positional,
-            is_needed=name in needed,
-            is_spared=spared,
+        _one_of_a_list(parameter) if parameter.name in single else parameter
+        for parameter in (
+            _parameter(
+                name,
+                fields[name],
+                is_positional=name in positional,
+                is_needed=name in needed,
+                is_spared=spared,
+            )
+            for name in (*positional, *named)
         )
-        for name in (*positional, *named)
     ]
+
+
+def _one_of_a_list(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Take one where the request takes several, which it reads as a list of it."""
+    _, how = get_args(parameter.annotation)
+    return parameter.replace(annotation=Annotated[str, how])
 
 
 def _takes_file(operation: Operation[Any, Any], special: Command | None) -> bool:

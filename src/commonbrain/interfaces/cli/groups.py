@@ -13,6 +13,8 @@ from commonbrain.interfaces.cli.drawing import draw
 from commonbrain.interfaces.operations import Door, Operation
 
 GROUPS: Final[Mapping[str, str]] = {
+    "session": "Sessions: who is at work on what, what was noted, and what is handed over.",
+    "message": "Messages: what agents write to each other, and what they ask each other to do.",
     "task": "Tasks: what is to be done, who does it, and what must be answered first.",
     "skill": "Skills: rules that come up by themselves where their keywords are named.",
 }

@@ -18,6 +18,7 @@ from commonbrain.flows.messages.delegating import Delegation
 from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.messages.sending import Envelope, Sent
 from commonbrain.flows.messages.shown import Letter, ThreadLine
+from commonbrain.interfaces.operations.message_commands import MESSAGE_COMMANDS
 from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request, Since
 
 Op = Literal["send", "reply", "inbox", "read", "ack", "history", "threads", "delegate", "delegated"]
@@ -150,21 +151,7 @@ def _one(told: MessageRequest) -> str:
 
 
 def _handle(brain: Brain, request: MessageRequest) -> Mail:
-    return _CALLS[request.op](brain.message, _in_order(request))
-
-
-def _in_order(told: MessageRequest) -> MessageRequest:
-    """Put the words of a command line where they belong: its last one was taken for the text."""
-    match told.op:
-        case "send" | "delegate" if told.id:
-            words = " ".join([*told.id, told.text])
-            return told.model_copy(update={"id": [], "text": words.strip()})
-        case "read" if told.text:
-            return told.model_copy(update={"id": [*told.id, told.text], "text": ""})
-        case "ack" if not told.id:
-            return told.model_copy(update={"id": [told.text], "text": ""})
-        case _:
-            return told
+    return _CALLS[request.op](brain.message, request)
 
 
 def _tell(reply: Mail) -> str:
@@ -312,4 +299,5 @@ MESSAGE = Operation(
     for_agents=_answer,
     agent_reply=Answer,
     positional=("op", "id", "text"),
+    commands=MESSAGE_COMMANDS,
 )

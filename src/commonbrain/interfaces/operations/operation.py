@@ -60,6 +60,8 @@ class Command:
     """Those that it takes without a name, in order, where they are not the operation's."""
     required: frozenset[str] = frozenset()
     """Those that it cannot do without, though the operation can."""
+    single: frozenset[str] = frozenset()
+    """Lists of which it takes one."""
 
 
 @dataclass(frozen=True, kw_only=True)

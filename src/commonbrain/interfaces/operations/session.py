@@ -15,6 +15,7 @@ from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.duty_lines import duty_lines
 from commonbrain.interfaces.operations.operation import PLAIN, Command, Name, Operation, Request
 from commonbrain.interfaces.operations.remember import tell_outcome
+from commonbrain.interfaces.operations.session_commands import SESSION_COMMANDS
 
 Op = Literal[
     "list", "task", "handoff", "end", "note", "notes", "checkpoint", "tasks", "claim", "release"
@@ -132,6 +133,7 @@ SESSION = Operation(
     role=Role.WRITER,
     positional=("op", "text"),
     commands=(
+        *SESSION_COMMANDS,
         Command(
             name="task list",
             purpose="List what is to be done, the most urgent first.",
