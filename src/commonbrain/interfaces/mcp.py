@@ -153,7 +153,9 @@ class _Handlers:
     ) -> GetPromptResult:
         """Boot and give what to begin with."""
         given = params.arguments or {}
-        return await self._give(context, lambda brain: start_up(brain, params.name, given))
+        return await self._give(
+            context, lambda brain: start_up(brain, params.name, arguments=given)
+        )
 
     async def list_resources(
         self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None

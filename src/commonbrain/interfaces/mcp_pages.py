@@ -116,7 +116,7 @@ def read_page(brain: Brain, uri: str) -> ReadResourceResult:
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
 
 
-def start_up(brain: Brain, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+def start_up(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
     """Boot, and give what an agent should know with two lines on how to work.
 
     Raises:

@@ -57,7 +57,7 @@ class BoardShelf:
     def _rows(self, build: Any, look: Look, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
         # Every session of an agent sees the same, so that they share the statement.
         viewer = replace(look.caller, session=None, project=None, contact=UNKNOWN)
-        statement = build(viewer, look.filter, self.work.tenant)
+        statement = build(viewer, look.filter, tenant=self.work.tenant)
         given = {"now": look.now, "limit": limit}
         return self.work.connection.execute(statement, given).all()
 
@@ -69,7 +69,7 @@ def _ranked(rows: Sequence[Any]) -> Ranked:
 # Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
 # each of them up among the memories: left to itself, the planner does it the other way round.
 @lru_cache(_BUILT_MAX)
-def _blockers(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
+def _blockers(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
     row = memories.c
     strict = (
         select(_RULES.c.memory_id)
@@ -87,14 +87,14 @@ def _blockers(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
 
 
 @lru_cache(_BUILT_MAX)
-def _patterns(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
-    pinned = _seen(_RULES, caller, wanted, tenant=tenant).scalar_subquery()
+def _patterns(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+    pinned = _seen(_RULES, caller, wanted=wanted, tenant=tenant).scalar_subquery()
     return _pattern_rules(tenant, pinned).order_by(_RULES.c.memory_id.desc())
 
 
 @lru_cache(_BUILT_MAX)
-def _any_pattern(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
-    is_seen = _seen(_RULES, caller, wanted, tenant=tenant).exists()
+def _any_pattern(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+    is_seen = _seen(_RULES, caller, wanted=wanted, tenant=tenant).exists()
     return _pattern_rules(tenant).where(is_seen).limit(_LIMIT)
 
 
@@ -106,13 +106,13 @@ def _pattern_rules(tenant: str, *more: Any) -> _Rows:  # noqa: ANN401 columns of
 
 
 @lru_cache(_BUILT_MAX)
-def _owed(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
+def _owed(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
     own = _TASKS.c
     # Counted and sorted in one pass over what is owed.
     owed = (
         select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
         .where(own.tenant_id == tenant, _IS_OWED)
-        .where(_seen(_TASKS, caller, wanted, tenant=tenant).exists())
+        .where(_seen(_TASKS, caller, wanted=wanted, tenant=tenant).exists())
         .cte("owed")
         .prefix_with("MATERIALIZED")
     )
@@ -125,7 +125,7 @@ def _owed(caller: Caller, wanted: Filter, tenant: str) -> _Rows:
     )
 
 
-def _seen(details: Table, caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+def _seen(details: Table, caller: Caller, *, wanted: Filter, tenant: str) -> _Rows:
     """Select the memory that a row of details is of, where the look allows it."""
     same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
     return select(memories.c.pinned).where(same, within(caller, wanted, tenant=tenant))

@@ -83,14 +83,14 @@ def _rules_and_tasks(act: Act, meaning: Matrix | None) -> _RulesAndTasks:
     known = act.tx.memories.get([*blockers.ids, *patterns.ids, *tasks.ids])
     return _RulesAndTasks(
         blockers=_listed(
-            blockers, [rule_entry(one, project=project) for one in _of(act, blockers, known)]
+            blockers, [rule_entry(one, project=project) for one in _of(act, blockers, known=known)]
         ),
         patterns=_listed(
-            patterns, [rule_entry(one, project=project) for one in _of(act, patterns, known)]
+            patterns, [rule_entry(one, project=project) for one in _of(act, patterns, known=known)]
         ),
         tasks=_listed(
             tasks,
-            [task_entry(one, act.caller, now=act.now) for one in _of(act, tasks, known)],
+            [task_entry(one, act.caller, now=act.now) for one in _of(act, tasks, known=known)],
         ),
     )
 
@@ -120,7 +120,7 @@ def _context(act: Act, task: str) -> WorkingContext | None:
     return context_of(task, [one for one in named if _holds(act, one)][:SKILLS_MAX])
 
 
-def _of(act: Act, ranked: Ranked, known: Mapping[int, Memory]) -> Iterable[Memory]:
+def _of(act: Act, ranked: Ranked, *, known: Mapping[int, Memory]) -> Iterable[Memory]:
     return (known[id_] for id_ in ranked.ids if id_ in known and _holds(act, known[id_]))
 
 
