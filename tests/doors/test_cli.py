@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from commonbrain.adapters.sql.sqlite import driver
+from commonbrain.interfaces.cli.drawing import SINGULAR
+from commonbrain.interfaces.cli.groups import GROUPS
 from commonbrain.interfaces.cli.main import run
 from commonbrain.interfaces.operations import OPERATIONS, Door
 from commonbrain.testing.builders import a_brain
@@ -129,8 +131,14 @@ def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -
         assert Door.CLI in operation.doors
         assert f"\n  {operation.name} " in help_
         own = brain(operation.name, "--help").out
+        for special in operation.commands:
+            group, _, word = special.name.rpartition(" ")
+            assert f"\n  {word} " in (brain(group, "--help").out if group else help_)
+        if operation.name in GROUPS:
+            continue
         for name in operation.request.model_fields:
-            assert name in own or f"--{name.replace('_', '-').removesuffix('s')}" in own
+            option = f"--{SINGULAR.get(name, name)}".replace("_", "-")
+            assert name in own or option in own
 
 
 @pytest.mark.parametrize(

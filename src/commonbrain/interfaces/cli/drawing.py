@@ -20,7 +20,7 @@ from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.operations import Command, Operation
 
 # A list is given by repeating its option, which reads better in the singular.
-_SINGULAR: Final = {
+SINGULAR: Final = {
     "tags": "tag",
     "kinds": "kind",
     "labels": "label",
@@ -194,7 +194,7 @@ def _parameter(
     if is_positional:
         how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
     else:
-        option = f"--{_SINGULAR.get(name, name).replace('_', '-')}"
+        option = f"--{SINGULAR.get(name, name).replace('_', '-')}"
         how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name))
     type_ = _plain(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
@@ -255,7 +255,7 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: 
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "arguments"
-        option = name if name in operation.positional else f"--{_SINGULAR.get(name, name)}"
+        option = name if name in operation.positional else f"--{SINGULAR.get(name, name)}"
         raise Invalid(
             f"{option.replace('_', '-')}: {first['msg']}.",
             hint=f"See brain {command} --help.",
