@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from commonbrain.domain.atom import FIELDS, Atom
 from commonbrain.domain.kinds import Kind
 
-ATOM_FIELD_CHARS_MAX: Final = 200
 MARKED_MAX: Final = 20
 """Memories made of the marks or duties of one text; a log full of marks is no list of decisions."""
 
 _MARK: Final = re.compile(
     r"(?<!\S)@(?P<name>decision|insight|remember|atom)\b[ \t]*:?[ \t]*(?P<said>\S[^\n]*)"
 )
-_FIELDS: Final = ("subject", "action", "outcome", "consequences")
 _DUTY: Final = re.compile(
     r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
 )
@@ -55,14 +54,17 @@ def duties(text: str) -> list[Marked]:
     return [Marked(text=one, kind=Kind.TASK) for one in owed][:MARKED_MAX]
 
 
+def of_atom(atom: Atom) -> Marked:
+    """Give an atom as what is to become a memory."""
+    return Marked(text=atom.body, kind=Kind.ATOM, columns=atom.columns)
+
+
 def _marked(match: re.Match[str]) -> Marked:
     said = match["said"].strip()
     match match["name"]:
         case "atom":
-            parts = [part.strip()[:ATOM_FIELD_CHARS_MAX] for part in said.split("|", 3)]
-            columns = {name: part for name, part in zip(_FIELDS, parts, strict=False) if part}
-            body = " | ".join(part for part in parts if part)
-            return Marked(text=body, kind=Kind.ATOM, columns=columns)
+            parts = zip(FIELDS, said.split("|", 3), strict=False)
+            return of_atom(Atom(**{name: part.strip() for name, part in parts}))
         case "remember":
             return Marked(text=said)
         case name:

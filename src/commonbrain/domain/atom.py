@@ -1,0 +1,65 @@
+"""A causal unit: who did what, what came of it, and what came of that."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+ATOM_FIELD_CHARS_MAX: Final = 200
+ATOMS_MAX: Final = 3
+"""Atoms taken from one text, the best; a text that gives more is a report, not a message."""
+QUALITY_MIN: Final = 0.6
+"""What scores less names neither its cause nor its effect in more than a word or two."""
+FIELDS: Final = ("subject", "action", "outcome", "consequences")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atom:
+    """What a text says caused what: subject and action are the cause, the outcome its effect."""
+
+    subject: str
+    action: str = ""
+    outcome: str = ""
+    consequences: str = ""
+    """What the outcome caused in turn."""
+    outcome_delay_s: float | None = None
+    """Seconds from the action to the outcome, where the text says so."""
+    consequence_delay_s: float | None = None
+    """Seconds from the outcome to its consequences."""
+    start: int = 0
+    """Where in the text it is said, in characters; 0 and 0 where that is not known."""
+    end: int = 0
+    pattern: str = ""
+    """By what it was found."""
+
+    @property
+    def quality(self) -> float:
+        """Say how much it tells, 0.5 to 1.
+
+        0.5, and 0.1 each for a subject of more than 10 characters, an action and an outcome of
+        more than 15, and 0.2 for consequences of more than 20: the formula of the causal memory
+        system that this one takes in (requirement WP-45).
+        """
+        score = 0.5
+        score += 0.1 * (len(self.subject) > 10) + 0.1 * (len(self.action) > 15)  # noqa: PLR2004 the formula's
+        score += 0.1 * (len(self.outcome) > 15) + 0.2 * (len(self.consequences) > 20)  # noqa: PLR2004 the formula's
+        return round(score, 1)
+
+    @property
+    def fields(self) -> Iterator[tuple[str, str]]:
+        """Give the fields that it has, by name, none longer than a field may be."""
+        told = ((name, str(getattr(self, name))[:ATOM_FIELD_CHARS_MAX].strip()) for name in FIELDS)
+        return ((name, text) for name, text in told if text)
+
+    @property
+    def body(self) -> str:
+        """Write it as the mark `@atom` is written."""
+        return " | ".join(text for _, text in self.fields)
+
+    @property
+    def columns(self) -> dict[str, object]:
+        """Give the columns of the memory that it becomes; what is not known is left out."""
+        delays = {
+            "outcome_delay_s": self.outcome_delay_s,
+            "consequence_delay_s": self.consequence_delay_s,
+        }
+        return {**dict(self.fields), **{name: s for name, s in delays.items() if s is not None}}
