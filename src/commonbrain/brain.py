@@ -17,6 +17,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
 from commonbrain.flows.keep import Keep
 from commonbrain.flows.merging import Merge
+from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
@@ -52,6 +53,7 @@ class Brain:
     erase: Erase
     prune: Prune
     undo: Undo
+    message: Messages
     import_: Import
     export: Export
     merge: Merge
@@ -75,6 +77,7 @@ class Brain:
             erase=Erase(house, caller),
             prune=Prune(house, caller),
             undo=Undo(house, caller),
+            message=Messages(house, caller),
             import_=Import(house, caller),
             export=Export(house, caller),
             merge=Merge(house, caller),

@@ -73,3 +73,9 @@ SOURCES_MAX: Final = 50
 """Memories that one may be derived from."""
 REPLY_KEPT_S: Final = 24 * 3600
 """How long a reply can be asked for again by its idempotency key."""
+RECIPIENTS_MAX: Final = 100
+"""Of one message, by name; all are reached at once."""
+SUBJECT_CHARS_MAX: Final = 255
+MESSAGES_PAGE_DEFAULT: Final = 20
+MESSAGES_PAGE_MAX: Final = 100
+"""Messages, threads or delegations that one call lists."""

@@ -12,6 +12,11 @@ LOCAL_TENANT: Final = "default"
 """The tenant of the command line, the library and MCP over stdio."""
 
 
+EVERYBODY: Final = "*"
+"""To whom a broadcast goes; nobody bears this name, nor `all`, which says the same."""
+NOBODYS_NAMES: Final = frozenset({EVERYBODY, "all"})
+
+
 class Scope(StrEnum):
     """Who sees a memory inside its tenant; writing `GLOBAL` needs an admin."""
 
@@ -54,6 +59,8 @@ class Caller:
                     f"The {what} {name[:40]!r} has {len(name)} characters.",
                     hint=f"Give 1 to {NAME_CHARS_MAX} printable ones.",
                 )
+        if self.agent in NOBODYS_NAMES:
+            raise Invalid(f"Nobody is called {self.agent}.", hint="It stands for everybody.")
 
 
 class Owned(Protocol):
@@ -69,10 +76,16 @@ class Owned(Protocol):
         """Who wrote it."""
         ...
 
+    @property
+    def audience(self) -> tuple[str, ...]:
+        """Who beside its author sees it while it is private."""
+        ...
+
 
 def is_visible(caller: Caller, owned: Owned) -> bool:
-    """Say whether the caller may see it: all of the tenant's but other agents' private ones."""
-    return owned.scope is not Scope.PRIVATE or owned.agent == caller.agent
+    """Say whether the caller may see it: all of the tenant's but what is private to others."""
+    is_own = owned.agent == caller.agent or caller.agent in owned.audience
+    return is_own or owned.scope is not Scope.PRIVATE
 
 
 def check_may_write(caller: Caller, scope: Scope) -> None:

@@ -1,7 +1,8 @@
 """Merge: what another store exported is taken in, so that both end alike whoever goes first.
 
 A memory that is new comes in whole, under its own id. Of one that is known the later state stands:
-the one whose last change is the younger. Links, annotations and changes are united.
+the one whose last change is the younger. Links, annotations, changes and receipts are united:
+what was read in one of the stores is read.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from commonbrain.domain.kinds import Detail, MessageDetail
 from commonbrain.domain.limits import IMPORT_BATCH
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
+from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.exporting import check_may_move
@@ -129,6 +131,9 @@ class Merge:
                 is_new = is_kept and tx.annotations.merge(record)
             case Change():
                 is_new = _take_change(tx, record)
+            case Receipt():
+                beside = tx.memories.get([record.message_id]).get(record.message_id)
+                is_new = beside is not None and not is_erased(beside) and tx.mail.merge(record)
         return "stored" if is_new else "exists"
 
     def _take_memory(
@@ -203,6 +208,9 @@ def _is_known(tx: Transaction, record: Record) -> bool:
             return _same_link(tx, record) is not None
         case Annotation(memory_id=memory_id, id=id_):
             return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
+        case Receipt(message_id=message_id, agent=agent):
+            there = tx.mail.of([message_id]).get(message_id, ())
+            return any(one.agent == agent for one in there)
         case Change(memory_id=memory_id, id=id_):
             return any(change.id == id_ for change in tx.changes.of([memory_id]))
 

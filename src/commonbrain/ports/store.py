@@ -22,6 +22,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.mail import Mail
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
 from commonbrain.ports.threads import Threads
@@ -195,6 +196,11 @@ class Transaction(Protocol):
     @property
     def threads(self) -> Threads:
         """The threads of messages."""
+        ...
+
+    @property
+    def mail(self) -> Mail:
+        """To whom messages went."""
         ...
 
     @property

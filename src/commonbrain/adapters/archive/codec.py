@@ -13,6 +13,7 @@ from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory, Thread
+from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.ports.archive import Kept, Record
 from commonbrain.ports.history import Annotation
@@ -24,6 +25,7 @@ _POINTERS: Final = {
     "from_id": ids.MEMORY,
     "to_id": ids.MEMORY,
     "parent_id": ids.MEMORY,
+    "message_id": ids.MEMORY,
     "thread_id": ids.THREAD,
     "changed": ids.CHANGE,
 }
@@ -34,12 +36,13 @@ _OWN: Final = {
     "annotation": ids.ANNOTATION,
     "change": ids.CHANGE,
 }
-"""What a record's own id is shown with; a link has none."""
+"""What a record's own id is shown with; a link or a receipt has none."""
 _TYPES: Final[Mapping[str, type]] = {
     "thread": Thread,
     "link": Link,
     "annotation": Annotation,
     "change": Change,
+    "receipt": Receipt,
 }
 _KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
 
@@ -63,6 +66,8 @@ def to_json(record: Record) -> Fields:
             return {"annotation": _plain("annotation", record)}
         case Change():
             return {"change": _change(record)}
+        case Receipt():
+            return {"receipt": _plain("receipt", record)}
 
 
 def from_json(value: object) -> Record:

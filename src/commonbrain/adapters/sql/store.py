@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.links import LinkShelf
+from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
 from commonbrain.adapters.sql.scrubbing import scrub
@@ -55,6 +56,7 @@ class SqlTransaction:
     memories: MemoryShelf
     index: Index
     threads: ThreadShelf
+    mail: MailShelf
     links: LinkShelf
     changes: ChangeShelf
     annotations: AnnotationShelf
@@ -68,6 +70,7 @@ class SqlTransaction:
             memories=MemoryShelf(work),
             index=work.dialect.index(work),
             threads=ThreadShelf(work),
+            mail=MailShelf(work),
             links=LinkShelf(work),
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),

@@ -188,7 +188,7 @@ class Remember:
 
     def settle(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Outcome:
         """Decide on one prepared draft against what is stored, and store it or say why not."""
-        prepared = settle_sources(tx, prepared, caller=self.caller)
+        prepared = settle_sources(tx, prepared, look=look)
         refusal = check_skill(tx, prepared, besides=course.besides)
         if refusal is not None:
             return rejected(refusal)
@@ -223,8 +223,7 @@ class Remember:
                 warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
         made = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
         memory = course.held(made)
-        chance = self.house.chance
-        memory = commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance)
+        memory = commit(tx, memory, prepared=prepared, caller=self.caller, house=self.house)
         link_sources(tx, memory, to=prepared.draft.derived_from, caller=self.caller)
         self._mark_conflicts(tx, memory, judged=judged)
         if judged.recurring is not None:
@@ -283,7 +282,8 @@ class Remember:
                 )
 
     def _judge(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Judged:
-        if not course.compares_meaning:
+        # What was said is kept however like something else it is, so nothing like it is looked for.
+        if not course.compares_meaning or prepared.admitted.kind is Kind.MESSAGE:
             return Judged(verdict=Novel())
         space = self.house.store.space
         return judge_neighbours(tx, prepared, look=look, space=space, besides=course.besides)

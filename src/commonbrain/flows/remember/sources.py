@@ -13,12 +13,12 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.flows.recording import Deed, record_beside
 from commonbrain.flows.remember.prepare import Prepared
-from commonbrain.ports.store import Transaction
+from commonbrain.ports.store import Look, Transaction
 
 _WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 
 
-def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Prepared:
+def settle_sources(tx: Transaction, prepared: Prepared, *, look: Look) -> Prepared:
     """Lower trust and narrow scope to those of the sources; asks nothing when none is named.
 
     Raises:
@@ -27,11 +27,12 @@ def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Pr
         Refused: `scope_denied`, private memories of different authors would be mixed.
 
     """
-    sources = _sources(tx, prepared, caller=caller)
-    _check_thread(tx, prepared)
+    sources = _sources(tx, prepared, caller=look.caller)
+    _check_thread(tx, prepared, look=look)
     if not sources:
         return prepared
-    if any(one.scope is Scope.PRIVATE and one.agent != caller.agent for one in sources):
+    # What went to the caller alone may be a source of what the caller keeps to itself.
+    if len({one.agent for one in sources if one.scope is Scope.PRIVATE}) > 1:
         raise Refused(
             "Private memories of different authors cannot be made into one.",
             code="scope_denied",
@@ -116,13 +117,25 @@ def _sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> list[Mem
     return [known[id_] for id_ in dict.fromkeys(wanted)]
 
 
-def _check_thread(tx: Transaction, prepared: Prepared) -> None:
+def _check_thread(tx: Transaction, prepared: Prepared, *, look: Look) -> None:
+    """Let a message into a thread, and answer one, of which its author sees something."""
     detail = prepared.admitted.detail
     if not isinstance(detail, MessageDetail):
         return
-    thread_id = detail.thread_id
-    found = tx.threads.page(after=thread_id - 1, limit=1) if thread_id is not None else []
-    if thread_id is not None and [one.id for one in found] != [thread_id]:
+    if detail.thread_id is not None and not _is_open(tx, detail.thread_id, look=look):
         raise Invalid("There is no such thread.", hint="Give a ThreadRef; it opens one.")
-    if detail.parent_id is not None and detail.parent_id not in tx.memories.get([detail.parent_id]):
+    if detail.parent_id is None:
+        return
+    parent = tx.memories.get([detail.parent_id]).get(detail.parent_id)
+    if parent is None or not is_visible(look.caller, parent):
         raise Invalid("There is no such parent message.", hint="Leave parent_id out.")
+
+
+def _is_open(tx: Transaction, thread_id: int, *, look: Look) -> bool:
+    """Say whether the author sees anything of a thread; one without a message is open to all."""
+    found = tx.threads.page(after=thread_id - 1, limit=1)
+    if [one.id for one in found] != [thread_id]:
+        return False
+    caller, now = look.caller, look.now
+    seen = tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1)
+    return bool(seen) or tx.threads.is_empty(thread_id)

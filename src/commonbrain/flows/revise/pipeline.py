@@ -152,15 +152,17 @@ class Revise:
         due_at: datetime | str | None = None,
         priority: TaskPriority | str | None = None,
         assignee: str | None = None,
+        reason: str | None = None,
     ) -> Revised:
-        """Move a task on: open, blocked, done or stale."""
+        """Move a task on: open, blocked, done or stale; `reason` says what came of it."""
         told = {
             "status": str(one_of(TaskStatus, status)),
             "due_at": plain_instant(due_at),
             "priority": str(one_of(TaskPriority, priority)) if priority else None,
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
-        return self._do(Action.STATUS, id, told=told)
+        why = checked_reason(reason, self.house) if reason else None
+        return self._do(Action.STATUS, id, reason=why, told=told)
 
     def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Let what was quarantined or proposed hold; a proposed change is carried out."""

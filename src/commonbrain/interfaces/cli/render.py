@@ -21,6 +21,7 @@ from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.flows.views import View
+from commonbrain.interfaces.cli.mail import mail
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of
 from commonbrain.ports.store import Finding
@@ -260,6 +261,7 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "get": _fetched,
     "revise": revised,
     "forget": swept,
+    "message": mail,
     "status": _condition,
     "doctor": _diagnosis,
 }

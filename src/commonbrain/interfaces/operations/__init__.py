@@ -8,6 +8,7 @@ from typing import Any, Final
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
+from commonbrain.interfaces.operations.message import MESSAGE
 from commonbrain.interfaces.operations.operation import Command, Door, Operation
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
@@ -20,6 +21,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     GET,
     REVISE,
     FORGET,
+    MESSAGE,
     STATUS,
     DOCTOR,
 )

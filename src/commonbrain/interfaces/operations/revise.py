@@ -97,6 +97,7 @@ _CALLS: Final[Mapping[str, _Call]] = {
         due_at=told.due_at,
         priority=told.priority,
         assignee=told.assignee,
+        reason=told.reason or None,
     ),
     "approve": lambda revise, told: revise.approve(told.id, reason=told.reason),
     "reject": lambda revise, told: revise.reject(told.id, reason=told.reason),
