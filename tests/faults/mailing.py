@@ -82,9 +82,7 @@ def _turn(
     sender = brain.acting_as(agent=own[turn % len(own)])
     to = "all" if turn % 20 == 0 else chance.choice([one for one in AGENTS if one not in own])
     started = time.perf_counter()
-    sent = sender.message.send(
-        to, f"Writer {number} turn {turn}.", thread=threads[turn % THREADS]
-    )
+    sent = sender.message.send(to, f"Writer {number} turn {turn}.", thread=threads[turn % THREADS])
     took_ms = (time.perf_counter() - started) * 1000
     yield Told(sent=sent.id, by=sender.caller.agent, to=sent.to, ms=took_ms)
     if turn % _READS_EVERY == 0:

@@ -9,6 +9,10 @@ ATOMS_MAX: Final = 3
 """Atoms taken from one text, the best; a text that gives more is a report, not a message."""
 QUALITY_MIN: Final = 0.6
 """What scores less names neither its cause nor its effect in more than a word or two."""
+CONFIDENCE_OF_MESSAGE: Final = 0.6
+"""How sure an atom that a rule or a model found in a message is at most; messages are chat."""
+CONFIDENCE: Final = 0.7
+"""The same for other texts."""
 FIELDS: Final = ("subject", "action", "outcome", "consequences")
 
 

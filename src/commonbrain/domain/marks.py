@@ -32,6 +32,8 @@ class Marked:
     kind: Kind | None = None
     label: str | None = None
     columns: Mapping[str, object] = field(default_factory=dict[str, object])
+    confidence: float | None = None
+    """How sure it is at most, where that is known."""
 
 
 def marked(text: str) -> list[Marked]:
@@ -54,9 +56,9 @@ def duties(text: str) -> list[Marked]:
     return [Marked(text=one, kind=Kind.TASK) for one in owed][:MARKED_MAX]
 
 
-def of_atom(atom: Atom) -> Marked:
+def of_atom(atom: Atom, *, confidence: float | None = None) -> Marked:
     """Give an atom as what is to become a memory."""
-    return Marked(text=atom.body, kind=Kind.ATOM, columns=atom.columns)
+    return Marked(text=atom.body, kind=Kind.ATOM, columns=atom.columns, confidence=confidence)
 
 
 def _marked(match: re.Match[str]) -> Marked:
