@@ -2,6 +2,7 @@ import re
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -198,7 +199,8 @@ def test_work_grows_with_the_text_and_no_faster(unit: str) -> None:
 
 @pytest.mark.parametrize("module", [atomize, causal, causal_fits, clause, cuts])
 def test_no_pattern_can_match_one_stretch_in_many_ways(module: object) -> None:
-    own = [one for one in vars(module).values() if isinstance(one, re.Pattern)]
+    held = cast("list[object]", list(vars(module).values()))
+    own = [cast("re.Pattern[str]", one) for one in held if isinstance(one, re.Pattern)]
     own += [row.sign for row in (*causal.PATTERNS, *causal.LESSONS)]
     for pattern in own:
         assert not re.search(r"[+*}]\)[+*{]", pattern.pattern), pattern.pattern

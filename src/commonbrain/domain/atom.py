@@ -1,5 +1,6 @@
 """A causal unit: who did what, what came of it, and what came of that."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,9 @@ CONFIDENCE_OF_MESSAGE: Final = 0.6
 """How sure an atom that a rule or a model found in a message is at most; messages are chat."""
 CONFIDENCE: Final = 0.7
 """The same for other texts."""
+_GROUNDED_FROM: Final = 0.5
+"""Share of a field's words that stand in the text: a model may change a tense, not the matter."""
+_WORD: Final = re.compile(r"\w{3,}")
 FIELDS: Final = ("subject", "action", "outcome", "consequences")
 
 
@@ -67,3 +71,14 @@ class Atom:
             "consequence_delay_s": self.consequence_delay_s,
         }
         return {**dict(self.fields), **{name: s for name, s in delays.items() if s is not None}}
+
+
+def is_grounded(atom: Atom, text: str) -> bool:
+    """Say whether every field of an atom is made of words of the text it is said to come from."""
+    told = set(_WORD.findall(text.casefold()))
+    return all(_share_of(field, told) >= _GROUNDED_FROM for _, field in atom.fields)
+
+
+def _share_of(field: str, told: set[str]) -> float:
+    own = _WORD.findall(field.casefold())
+    return sum(word in told for word in own) / len(own) if own else 1.0

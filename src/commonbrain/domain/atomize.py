@@ -44,6 +44,8 @@ def _atom(sentence: Sentence) -> Atom | None:
     """Cut a sentence at the first sign that fits."""
     plain = _LEARNED.sub("", sentence.text, count=1)
     told = replace(sentence, text=plain)
+    if plain == sentence.text and _CAUSAL_WORD.search(plain) is None:
+        return None
     if not is_factual(plain) or not is_factual(sentence.text):
         return None
     for pattern, sign in _signs(plain, was_learned=plain != sentence.text):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from commonbrain.domain.atom import FIELDS, Atom
+from commonbrain.domain.atom import Atom
 from commonbrain.domain.kinds import Kind
 
 MARKED_MAX: Final = 20
@@ -65,8 +65,12 @@ def _marked(match: re.Match[str]) -> Marked:
     said = match["said"].strip()
     match match["name"]:
         case "atom":
-            parts = zip(FIELDS, said.split("|", 3), strict=False)
-            return of_atom(Atom(**{name: part.strip() for name, part in parts}))
+            parts = (part.strip() for part in f"{said}|||".split("|", 3))
+            subject, action, outcome, rest = parts
+            atom = Atom(
+                subject=subject, action=action, outcome=outcome, consequences=rest.rstrip("| ")
+            )
+            return of_atom(atom)
         case "remember":
             return Marked(text=said)
         case name:

@@ -5,6 +5,7 @@
 
 from typing import Any, Final
 
+from commonbrain.interfaces.operations.atomize import ATOMIZE
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
@@ -24,6 +25,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     MESSAGE,
     STATUS,
     DOCTOR,
+    ATOMIZE,
 )
 
 __all__ = ["OPERATIONS", "Command", "Door", "Operation"]
