@@ -60,7 +60,7 @@ class _Replaced:
 def judge(new: Statement, neighbour: Statement) -> Conflict | None:
     """Say by what two statements contradict each other, or None; the order makes no difference.
 
-    Measured by `python -m commonbrain.evals duplicates`; decision 24 has the figures.
+    Measured by `brain eval conflicts`, and among what is alike by `brain eval duplicates`.
     """
     one, other = read(new), read(neighbour)
     basis = _by_holder(one, other) or (_by_value(one, other) if one.shares_subject(other) else None)
