@@ -16,7 +16,6 @@ from benchmarks.timing import Timing, timed, timing
 from benchmarks.workers import opened
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
-from commonbrain.domain.kinds import MessageDetail
 from commonbrain.domain.message import Reader
 from commonbrain.flows.act import Act
 from commonbrain.flows.messages.inbox import Unread, unread_of
@@ -94,8 +93,8 @@ def messages(writers: int = 8, messages: int = 10_000) -> None:
             print("\n".join(found[:20]) or "none lost, none delivered twice, all in order")
 
 
-def _fill(brain: Brain, count: int, chance: random.Random) -> list[str]:
-    """Send so many messages, half of the direct ones read; give the threads."""
+def _fill(brain: Brain, count: int, chance: random.Random) -> None:
+    """Send so many messages, half of the direct ones read."""
     threads: list[int] = []
     for first in range(0, count, _BATCH):
         with brain.house.store.begin(brain.caller.tenant) as tx:
@@ -105,13 +104,12 @@ def _fill(brain: Brain, count: int, chance: random.Random) -> list[str]:
                 ready = _ready(sender, number, to=to)
                 is_new = len(threads) < _THREADS
                 thread = None if is_new or to != "all" else chance.choice(threads)
-                memory, _ = deliver(_act(tx, sender), ready, thread=thread)
-                if is_new and to == "all" and isinstance(memory.detail, MessageDetail):
-                    threads.append(memory.detail.thread_id or 0)
+                sent = deliver(_act(tx, sender), ready, thread=thread)
+                if is_new and to == "all":
+                    threads.append(ids.parse(ids.THREAD, sent.thread))
                 if to != "all" and number % 2:
                     reader = Reader(agent=to, project=None, now=brain.house.clock.now())
-                    tx.mail.mark(reader, [memory.id])
-    return [ids.show(ids.THREAD, one) for one in threads]
+                    tx.mail.mark(reader, [ids.parse(ids.MEMORY, sent.id)])
 
 
 def _recipient(sender: Brain, chance: random.Random) -> str:
@@ -120,10 +118,10 @@ def _recipient(sender: Brain, chance: random.Random) -> str:
 
 
 def _ready(sender: Brain, number: int, *, to: str, embeds: bool = False) -> Prepared:
-    names = addressed(to, sender.caller, sender.house)
+    names = addressed(to, sender.caller, house=sender.house)
     body = f"Note {number} about thing{number % 97}: it is done, and so is its neighbour."
     draft = draft_of(body, to=names, told=Envelope(), caller=sender.caller)
-    ready = prepared(draft, sender.caller, sender.house)
+    ready = prepared(draft, sender.caller, house=sender.house)
     return embedded([ready], sender.house)[0] if embeds else ready
 
 

@@ -101,7 +101,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-37", "Chains and triggers have an index each; one of states misleads the planner."),
     Gap("DM-38", "Sessions are indexed by state, by project, and by agent with folder."),
     Adopted("DM-39 MS-03 RT-14", "One recall spans messages and knowledge, by word and meaning."),
-    Gap("DM-40 DM-41 MS-01", "Messages have threads, receipts, acks and an endless history."),
+    Adopted("DM-40 DM-41 MS-01", "Messages have threads, receipts, acks and an endless history."),
     Adopted("DM-42", "An event has importance, a count of recurrences, a source message."),
     Gap("DM-43 DM-58", "An atom has four fields and a source message; one vector for all four."),
     Gap("DM-44 CT-01", "Atoms are units of cause and effect, chained by typed links."),
@@ -267,9 +267,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("SE-33", "One operation covers sessions; notes and events stand for logs."),
     # Messages
     Gap("MS-02 PF-04", "Send and poll take 1 ms, full text 5 ms, at 100,000 memories."),
-    Gap("MS-04", "People and agents send messages through the command as well."),
-    Gap("MS-05 MS-08", "send to one, some or all; inbox, read, ack, history, threads."),
-    Gap("MS-06", "A delegation is a message with a linked task, a status, an expiry."),
+    Adopted("MS-04", "People and agents send messages through the command as well."),
+    Adopted("MS-05 MS-08", "send to one, some or all; inbox, read, ack, history, threads."),
+    Adopted("MS-06", "A delegation is a message with a linked task, a status, an expiry."),
     Replaced("MS-07", "Threads stay whole: neither age nor number prunes or shortens them."),
     # Provenance and conflicts
     Adopted("PV-02", "get names the sources of a memory, the message and the thread."),

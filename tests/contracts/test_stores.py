@@ -30,6 +30,7 @@ from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.mail_contract import MailContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import (
     SPACE,
@@ -63,6 +64,10 @@ class TestSqliteHistory(HistoryContract):
 
 
 class TestSqliteIndex(IndexContract):
+    pass
+
+
+class TestSqliteMail(MailContract):
     pass
 
 

@@ -84,6 +84,7 @@ async def test_library_command_and_mcp_give_the_same_json(
                 "text": "x",
             },
             "forget": {"ids": [gone.id], "reason": "Nobody asks."},
+            "message": {"op": "inbox", "id": [], "text": ""},
             "status": {},
         }
         async with Client(build_server(lambda: brain)) as client:

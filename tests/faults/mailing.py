@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from pydantic import TypeAdapter
+
 from commonbrain import CommonbrainError
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain
@@ -37,6 +39,9 @@ class Told:
     def to_json(self) -> str:
         """Write it for the line."""
         return json.dumps(asdict(self))
+
+
+_TOLD: Final = TypeAdapter(Told)
 
 
 class Lagging(SystemClock):
@@ -91,10 +96,7 @@ def _turn(
 
 def heard_of(one: Worker) -> list[Told]:
     """Hear a process out."""
-    said = (json.loads(line) for line in one.hear_out() if line != DONE)
-    return [
-        Told(**{**given, "to": tuple(given["to"]), "got": tuple(given["got"])}) for given in said
-    ]
+    return [_TOLD.validate_json(line) for line in one.hear_out() if line != DONE]
 
 
 def read_once(reader: Brain) -> Told:

@@ -21,7 +21,7 @@ def go(workers: list[Worker]) -> None:
         one.line.send("go")
 
 
-@pytest.mark.requirement("MS-01", "PF-12")
+@pytest.mark.requirement("MS-01")
 def test_what_many_processes_send_is_delivered_once_and_in_order(path: Path) -> None:
     begin_threads(path)
     with ExitStack() as stack:

@@ -1,10 +1,14 @@
 """Messages between agents: what became of one at a reader, and how a mailbox is read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.kinds import MessageDetail, MessagePriority
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.scope import EVERYBODY
 
 ARRIVES_BEFORE: Final = timedelta(days=7)
 """A new agent still finds the broadcasts of so long before its first session began."""
@@ -45,6 +49,25 @@ class Place:
 
 TOP: Final = Place(is_urgent=True, message_id=ids.LAST)
 """Above everything."""
+
+
+def deliveries(
+    memory: Memory, *, to: Sequence[str], read_at: datetime | None = None
+) -> list[Receipt]:
+    """Say to whom a message goes, or with whom a memory is shared, which is as if read."""
+    detail = memory.detail
+    priority = detail.priority if isinstance(detail, MessageDetail) else None
+    return [
+        Receipt(
+            message_id=memory.id,
+            agent=agent,
+            sender=memory.agent,
+            project=memory.project if agent == EVERYBODY else None,
+            is_urgent=priority is MessagePriority.URGENT,
+            read_at=read_at,
+        )
+        for agent in to
+    ]
 
 
 def floor_of(first_session: datetime) -> int:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Protocol
 
-from commonbrain.domain.memory import Memory
 from commonbrain.domain.message import Place, Reader, Receipt
 
 
@@ -17,8 +15,12 @@ class Mail(Protocol):
     first session of the reader on.
     """
 
-    def post(self, memory: Memory, *, to: Sequence[str], read_at: datetime | None = None) -> None:
-        """Deliver a message, to everybody by `EVERYBODY`; or share a memory, as if read."""
+    def post(self, deliveries: Sequence[Receipt]) -> None:
+        """Deliver messages, to everybody by `EVERYBODY`; or share memories, as if read."""
+        ...
+
+    def open(self, reader: Reader) -> None:
+        """Begin the reader's mailbox, where it has none yet: what comes from now on waits there."""
         ...
 
     def unread(self, reader: Reader, *, below: Place, limit: int) -> list[Place]:
@@ -51,6 +53,10 @@ class Mail(Protocol):
 
     def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Give the receipts of messages, by agent."""
+        ...
+
+    def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
+        """Give the receipts of messages that were acknowledged, by agent."""
         ...
 
     def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:

@@ -30,16 +30,16 @@ class Threads(Protocol):
         """Give the id of the newest message of any thread, whoever sees it; 0 without any."""
         ...
 
-    def is_empty(self, thread_id: int) -> bool:
-        """Say whether no message was ever in a thread."""
+    def is_begun(self, thread_id: int) -> bool | None:
+        """Say whether a message was ever in a thread; None when there is no such thread."""
         ...
 
     def recent(
-        self, caller: Caller, *, now: datetime, below: int, limit: int, id_: int | None = None
+        self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
         """List threads with a current message that a caller sees, each with its newest's id.
 
-        The newest is below `below` and comes first; of all threads, or of the one named.
+        The newest is below `below` and comes first.
         """
         ...
 

@@ -11,6 +11,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     CompoundSelect,
+    Executable,
     Integer,
     Select,
     and_,
@@ -29,8 +30,8 @@ from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.coordination_tables import mailboxes, receipts, sessions
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.kinds import Kind, MessageDetail, MessagePriority
-from commonbrain.domain.memory import CURRENT_STATES, Memory
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.message import Place, Reader, Receipt, floor_of, merged
 from commonbrain.domain.scope import EVERYBODY
 
@@ -72,6 +73,17 @@ _TAKEN: Final = select(mailboxes.c.taken_until).where(
 _BEGAN: Final = select(func.min(sessions.c.started_at)).where(
     sessions.c.tenant_id == bindparam("tenant"), sessions.c.agent == bindparam("reader")
 )
+_NEXT: Final = (
+    select(receipts.c.message_id)
+    .where(_TENANT, _IS_FOR_ALL, receipts.c.message_id > bindparam("taken"))
+    .order_by(receipts.c.message_id)
+    .limit(_TAKEN_AT_ONCE)
+)
+_TAKE: Final = (
+    update(mailboxes)
+    .where(mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader"))
+    .values(taken_until=bindparam("until"))
+)
 _AMONG: Final = (
     select(receipts.c.message_id)
     .where(
@@ -101,6 +113,7 @@ _OF: Final = (
     .where(_TENANT, receipts.c.message_id.in_(bindparam("ids", expanding=True)))
     .order_by(receipts.c.agent)
 )
+_ACKED: Final = _OF.where(receipts.c.acked_at.is_not(None))
 _WAS_SAID: Final = or_(
     and_(
         receipts.c.agent.in_([bindparam("reader"), EVERYBODY]),
@@ -143,23 +156,18 @@ class MailShelf:
 
     work: Work
 
-    def post(self, memory: Memory, *, to: Sequence[str], read_at: datetime | None = None) -> None:
-        """Deliver a message, or share a memory."""
-        detail = memory.detail
-        is_message = isinstance(detail, MessageDetail)
-        row = {
-            "tenant_id": self.work.tenant,
-            "message_id": memory.id,
-            "sender": memory.agent,
-            "is_urgent": is_message and detail.priority is MessagePriority.URGENT,
-            "read_at": read_at,
-        }
-        rows = [
-            row | {"agent": agent, "project": memory.project if agent == EVERYBODY else None}
-            for agent in to
-        ]
+    def post(self, deliveries: Sequence[Receipt]) -> None:
+        """Deliver messages, or share memories."""
+        rows = [{"tenant_id": self.work.tenant, **asdict(one)} for one in deliveries]
         if rows:
             self.work.connection.execute(self.work.dialect.insert_or_skip(receipts), rows)
+
+    def open(self, reader: Reader) -> None:
+        """Begin the reader's mailbox, where it has none yet."""
+        if self.work.connection.execute(_TAKEN, self._own(reader)).scalar() is None:
+            floor = self._floor(reader)
+            row = {"tenant_id": self.work.tenant, "agent": reader.agent, "taken_until": floor}
+            self.work.add(mailboxes, row)
 
     def unread(self, reader: Reader, *, below: Place, limit: int) -> list[Place]:
         """List what is current and unread below a place."""
@@ -186,33 +194,22 @@ class MailShelf:
 
     def take(self, reader: Reader) -> None:
         """Give the reader rows of its own for the next broadcasts it has none for."""
-        known = self.work.connection.execute(_TAKEN, self._own(reader)).scalar()
-        taken = self._floor(reader) if known is None else known
-        next_ = (
-            select(receipts.c.message_id)
-            .where(receipts.c.tenant_id == self.work.tenant, _IS_FOR_ALL)
-            .where(receipts.c.message_id > taken)
-            .order_by(receipts.c.message_id)
-            .limit(_TAKEN_AT_ONCE)
-        )
-        until = max(self.work.connection.execute(next_).scalars(), default=taken)
-        if until > taken:
-            span = receipts.c.message_id > taken, receipts.c.message_id <= until
+        self.open(reader)
+        given = self._own(reader) | {"taken": self._taken(reader)}
+        until = max(self.work.connection.execute(_NEXT, given).scalars(), default=None)
+        if until is not None:
+            span = receipts.c.message_id > given["taken"], receipts.c.message_id <= until
             self._copy(reader, and_(*span), read_at=None)
-        row = {"tenant_id": self.work.tenant, "agent": reader.agent, "taken_until": until}
-        if known is None:
-            self.work.add(mailboxes, row)
-        elif until > taken:
-            own = mailboxes.c.tenant_id == self.work.tenant, mailboxes.c.agent == reader.agent
-            self.work.connection.execute(update(mailboxes).where(*own).values(taken_until=until))
+            self.work.connection.execute(_TAKE, given | {"until": until})
 
     def mark(self, reader: Reader, ids: Sequence[int]) -> None:
         """Mark messages as read now."""
         if not ids:
             return
         given = self._own(reader) | {"ids": list(ids), "now": reader.now}
-        self.work.connection.execute(_MARK, given)
-        self._copy(reader, receipts.c.message_id.in_(list(ids)), read_at=reader.now)
+        marked = self.work.connection.execute(_MARK, given).rowcount
+        if marked < len(ids):
+            self._copy(reader, receipts.c.message_id.in_(list(ids)), read_at=reader.now)
 
     def acknowledge(self, reader: Reader, message_id: int, *, answer: str | None) -> bool:
         """Keep an acknowledgement of a message."""
@@ -226,11 +223,20 @@ class MailShelf:
 
     def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Give the receipts of messages."""
+        return self._receipts(_OF, ids)
+
+    def _receipts(
+        self, statement: Executable, ids: Sequence[int]
+    ) -> Mapping[int, tuple[Receipt, ...]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         found: defaultdict[int, list[Receipt]] = defaultdict(list)
-        for row in self.work.connection.execute(_OF, given).mappings():
+        for row in self.work.connection.execute(statement, given).mappings():
             found[row["message_id"]].append(Receipt(**row))
         return {id_: tuple(rows) for id_, rows in found.items()}
+
+    def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
+        """Give the receipts of messages that were acknowledged."""
+        return self._receipts(_ACKED, ids)
 
     def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
         """List messages from either to the other."""

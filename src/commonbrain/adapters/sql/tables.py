@@ -214,10 +214,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         ),
         Index("ix_tasks_must_ack", "tenant_id", "memory_id", sqlite_where=text("must_ack")),
         Index(
-            "ix_tasks_assigned",
-            "tenant_id",
-            "memory_id",
-            sqlite_where=text("assignee IS NOT NULL"),
+            "ix_tasks_given", "tenant_id", "memory_id", sqlite_where=text("assignee IS NOT NULL")
         ),
         one_of("status", TaskStatus),
         one_of("priority", TaskPriority),

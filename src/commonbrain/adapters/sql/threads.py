@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, select, update
 
-from commonbrain.adapters.sql.looks import confine
+from commonbrain.adapters.sql.looks import within
 from commonbrain.adapters.sql.tables import DETAILS, memories, threads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Thread, ThreadRef
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
-from commonbrain.ports.store import IdTaken, Look
+from commonbrain.ports.store import IdTaken
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
@@ -26,6 +27,13 @@ _SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
 )
 
 _LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == bindparam("tenant"))
+_BY_KEY: Final = select(threads.c.id).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.key == bindparam("key")
+)
+_IS_BEGUN: Final = select(threads.c.last_id.is_not(None)).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread")
+)
+_BUILT_MAX: Final = 256
 _PARTICIPANTS: Final = (
     select(_MESSAGES.c.sender, _MESSAGES.c.recipients)
     .where(
@@ -67,39 +75,27 @@ class ThreadShelf:
         given = {"tenant": self.work.tenant}
         return self.work.connection.execute(_LAST, given).scalar() or 0
 
-    def is_empty(self, thread_id: int) -> bool:
-        """Say whether no message was ever in a thread."""
-        statement = select(threads.c.last_id).where(*self._at(thread_id))
-        return self.work.connection.execute(statement).scalar() is None
+    def is_begun(self, thread_id: int) -> bool | None:
+        """Say whether a message was ever in a thread; None when there is no such thread."""
+        given = {"tenant": self.work.tenant, "thread": thread_id}
+        return self.work.connection.execute(_IS_BEGUN, given).scalar()
 
     def recent(
-        self, caller: Caller, *, now: datetime, below: int, limit: int, id_: int | None = None
+        self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
         """List threads with a current message that a caller sees, latest first."""
-        is_there = self._seen(caller, now).where(_MESSAGES.c.thread_id == threads.c.id)
-        statement = (
-            _ROW.add_columns(threads.c.last_id)
-            .where(threads.c.tenant_id == self.work.tenant, threads.c.last_id < below)
-            .where(is_there.correlate(threads).exists())
-            .order_by(threads.c.last_id.desc())
-            .limit(limit)
-        )
-        if id_ is not None:
-            statement = statement.where(threads.c.id == id_)
-        rows = [dict(row) for row in self.work.connection.execute(statement).mappings()]
+        given = {"tenant": self.work.tenant, "now": now, "below": below, "limit": limit}
+        found = self.work.connection.execute(_recent(caller, self.work.tenant), given)
+        rows = [dict(row) for row in found.mappings()]
         return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
 
     def messages(
         self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[int]:
         """List the current messages of a thread that a caller sees, newest first."""
-        statement = (
-            self._seen(caller, now)
-            .where(_MESSAGES.c.thread_id == thread_id, _MESSAGES.c.memory_id < below)
-            .order_by(_MESSAGES.c.memory_id.desc())
-            .limit(limit)
-        )
-        return list(self.work.connection.execute(statement).scalars())
+        given = {"thread": thread_id, "now": now, "below": below, "limit": limit}
+        statement = _said(caller, self.work.tenant)
+        return list(self.work.connection.execute(statement, given).scalars())
 
     def participants(self, messages: Sequence[int]) -> set[str]:
         """Give who sent these messages or was sent them by name."""
@@ -137,8 +133,8 @@ class ThreadShelf:
         return thread.id
 
     def _id_of(self, key: str) -> int | None:
-        here = threads.c.tenant_id == self.work.tenant, threads.c.key == key
-        return self.work.connection.execute(select(threads.c.id).where(*here)).scalar()
+        given = {"tenant": self.work.tenant, "key": key}
+        return self.work.connection.execute(_BY_KEY, given).scalar()
 
     def _add(self, thread: Thread) -> bool:
         return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
@@ -159,14 +155,34 @@ class ThreadShelf:
     def _at(self, id_: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
         return threads.c.tenant_id == self.work.tenant, threads.c.id == id_
 
-    def _seen(self, caller: Caller, now: datetime) -> Select[int]:
-        """Select the current messages that a caller sees."""
-        look = Look(caller=caller, filter=_ALL, now=now)
-        memory = and_(
-            memories.c.tenant_id == _MESSAGES.c.tenant_id, memories.c.id == _MESSAGES.c.memory_id
-        )
-        return (
-            select(_MESSAGES.c.memory_id)
-            .join(memories, memory)
-            .where(_MESSAGES.c.tenant_id == self.work.tenant, confine(look, self.work.tenant))
-        )
+
+@lru_cache(_BUILT_MAX)
+def _recent(caller: Caller, tenant: str) -> Select[Any]:
+    """Select threads with a message that a caller sees at the moment `now`."""
+    is_there = _seen(caller, tenant).where(_MESSAGES.c.thread_id == threads.c.id)
+    return (
+        _ROW.add_columns(threads.c.last_id)
+        .where(threads.c.tenant_id == bindparam("tenant"), threads.c.last_id < bindparam("below"))
+        .where(is_there.correlate(threads).exists())
+        .order_by(threads.c.last_id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _said(caller: Caller, tenant: str) -> Select[int]:
+    """Select the messages of a thread that a caller sees at the moment `now`."""
+    here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
+    newest = _seen(caller, tenant).where(*here).order_by(_MESSAGES.c.memory_id.desc())
+    return newest.limit(bindparam("limit"))
+
+
+def _seen(caller: Caller, tenant: str) -> Select[int]:
+    memory = and_(
+        memories.c.tenant_id == _MESSAGES.c.tenant_id, memories.c.id == _MESSAGES.c.memory_id
+    )
+    return (
+        select(_MESSAGES.c.memory_id)
+        .join(memories, memory)
+        .where(_MESSAGES.c.tenant_id == tenant, within(caller, _ALL, tenant=tenant))
+    )

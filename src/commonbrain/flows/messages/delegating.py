@@ -78,8 +78,9 @@ def task_of(message: Draft, *, due_at: datetime | None) -> Draft:
 
 def hand_over(act: Act, message: Prepared, *, task: Prepared, thread: int | None) -> Sent:
     """Store the message, the task it brings, and the link between them."""
-    memory, sent = deliver(act, message, thread=thread)
-    draft = replace(task.draft, source_message_id=memory.id, thread=None)
+    sent = deliver(act, message, thread=thread)
+    message_id = ids.parse(ids.MEMORY, sent.id)
+    draft = replace(task.draft, source_message_id=message_id)
     # What the text marks was made of the message.
     sourced = replace(task, draft=draft, derived=())
     writer = Remember(act.house, act.caller)
@@ -87,7 +88,7 @@ def hand_over(act: Act, message: Prepared, *, task: Prepared, thread: int | None
     outcome = writer.settle(act.tx, sourced, look=look, course=Course(compares_meaning=False))
     task_id = ids.parse(ids.MEMORY, outcome.id or "")
     if outcome.status is Status.STORED:
-        put_link(act.tx, memory, to=task_id, type_=LinkType.ABOUT, caller=act.caller)
+        put_link(act.tx, act.fetch(message_id), to=task_id, type_=LinkType.ABOUT, caller=act.caller)
     return replace(sent, task=outcome.id, warnings=(*sent.warnings, *outcome.warnings))
 
 

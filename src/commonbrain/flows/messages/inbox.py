@@ -45,14 +45,11 @@ class Leaf:
 def unread_of(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> Unread:
     """Say what waits to be read by a caller who works in a project."""
     reader = Reader(agent=caller.agent, project=project, now=now)
-    count = tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
-    if not count:
-        return Unread()
-    top = tx.mail.unread(reader, below=TOP, limit=_URGENT_SHOWN_MAX)
-    urgent = [one.message_id for one in top if one.is_urgent]
+    waiting = tx.mail.unread(reader, below=TOP, limit=UNREAD_COUNTED_MAX + 1)
+    urgent = [one.message_id for one in waiting[:_URGENT_SHOWN_MAX] if one.is_urgent]
     found = tx.memories.get(urgent)
     shown = [found[id_] for id_ in urgent if id_ in found and is_visible(caller, found[id_])]
-    return Unread(count=count, urgent=tuple(shown))
+    return Unread(count=len(waiting), urgent=tuple(shown))
 
 
 def counted(count: int) -> str:

@@ -63,7 +63,7 @@ class Messages:
         To names it is private to them and the sender. To all it is seen by the team, and waits in
         the inboxes of who works in its project, or in any when it has none.
         """
-        return self._send(addressed(to, self.caller, self.house), body, told=told)
+        return self._send(addressed(to, self.caller, house=self.house), body, told=told)
 
     def reply(
         self,
@@ -76,7 +76,9 @@ class Messages:
         """Answer a message in its thread: to its sender and its other recipients, unless told."""
         with self._snapshot() as tx:
             parent = self._message(tx, id)
-        names = addressed(to, self.caller, self.house) if to else _answered(parent, self.caller)
+        names = (
+            addressed(to, self.caller, house=self.house) if to else _answered(parent, self.caller)
+        )
         detail = parent.detail
         thread = detail.thread_id if isinstance(detail, MessageDetail) else None
         within = Envelope(project=parent.project)
@@ -94,7 +96,7 @@ class Messages:
         **told: Unpack[Envelope],
     ) -> Sent:
         """Send a task to one agent: its status, set by `revise`, is seen by both in `delegated`."""
-        names = addressed(to, self.caller, self.house)
+        names = addressed(to, self.caller, house=self.house)
         if len(names) != 1:
             raise Invalid("A task is delegated to one agent.", hint="Delegate to each of them.")
         asked = Envelope(priority=MessagePriority.ACTION)
@@ -102,7 +104,8 @@ class Messages:
         draft = draft_of(body, to=names, told=asked, caller=self.caller)
         due = instant(due_at) if due_at else None
         ready = [
-            prepared(one, self.caller, self.house) for one in (draft, task_of(draft, due_at=due))
+            prepared(one, self.caller, house=self.house)
+            for one in (draft, task_of(draft, due_at=due))
         ]
         message, task = embedded(ready, self.house)
         with self.house.store.begin(self.caller.tenant) as tx:
@@ -236,14 +239,13 @@ class Messages:
         self, to: tuple[str, ...], body: str, *, told: Envelope, parent: Memory | None = None
     ) -> Sent:
         draft = draft_of(body, to=to, told=told, caller=self.caller, parent=parent)
-        [ready] = embedded([prepared(draft, self.caller, self.house)], self.house)
+        [ready] = embedded([prepared(draft, self.caller, house=self.house)], self.house)
         if any(isinstance(part, Prepared) for part in ready.derived):
             # What the text marks is compared with what is known: not while others wait to write.
             with self._snapshot() as tx:
                 tx.index.follow()
         with self.house.store.begin(self.caller.tenant) as tx:
-            _, sent = deliver(self._act(tx), ready, thread=thread_of(told))
-            return sent
+            return deliver(self._act(tx), ready, thread=thread_of(told))
 
     def _message(self, tx: Transaction, id: str) -> Memory:  # noqa: A002 the public name is id
         """Fetch a message that the caller may see.

@@ -14,13 +14,14 @@ from commonbrain.domain.gate import Rejected, derive_headline
 from commonbrain.domain.kinds import Kind, MessageDetail, MessagePriority
 from commonbrain.domain.limits import NAME_CHARS_MAX, RECIPIENTS_MAX, SUBJECT_CHARS_MAX
 from commonbrain.domain.memory import Draft, Memory, ThreadRef
-from commonbrain.domain.message import Reader
+from commonbrain.domain.message import Reader, Receipt
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import EVERYBODY, NOBODYS_NAMES, Caller, Scope
 from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
+from commonbrain.flows.remember.commit import open_thread
 from commonbrain.flows.remember.outcome import Part
 from commonbrain.flows.remember.pipeline import Course, Remember
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
@@ -58,7 +59,7 @@ class Sent:
     """The task that it delegates."""
 
 
-def addressed(to: Sequence[str] | str, caller: Caller, house: House) -> tuple[str, ...]:
+def addressed(to: Sequence[str] | str, caller: Caller, *, house: House) -> tuple[str, ...]:
     """Read whom a message is for: names, each once and without the sender's; none is everybody.
 
     Raises:
@@ -131,7 +132,7 @@ def thread_of(told: Envelope) -> int | None:
     return ids.parse(ids.THREAD, thread) if thread else None
 
 
-def prepared(draft: Draft, caller: Caller, house: House) -> Prepared:
+def prepared(draft: Draft, caller: Caller, *, house: House) -> Prepared:
     """Take a draft through the gate.
 
     Raises:
@@ -152,32 +153,40 @@ def embedded(ready: Sequence[Prepared], house: House) -> list[Prepared]:
     return done
 
 
-def deliver(act: Act, ready: Prepared, *, thread: int | None) -> tuple[Memory, Sent]:
+def deliver(act: Act, ready: Prepared, *, thread: int | None) -> Sent:
     """Store a message in its thread and put it into the mailboxes, all in one transaction.
 
     Raises:
-        NotFound: there is no such thread, or the caller may see nothing of it.
+        Invalid: there is no such thread, or the caller may see nothing of it.
 
     """
+    detail = ready.admitted.detail
+    if not isinstance(detail, MessageDetail):
+        raise TypeError("Only a message is delivered.")
+    within = _begin(act, ready) if thread is None else thread
+    told = replace(detail, thread_id=within)
+    ready = replace(ready, admitted=replace(ready.admitted, detail=told))
     writer = Remember(act.house, act.caller)
-    ready = _in_thread(act, ready, thread=thread)
     outcome = writer.settle(act.tx, ready, look=act.look(_ALONE), course=Course())
-    memory = act.fetch(ids.parse(ids.MEMORY, outcome.id or ""))
-    detail = memory.detail
-    if not isinstance(detail, MessageDetail) or detail.thread_id is None:
-        raise AssertionError("A message was stored as something else, or without its thread.")
-    if not detail.recipients:
-        act.tx.mail.post(memory, to=(EVERYBODY,))
-    act.tx.mail.take(reader_of(act))
-    sent = Sent(
-        id=ids.show(ids.MEMORY, memory.id),
-        thread=ids.show(ids.THREAD, detail.thread_id),
-        to=detail.recipients or (EVERYBODY,),
+    id_ = outcome.id or ""
+    if not told.recipients:
+        everybody = Receipt(
+            message_id=ids.parse(ids.MEMORY, id_),
+            agent=EVERYBODY,
+            sender=act.caller.agent,
+            project=ready.project,
+            is_urgent=told.priority is MessagePriority.URGENT,
+        )
+        act.tx.mail.post([everybody])
+    act.tx.mail.open(reader_of(act))
+    return Sent(
+        id=id_,
+        thread=ids.show(ids.THREAD, within),
+        to=told.recipients or (EVERYBODY,),
         derived=outcome.derived,
         warnings=outcome.warnings,
         embedding_pending=outcome.embedding_pending,
     )
-    return memory, sent
 
 
 def reader_of(act: Act) -> Reader:
@@ -199,18 +208,13 @@ def check_thread(tx: Transaction, caller: Caller, *, thread_id: int, now: dateti
         )
 
 
-def _in_thread(act: Act, ready: Prepared, *, thread: int | None) -> Prepared:
-    """Put a message into a conversation that goes on, or into one of its own."""
+def _begin(act: Act, ready: Prepared) -> int:
+    """Begin a thread that is called as its first message is."""
     detail = ready.admitted.detail
-    if not isinstance(detail, MessageDetail):
-        return ready
-    if thread is not None:
-        check_thread(act.tx, act.caller, thread_id=thread, now=act.now)
-        told = replace(detail, thread_id=thread)
-        return replace(ready, admitted=replace(ready.admitted, detail=told))
-    key = ids.show(ids.THREAD, ids.make_id(act.now, act.house.chance.bits(ids.RANDOM_BITS)))
-    begun = ThreadRef(key=key, subject=detail.subject or ready.admitted.headline)
-    return replace(ready, draft=replace(ready.draft, thread=begun))
+    subject = detail.subject if isinstance(detail, MessageDetail) else None
+    drawn = ids.make_id(act.now, act.house.chance.bits(ids.RANDOM_BITS))
+    begun = ThreadRef(key=ids.show(ids.THREAD, drawn), subject=subject or ready.admitted.headline)
+    return open_thread(act.tx, begun, project=ready.project, now=act.now, chance=act.house.chance)
 
 
 def _name(given: str) -> str:

@@ -83,7 +83,7 @@ def letters(
     seen = [one for one in messages if is_visible(caller, one)]
     known = [one.id for one in seen]
     unread = tx.mail.unread_among(reader, known)
-    receipts = tx.mail.of(known)
+    acks = tx.mail.acks(known)
     details = {one.id: one.detail for one in seen if isinstance(one.detail, MessageDetail)}
     threads = {one.thread_id for one in details.values() if one.thread_id is not None}
     subjects = tx.threads.subjects(sorted(threads))
@@ -103,7 +103,7 @@ def letters(
             is_unread=one.id in unread,
             acks=tuple(
                 Ack(agent=got.agent, at=got.acked_at, answer=got.answer)
-                for got in receipts.get(one.id, ())
+                for got in acks.get(one.id, ())
                 if got.acked_at is not None
             ),
         )

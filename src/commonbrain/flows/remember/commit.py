@@ -15,6 +15,7 @@ from commonbrain.domain.kinds import (
     TaskDetail,
 )
 from commonbrain.domain.memory import AUDIENCE, Draft, Memory, State, ThreadRef, semantic_hash
+from commonbrain.domain.message import deliveries
 from commonbrain.domain.revision import Action
 from commonbrain.domain.salience import LOW, salience
 from commonbrain.domain.scope import Caller, Scope
@@ -86,13 +87,23 @@ def commit(
     if memory.audience:
         # A message waits to be read; what it gave rise to is only shared.
         read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
-        tx.mail.post(memory, to=memory.audience, read_at=read_at)
+        tx.mail.post(deliveries(memory, to=memory.audience, read_at=read_at))
     if memory.state is not State.QUARANTINED:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because
     deed = Deed(action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why)
     record_birth(tx, memory, deed=deed)
     return memory
+
+
+def open_thread(
+    tx: Transaction, thread: ThreadRef, *, project: str | None, now: datetime, chance: Chance
+) -> int:
+    """Find a thread by its key or make it; give its id."""
+    for drawn in _draws(now, chance):
+        with suppress(IdTaken):
+            return tx.threads.open(thread, project, new_id=drawn, now=now)
+    raise _broken_chance()
 
 
 def _first_state(prepared: Prepared) -> State:
@@ -140,7 +151,9 @@ def _in_thread(
     detail = memory.detail
     if thread is None or not isinstance(detail, MessageDetail):
         return memory
-    thread_id = _open_thread(tx, thread, memory=memory, chance=chance)
+    thread_id = open_thread(
+        tx, thread, project=memory.project, now=memory.recorded_at, chance=chance
+    )
     return replace(memory, detail=replace(detail, thread_id=thread_id))
 
 
@@ -152,14 +165,6 @@ def _add(tx: Transaction, memory: Memory, *, last: int, chance: Chance) -> Memor
             return replace(memory, id=id_)
         # Where the clock went back every draw gives the next one, which is taken.
         last = last if id_ == drawn else id_
-    raise _broken_chance()
-
-
-def _open_thread(tx: Transaction, thread: ThreadRef, *, memory: Memory, chance: Chance) -> int:
-    now = memory.recorded_at
-    for drawn in _draws(now, chance):
-        with suppress(IdTaken):
-            return tx.threads.open(thread, memory.project, new_id=drawn, now=now)
     raise _broken_chance()
 
 

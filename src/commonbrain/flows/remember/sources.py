@@ -138,7 +138,9 @@ def _check_thread(tx: Transaction, prepared: Prepared, *, look: Look) -> None:
     if not isinstance(detail, MessageDetail):
         return
     if detail.thread_id is not None and not _is_open(tx, detail.thread_id, look=look):
-        raise Invalid("There is no such thread.", hint="Give a ThreadRef; it opens one.")
+        raise Invalid(
+            "There is no such thread.", hint="Ask which there are, or leave it out: it opens one."
+        )
     if detail.parent_id is None:
         return
     parent = tx.memories.get([detail.parent_id]).get(detail.parent_id)
@@ -148,9 +150,8 @@ def _check_thread(tx: Transaction, prepared: Prepared, *, look: Look) -> None:
 
 def _is_open(tx: Transaction, thread_id: int, *, look: Look) -> bool:
     """Say whether the author sees anything of a thread; one without a message is open to all."""
-    found = tx.threads.page(after=thread_id - 1, limit=1)
-    if [one.id for one in found] != [thread_id]:
-        return False
+    is_begun = tx.threads.is_begun(thread_id)
+    if not is_begun:
+        return is_begun is False
     caller, now = look.caller, look.now
-    seen = tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1)
-    return bool(seen) or tx.threads.is_empty(thread_id)
+    return bool(tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1))

@@ -30,7 +30,7 @@ def _listed(given: object) -> object:
 class MessageRequest(Request):
     """What to say to whom, or what to read; each op reads its own fields."""
 
-    op: Op
+    op: Op = Field(json_schema_extra=PLAIN, description="What to do.")
     id: Annotated[list[str], BeforeValidator(_listed)] = Field(
         default=[], description="mem_...: reply, read, ack"
     )
@@ -38,14 +38,22 @@ class MessageRequest(Request):
     to: Annotated[list[str], BeforeValidator(_listed)] = Field(
         default=[], description="Agents, or all"
     )
-    subject: str | None = None
-    priority: Literal["info", "action", "urgent"] | None = None
+    subject: str | None = Field(
+        default=None, json_schema_extra=PLAIN, description="Of a new thread."
+    )
+    priority: Literal["info", "action", "urgent"] | None = Field(
+        default=None, json_schema_extra=PLAIN, description="How loudly it knocks."
+    )
     thread: Name = Field(default=None, description="thr_...")
     agent: Name = Field(default=None, description="history: with whom")
-    due_at: Since = None
-    expires_at: Since = None
+    due_at: Since = Field(default=None, json_schema_extra=PLAIN, description="Of a task.")
+    expires_at: Since = Field(
+        default=None, json_schema_extra=PLAIN, description="Until when it is worth reading."
+    )
     all: bool = Field(default=False, description="inbox: read ones too")
-    limit: int = limits.MESSAGES_PAGE_DEFAULT
+    limit: int = Field(
+        default=limits.MESSAGES_PAGE_DEFAULT, json_schema_extra=PLAIN, description="1 to 100"
+    )
     cursor: str | None = Field(default=None, description="Of the page before")
 
 

@@ -35,7 +35,7 @@ def upgrade() -> None:
         ("ix_tasks_owed", "tasks", "status IN ('open', 'blocked')"),
         ("ix_tasks_must_ack", "tasks", "must_ack"),
         ("ix_rules_must_ack", "rules", "must_ack"),
-        ("ix_tasks_assigned", "tasks", "assignee IS NOT NULL"),
+        ("ix_tasks_given", "tasks", "assignee IS NOT NULL"),
     ):
         op.create_index(
             name, table, ["tenant_id", "memory_id"], unique=False, sqlite_where=sa.text(where)
