@@ -93,7 +93,7 @@ def test_programs_get_the_same_report_as_json(report: Report) -> None:
 
 def test_what_keeps_it_from_running_is_told_with_the_next_step() -> None:
     ran = evals("duplicates", COMMONBRAIN_EMBEDDER="none-such")
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert ran.stderr.startswith("invalid: There is no embedder 'none-such'.")
     assert "minilm" in ran.stderr
 

@@ -39,8 +39,8 @@ _STATES: Final = frozenset("still already".split())
 _VAGUE: Final = frozenset("it they this that he she left not possible needed any".split())
 """With these a condition begins that says little by itself."""
 _ASKING: Final = frozenset(
-    "questioned unsure remember asked ask asks know knows knew check see tell sure even as only"
-    " not just wondered".split()
+    "questioned unsure remember checking checks asked ask asks know knows knew check see tell sure"
+    " even as only not just wondered".split()
 )
 
 

@@ -68,6 +68,7 @@ def show_labelled(found: LabelledReport) -> None:
         for rate in rates:
             table.add_row(*_cells(rate))
         console.print(table)
+    console.print("Without an error the interval says nothing; 3 in n may still be wrong (95%).")
     for one in found.failures:
         wrong = f"wrong: {one.found}" if one.said else "missed"
         console.print(f"{one.half} {one.sort}: {one.text} [{wrong}]", markup=False)
