@@ -8,6 +8,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.session import Contact
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.atomizing import Atomize
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.exporting import Export
 from commonbrain.flows.forget.erase import Erase
@@ -60,6 +61,7 @@ class Brain:
     erase: Erase
     prune: Prune
     undo: Undo
+    atomize: Atomize
     message: Messages
     import_: Import
     export: Export
@@ -87,6 +89,7 @@ class Brain:
             erase=Erase(house, caller),
             prune=Prune(house, caller),
             undo=Undo(house, caller),
+            atomize=Atomize(house, caller),
             message=Messages(house, caller),
             import_=Import(house, caller),
             export=Export(house, caller),

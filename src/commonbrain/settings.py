@@ -77,6 +77,30 @@ class Settings(BaseSettings):
     embedder_retries: int = Field(
         default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
     )
+    extractor: str = Field(
+        default="patterns",
+        description="What finds causes for atomize: patterns (no model), ollama or openai.",
+    )
+    extractor_model: str | None = Field(
+        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
+    )
+    extractor_url: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="The base of the endpoint's API, without name and password.",
+    )
+    extractor_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+        default=None, description="The key for the endpoint; it is never shown."
+    )
+    extractor_timeout_s: float = Field(
+        default=60, gt=0, le=600, description="Seconds an endpoint may take for one text."
+    )
+    extractor_retries: int = Field(
+        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
+    )
+    extractor_tokens_max: int = Field(
+        default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
+    )
     duplicate_at: Cosine | None = Field(
         default=None,
         description="Cosine at which two texts say the same; the vector space's own unless set.",

@@ -11,7 +11,7 @@ from typing import Unpack
 from pydantic import ValidationError
 
 from commonbrain.adapters.archive.lines import JsonLines
-from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
+from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
@@ -26,11 +26,11 @@ from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
-from commonbrain.ports.models import Embedder
+from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.store import SpaceMismatch
 from commonbrain.settings import Settings
 
-_HIDDEN = frozenset({"embedder_api_key", "embedder_url"})
+_HIDDEN = frozenset({"embedder_api_key", "embedder_url", "extractor_api_key", "extractor_url"})
 """Settings that may hold a secret: errors do not repeat what they were given."""
 
 
@@ -149,6 +149,7 @@ def build_house(settings: Settings, path: Path) -> House:
     return House(
         store=store,
         embedder=embedder,
+        extractor=make_extractor(settings),
         clock=clock,
         chance=SystemChance(),
         journal=Journal(
@@ -186,6 +187,30 @@ def make_embedder(settings: Settings) -> Embedder:
         dimensions=settings.embedder_dimensions,
         timeout_s=settings.embedder_timeout_s,
         retries=settings.embedder_retries,
+    )
+    return make(options)
+
+
+def make_extractor(settings: Settings) -> Extractor:
+    """Make the extractor that settings name; nothing is sent yet.
+
+    Raises:
+        Invalid: there is no such extractor, or what it needs to know is missing or wrong.
+
+    """
+    make = EXTRACTORS.get(settings.extractor)
+    if make is None:
+        raise Invalid(
+            f"There is no extractor {settings.extractor[:40]!r}.",
+            hint=f"COMMONBRAIN_EXTRACTOR may be {', '.join(EXTRACTORS)}.",
+        )
+    options = Options(
+        model=settings.extractor_model,
+        url=settings.extractor_url,
+        key=settings.extractor_api_key,
+        timeout_s=settings.extractor_timeout_s,
+        retries=settings.extractor_retries,
+        tokens_max=settings.extractor_tokens_max,
     )
     return make(options)
 

@@ -12,7 +12,8 @@ from commonbrain.adapters.models.minilm import MiniLm
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.kinds import Kind
 from commonbrain.evals.duplicates import Report, evaluate
-from commonbrain.evals.pairs import Half, Label, Pair, read_pairs
+from commonbrain.evals.pairs import Label, Pair, read_pairs
+from commonbrain.evals.rows import Half
 from commonbrain.evals.tables import show
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
@@ -92,13 +93,13 @@ def test_programs_get_the_same_report_as_json(report: Report) -> None:
 
 def test_what_keeps_it_from_running_is_told_with_the_next_step() -> None:
     ran = evals("duplicates", COMMONBRAIN_EMBEDDER="none-such")
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert ran.stderr.startswith("invalid: There is no embedder 'none-such'.")
     assert "minilm" in ran.stderr
 
 
 def evals(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "commonbrain.evals", *arguments]
+    command = [sys.executable, "-m", "commonbrain", "eval", *arguments]
     return subprocess.run(
         command,
         capture_output=True,

@@ -23,6 +23,7 @@ _REPLACED_WORDS_MAX: Final = 3
 # After these one thing stands: where it lives, who does it, what it is made with. After "for" or
 # "about" many may, and none denies another.
 _ONE_FOLLOWS: Final = frozenset("in on at by with to from after until is are was were than".split())
+_MANY_FOLLOW: Final = frozenset({("depend", "on"), ("rely", "on"), ("work", "with")})
 _COPULAS: Final = frozenset("is are was were be".split())
 _NAMES: Final[Callable[[Reading], frozenset[str]]] = attrgetter("names")
 _CHOICES: Final[Callable[[Reading], frozenset[str]]] = attrgetter("choices")
@@ -59,7 +60,7 @@ class _Replaced:
 def judge(new: Statement, neighbour: Statement) -> Conflict | None:
     """Say by what two statements contradict each other, or None; the order makes no difference.
 
-    Measured by `python -m commonbrain.evals duplicates`; decision 24 has the figures.
+    Measured by `brain eval conflicts`, and among what is alike by `brain eval duplicates`.
     """
     one, other = read(new), read(neighbour)
     basis = _by_holder(one, other) or (_by_value(one, other) if one.shares_subject(other) else None)
@@ -91,12 +92,20 @@ def _by_value(one: Reading, other: Reading) -> Basis | None:
     """Find another value, given that both are about the same thing."""
     is_alike = _say_alike(one.said, other.said)
     if one.is_denied != other.is_denied:
-        return Basis.NEGATION if is_alike else None
+        is_same = is_alike and not _are_swapped(one, other, named=_NAMES)
+        return Basis.NEGATION if is_same and not _is_detailed(one, other) else None
     if is_alike and one.numbers - other.numbers and other.numbers - one.numbers:
         return Basis.NUMBER
     if _are_swapped(one, other, named=_NAMES) and _CHANGES & {*one.words, *other.words}:
         return Basis.ENTITY
     return Basis.VALUE if _are_bare_values(one, other) else _by_place(one, other)
+
+
+def _is_detailed(one: Reading, other: Reading) -> bool:
+    """Say whether the longer is the shorter and a "without": a detail more, and no denial."""
+    shorter, longer = sorted((one.words, other.words), key=len)
+    start = len(shorter)
+    return longer[:start] == shorter and longer[start : start + 1] == ("without",)
 
 
 def _by_place(one: Reading, other: Reading) -> Basis | None:
@@ -121,7 +130,7 @@ def _takes_one_value(replaced: _Replaced) -> bool:
     """Say whether what stands there before it leaves room for one value only."""
     longest = max(len(replaced.one), len(replaced.other))
     before = replaced.before
-    if longest > _REPLACED_WORDS_MAX:
+    if longest > _REPLACED_WORDS_MAX or before[-2:] in _MANY_FOLLOW:
         return False
     if {*replaced.one} <= CHOICES and {*replaced.other} <= CHOICES:
         return True

@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from commonbrain.domain.atom import Atom
 from commonbrain.domain.kinds import Kind
 
-ATOM_FIELD_CHARS_MAX: Final = 200
 MARKED_MAX: Final = 20
 """Memories made of the marks or duties of one text; a log full of marks is no list of decisions."""
 
 _MARK: Final = re.compile(
     r"(?<!\S)@(?P<name>decision|insight|remember|atom)\b[ \t]*:?[ \t]*(?P<said>\S[^\n]*)"
 )
-_FIELDS: Final = ("subject", "action", "outcome", "consequences")
 _DUTY: Final = re.compile(
     r"\b(?:needs? to|must|has to|have to|follow[- ]up|to-?do|action item)\b", re.IGNORECASE
 )
@@ -33,6 +32,8 @@ class Marked:
     kind: Kind | None = None
     label: str | None = None
     columns: Mapping[str, object] = field(default_factory=dict[str, object])
+    confidence: float | None = None
+    """How sure it is at most, where that is known."""
 
 
 def marked(text: str) -> list[Marked]:
@@ -55,14 +56,21 @@ def duties(text: str) -> list[Marked]:
     return [Marked(text=one, kind=Kind.TASK) for one in owed][:MARKED_MAX]
 
 
+def of_atom(atom: Atom, *, confidence: float | None = None) -> Marked:
+    """Give an atom as what is to become a memory."""
+    return Marked(text=atom.body, kind=Kind.ATOM, columns=atom.columns, confidence=confidence)
+
+
 def _marked(match: re.Match[str]) -> Marked:
     said = match["said"].strip()
     match match["name"]:
         case "atom":
-            parts = [part.strip()[:ATOM_FIELD_CHARS_MAX] for part in said.split("|", 3)]
-            columns = {name: part for name, part in zip(_FIELDS, parts, strict=False) if part}
-            body = " | ".join(part for part in parts if part)
-            return Marked(text=body, kind=Kind.ATOM, columns=columns)
+            parts = (part.strip() for part in f"{said}|||".split("|", 3))
+            subject, action, outcome, rest = parts
+            atom = Atom(
+                subject=subject, action=action, outcome=outcome, consequences=rest.rstrip("| ")
+            )
+            return of_atom(atom)
         case "remember":
             return Marked(text=said)
         case name:

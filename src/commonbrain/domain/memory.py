@@ -83,6 +83,8 @@ class Draft:
     """Who beside its author sees it while it is private; a message names its recipients instead."""
     finds_tasks: bool = False
     """Whether sentences that say what is to be done become tasks of their own."""
+    finds_causes: bool | None = None
+    """Whether what it says caused what becomes atoms of their own; None: if it is a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("kind", "headline", "label", "project", "scope", "trust"), (str,)),
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
-    **dict.fromkeys(("auto_captured", "finds_tasks"), (bool,)),
+    **dict.fromkeys(("auto_captured", "finds_tasks", "finds_causes"), (bool,)),
     **dict.fromkeys(("tags", "people", "derived_from"), (tuple, list)),
     "confidence": (int, float),
     "source_message_id": (int,),

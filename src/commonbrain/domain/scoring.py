@@ -5,6 +5,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
+from commonbrain.domain.atom import CONFIDENCE, CONFIDENCE_OF_MESSAGE, Atom
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.trust import Trust
@@ -34,6 +35,16 @@ def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> floa
     hedged = _CONFIDENCE[trust] - _PER_HEDGE * len(_HEDGE.findall(text))
     ceiling = 1.0 if is_sourced or kind is not Kind.FACT else _UNSOURCED_FACT_MAX
     return round(max(_FLOOR, min(hedged, ceiling)), 4)
+
+
+def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:
+    """Say how likely an atom is true that was found in a text of a kind, 0..1.
+
+    No more than 0.6 in a message and 0.7 elsewhere, since what found it may err, and no more than
+    anything else that its source says.
+    """
+    most = CONFIDENCE_OF_MESSAGE if of is Kind.MESSAGE else CONFIDENCE
+    return min(most, confidence(Kind.ATOM, atom.body, trust=trust, is_sourced=True))
 
 
 def strength(memory: Memory, now: datetime) -> float:

@@ -13,8 +13,10 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.statement import Statement, read
 from commonbrain.evals.measures import Agreement, Checked, Flags, agreement, checked
-from commonbrain.evals.pairs import Half, Label, Pair
-from commonbrain.ports.models import Embedder
+from commonbrain.evals.pairs import Label, Pair
+from commonbrain.evals.rows import Half
+from commonbrain.ports.keeping import Progress, unwatched
+from commonbrain.ports.models import Embedder, Matrix
 
 DUPLICATE_PRECISION_MIN: Final = 0.98
 """One refusal in fifty may be wrong; who is refused is told of what, and can insist."""
@@ -22,6 +24,7 @@ SIMILAR_RECALL_MIN: Final = 0.9
 """A hint costs a line, so it may be wrong more often than it may miss."""
 GRID: Final = tuple(n / 100 for n in range(30, 100))
 _RESAMPLES: Final = 200
+_EMBEDDED_AT_ONCE: Final = 32
 _SEED: Final = 20_000
 _CAUTION: Final = 0.9
 """The share of resamples that must agree; one lucky sample would set the threshold too low."""
@@ -138,7 +141,9 @@ class _Scored:
         return round(right / (right + wrong), 4) if right else 0.0
 
 
-def evaluate(pairs: Sequence[Pair], embedder: Embedder) -> Report:
+def evaluate(
+    pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress = unwatched
+) -> Report:
     """Measure, choose thresholds on one half, and see on the other what they are worth.
 
     Raises:
@@ -146,7 +151,7 @@ def evaluate(pairs: Sequence[Pair], embedder: Embedder) -> Report:
         Unavailable: `embedder_down`.
 
     """
-    scored = _score(pairs, embedder)
+    scored = _score(pairs, embedder, on_progress=on_progress)
     chosen_by = scored.of(Half.CALIBRATE)
     steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
     duplicate_at = _duplicate_at(chosen_by)
@@ -167,10 +172,15 @@ def evaluate(pairs: Sequence[Pair], embedder: Embedder) -> Report:
     )
 
 
-def _score(pairs: Sequence[Pair], embedder: Embedder) -> _Scored:
-    # Pairs are short: the first window of each text is the whole of it.
-    ones = np.stack([windows[0] for windows in embedder.passages([p.one for p in pairs])])
-    others = np.stack([windows[0] for windows in embedder.passages([p.other for p in pairs])])
+def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) -> _Scored:
+    both = [text for pair in pairs for text in (pair.one, pair.other)]
+    vectors: list[Matrix] = []
+    for start in range(0, len(both), _EMBEDDED_AT_ONCE):
+        # Pairs are short: the first window of each text is the whole of it.
+        batch = embedder.passages(both[start : start + _EMBEDDED_AT_ONCE])
+        vectors += [windows[0] for windows in batch]
+        on_progress(len(vectors) / len(both))
+    ones, others = np.stack(vectors[::2]), np.stack(vectors[1::2])
 
     def each(says: Callable[[Pair], bool]) -> Flags:
         return np.array([says(pair) for pair in pairs], np.bool_)

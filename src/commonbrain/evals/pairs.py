@@ -1,13 +1,11 @@
 """Labelled pairs of texts: what the second is to the first, as its writer saw it."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
 
 from commonbrain.domain.kinds import Kind
+from commonbrain.evals.rows import Half, half_of, read_rows
 
 
 class Label(StrEnum):
@@ -17,13 +15,6 @@ class Label(StrEnum):
     UPDATE = "update"
     NEAR_MISS = "near_miss"
     UNRELATED = "unrelated"
-
-
-class Half(StrEnum):
-    """What a pair is used for: to choose by, or to see whether the choice holds."""
-
-    CALIBRATE = "calibrate"
-    CHECK = "check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +29,12 @@ class Pair:
     @property
     def half(self) -> Half:
         """Tell the half by the first text, so that no text is chosen by and checked on."""
-        is_even = hashlib.sha256(self.one.encode()).digest()[0] % 2 == 0
-        return Half.CALIBRATE if is_even else Half.CHECK
+        return half_of(self.one)
 
 
 def read_pairs() -> Sequence[Pair]:
     """Read the pairs that ship with the package, in the order of the file."""
-    text = files("commonbrain.evals").joinpath("pairs.jsonl").read_text("utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
     return [
         Pair(label=Label(row["label"]), kind=Kind(row["kind"]), one=row["one"], other=row["other"])
-        for row in rows
+        for row in read_rows("pairs.jsonl")
     ]

@@ -11,7 +11,7 @@ from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
-from commonbrain.ports.models import Embedder
+from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import Store
@@ -23,6 +23,7 @@ class House:
 
     store: Store
     embedder: Embedder
+    extractor: Extractor
     clock: Clock
     chance: Chance
     journal: Journal

@@ -40,6 +40,7 @@ class Import:
         *,
         project: str | None = None,
         dry_run: bool = False,
+        finds_causes: bool = False,
         on_progress: Callable[[Report], None] = lambda _: None,
     ) -> Report:
         """Read a source and remember its pieces; what is stored already is left alone.
@@ -49,6 +50,8 @@ class Import:
             source: a file or folder, as the format has it.
             project: overrides the project that the source suggests.
             dry_run: read and gate everything, store nothing.
+            finds_causes: make atoms of what the pieces say caused what, messages included; it
+                takes its time, and `atomize` can do it later.
             on_progress: told after every batch of at most 64.
 
         Returns:
@@ -70,7 +73,11 @@ class Import:
         report = Report(format=format, source=str(source))
         pieces = importer.read(Path(source), project)
         for batch in _batches(pieces):
-            drafts = [piece.content for piece in batch if isinstance(piece.content, Draft)]
+            drafts = [
+                replace(piece.content, finds_causes=finds_causes)
+                for piece in batch
+                if isinstance(piece.content, Draft)
+            ]
             outcomes = self._remember(drafts, dry_run=dry_run)
             report = _add(report, batch, outcomes=outcomes)
             on_progress(report)

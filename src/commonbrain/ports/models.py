@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from commonbrain.domain.atom import Atom
 from commonbrain.domain.space import Space
 
 if TYPE_CHECKING:
@@ -48,6 +49,29 @@ class Embedder(Protocol):
 
         Raises:
             Unavailable: `embedder_down`; nothing was changed, a later call may succeed.
+
+        """
+        ...
+
+
+class Extractor(Protocol):
+    """Finds in a text what it says caused what; safe to call from several threads at once.
+
+    Laws: at most three atoms, each with a subject and an outcome, no field longer than 200
+    characters. What it gives is a claim of the text's author at best: who calls it grants it no
+    more trust and no wider scope than the text has.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name what finds: shown to users, and kept beside what was found."""
+        ...
+
+    def atoms(self, text: str) -> Sequence[Atom]:
+        """Find atoms, the most telling first; none where the text tells of no cause.
+
+        Raises:
+            Unavailable: `extractor_down`; nothing was changed, a later call may succeed.
 
         """
         ...

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.brain import Brain
@@ -47,6 +48,7 @@ def a_brain(
     house = House(
         store=store,
         embedder=embedder,
+        extractor=PatternExtractor(),
         clock=clock,
         chance=chance or SeededChance(),
         journal=Journal(store, screen, clock=clock),

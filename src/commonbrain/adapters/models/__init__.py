@@ -5,10 +5,15 @@ from typing import Final
 
 from commonbrain.adapters.models.minilm import SPACE, MiniLm
 from commonbrain.adapters.models.options import Options
-from commonbrain.ports.models import Embedder
+from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.ports.models import Embedder, Extractor
 
 EmbedderFactory = Callable[[Options], Embedder]
 """Makes an embedder as settings say; loads and sends nothing yet."""
+
+
+ExtractorFactory = Callable[[Options], Extractor]
+"""Makes an extractor as settings say; sends nothing yet."""
 
 
 def _minilm(options: Options) -> Embedder:
@@ -38,6 +43,36 @@ EMBEDDERS: Final[Mapping[str, EmbedderFactory]] = {
 """By the name settings use; making one is cheap, its model is loaded on first use."""
 
 
+def _patterns(_options: Options) -> Extractor:
+    return PatternExtractor()
+
+
+def _ollama_chat(options: Options) -> Extractor:
+    from commonbrain.adapters.models.chat import (  # noqa: PLC0415 see EMBEDDERS
+        OLLAMA_CHAT,
+        ChatExtractor,
+    )
+
+    return ChatExtractor(OLLAMA_CHAT, options)
+
+
+def _openai_chat(options: Options) -> Extractor:
+    from commonbrain.adapters.models.chat import (  # noqa: PLC0415 see EMBEDDERS
+        OPENAI_CHAT,
+        ChatExtractor,
+    )
+
+    return ChatExtractor(OPENAI_CHAT, options)
+
+
+EXTRACTORS: Final[Mapping[str, ExtractorFactory]] = {
+    "patterns": _patterns,
+    "ollama": _ollama_chat,
+    "openai": _openai_chat,
+}
+"""By the name settings use; the first needs no model and is the default."""
+
+
 def settings_of(space: str) -> str | None:
     """Say which settings make vectors of a space; None where its name does not tell."""
     if space == SPACE.name:
@@ -52,4 +87,11 @@ def settings_of(space: str) -> str | None:
     )
 
 
-__all__ = ["EMBEDDERS", "EmbedderFactory", "Options", "settings_of"]
+__all__ = [
+    "EMBEDDERS",
+    "EXTRACTORS",
+    "EmbedderFactory",
+    "ExtractorFactory",
+    "Options",
+    "settings_of",
+]

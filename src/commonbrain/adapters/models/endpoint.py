@@ -47,6 +47,24 @@ class Patience:
 PATIENCE: Final = Patience()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What an endpoint is asked for, as errors name it and its settings."""
+
+    name: str
+    settings: str
+    """How the environment variables begin that say where it is and how to wait for it."""
+
+    @property
+    def code(self) -> str:
+        """The code of its errors."""
+        return f"{self.name}_down"
+
+
+EMBEDDING: Final = Service(name="embedder", settings="COMMONBRAIN_EMBEDDER")
+EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR")
+
+
 class AttemptFailed(Unavailable):
     """One attempt that failed: whether another may succeed, and after how many seconds."""
 
@@ -55,11 +73,12 @@ class AttemptFailed(Unavailable):
         message: str,
         *,
         hint: str,
+        code: str,
         is_passing: bool = False,
         is_of_request: bool = False,
         retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(message, code="embedder_down", hint=hint)
+        super().__init__(message, code=code, hint=hint)
         self.is_passing = is_passing and (retry_after_s or 0) <= RETRY_AFTER_S_MAX
         self.is_of_request = is_of_request
         self.retry_after_s = retry_after_s
@@ -76,8 +95,10 @@ class Endpoint:
         unknown_model_hint: str,
         options: Options,
         patience: Patience = PATIENCE,
+        serves: Service = EMBEDDING,
     ) -> None:
-        self.called = f"The embedder {family} at {urlsplit(url).netloc}"
+        self._serves = serves
+        self.called = f"The {serves.name} {family} at {urlsplit(url).netloc}"
         """How errors name it: never by its whole URL, which may hold more than a place."""
         self._url = url
         self._unknown_model_hint = unknown_model_hint
@@ -105,14 +126,15 @@ class Endpoint:
         """Send a body and give the reply's.
 
         Raises:
-            Unavailable: `embedder_down`; it did not answer in time, refused, or is left alone.
+            Unavailable: `embedder_down` or `extractor_down`; it did not answer in time, refused,
+                or is left alone.
 
         """
         if self._breaker.opened:
             raise Unavailable(
                 f"{self.called} failed {self._breaker.failure_count} times in a row and is left "
                 f"alone for {self._breaker.open_remaining} s.",
-                code="embedder_down",
+                code=self._serves.code,
                 hint="It is tried again after that. `brain doctor` says what is wrong with it.",
             )
         retrying = Retrying(
@@ -149,7 +171,8 @@ class Endpoint:
             if len(reply) > REPLY_BYTES_MAX:
                 raise AttemptFailed(
                     f"{self.called} sent more than {REPLY_BYTES_MAX:,} bytes.",
-                    hint="Check COMMONBRAIN_EMBEDDER_URL.",
+                    hint=f"Check {self._serves.settings}_URL.",
+                    code=self._serves.code,
                 )
         return bytes(reply)
 
@@ -164,28 +187,31 @@ class Endpoint:
     def _late(self) -> AttemptFailed:
         return AttemptFailed(
             f"{self.called} did not answer within {self._timeout_s:g} s.",
-            hint="COMMONBRAIN_EMBEDDER_TIMEOUT_S says how long to wait.",
+            hint=f"{self._serves.settings}_TIMEOUT_S says how long to wait.",
+            code=self._serves.code,
         )
 
     def _unreachable(self, error: httpx2.RequestError) -> AttemptFailed:
         return AttemptFailed(
             f"{self.called} cannot be reached ({type(error).__name__}).",
-            hint="Is it running? COMMONBRAIN_EMBEDDER_URL says where it is looked for.",
+            hint=f"Is it running? {self._serves.settings}_URL says where it is looked for.",
+            code=self._serves.code,
             is_passing=True,
         )
 
     def _refusal(self, response: httpx2.Response) -> AttemptFailed:
         """Tell of a status alone: what foreign servers write beside it may repeat key or text."""
-        status = response.status_code
+        status, settings = response.status_code, self._serves.settings
         hints = {
-            401: "Set COMMONBRAIN_EMBEDDER_API_KEY to a key that it accepts.",
-            403: "Set COMMONBRAIN_EMBEDDER_API_KEY to a key that may use this model.",
+            401: f"Set {settings}_API_KEY to a key that it accepts.",
+            403: f"Set {settings}_API_KEY to a key that may use this model.",
             404: self._unknown_model_hint,
             429: "It allows no more requests for now.",
         }
         return AttemptFailed(
             f"{self.called} answered with HTTP status {status}.",
-            hint=hints.get(status, "Check it, COMMONBRAIN_EMBEDDER_URL and _MODEL."),
+            hint=hints.get(status, f"Check it, {settings}_URL and _MODEL."),
+            code=self._serves.code,
             is_passing=status in _PASSING,
             is_of_request=status in _OF_REQUEST,
             retry_after_s=_retry_after_s(response.headers),

@@ -1,4 +1,4 @@
-"""What the settings say of an embedder; each family reads what concerns it."""
+"""What the settings say of an embedder or extractor; each family reads what concerns it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,11 +8,13 @@ from pydantic import SecretStr
 TIMEOUT_S: Final = 20.0
 """Long enough for an endpoint that loads a model of some gigabytes first."""
 RETRIES: Final = 2
+TOKENS_MAX: Final = 1000
+"""Three atoms of four fields of 200 characters take 800."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The choices for one embedder; what is None is left to the family."""
+    """The choices for one model; what is None is left to the family."""
 
     threads: int = 1
     """Processor cores that one text may use, where the model runs in this process."""
@@ -24,3 +26,5 @@ class Options:
     """Seconds that one request may take, its answer included."""
     retries: int = RETRIES
     """Further attempts after a failure that may pass."""
+    tokens_max: int = TOKENS_MAX
+    """Tokens that a reply in words may have."""

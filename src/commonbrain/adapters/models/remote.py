@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 from pydantic import ValidationError
 
+from commonbrain.adapters.models.urls import joined
 from commonbrain.adapters.models.windows import windows
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.space import Space
@@ -73,7 +73,7 @@ class Remote:
         self._options = options
         self._patience = patience
         self._name = (options.model or family.model).removesuffix(":latest")
-        self._url = _joined(options.url or family.url, family.path)
+        self._url = joined(options.url or family.url, family.path)
         known = family.models.get(self._name)
         dimensions = options.dimensions or (known.dimensions if known else None)
         if dimensions is None:
@@ -170,28 +170,6 @@ class Remote:
 def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(texts), BATCH_TEXTS_MAX):
         yield texts[start : start + BATCH_TEXTS_MAX]
-
-
-def _joined(url: str, path: str) -> str:
-    """Put a path behind a base URL.
-
-    Raises:
-        Invalid: it is no HTTP URL, or holds a name and password, which belong elsewhere.
-
-    """
-    try:
-        parts = urlsplit(url)
-        is_sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_sound, parts = False, urlsplit("")
-    if not is_sound or "@" in parts.netloc:
-        # The URL is not repeated: it may hold a password.
-        raise Invalid(
-            "COMMONBRAIN_EMBEDDER_URL is not the base of an HTTP API, or it holds a password.",
-            hint="Write it like http://127.0.0.1:11434 and put a key into "
-            "COMMONBRAIN_EMBEDDER_API_KEY.",
-        )
-    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path, fragment=""))
 
 
 def _down(message: str, *, hint: str) -> Unavailable:

@@ -39,6 +39,7 @@ class DraftFields(TypedDict, total=False):
     expires_at: datetime | str
     auto_captured: bool
     finds_tasks: bool
+    finds_causes: bool
     distinct_because: str
     severity: str
     thread: ThreadRef

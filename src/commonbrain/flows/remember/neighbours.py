@@ -27,7 +27,7 @@ _WINDOWS_MAX = 4
 """Windows of a long text that are looked for: what comes later repeats less and costs as much."""
 _REPEATS_ALWAYS = frozenset({Kind.MESSAGE, Kind.INCIDENT})
 """Said or happened again, it is another one, word for word or not."""
-_COMES_FROM_A_SOURCE = _REPEATS_ALWAYS | {Kind.EVENT, Kind.EPISODE, Kind.ATOM}
+_COMES_FROM_A_SOURCE = _REPEATS_ALWAYS | {Kind.EVENT, Kind.EPISODE}
 """Equal texts of these from two sources are two things; from one source they are one."""
 
 

@@ -44,14 +44,17 @@ from commonbrain.flows.remember.replies import keep, make_ticket, replay
 from commonbrain.flows.remember.sources import (
     check_skill,
     link_sources,
+    no_more_than,
     put_link,
     settle_sources,
+    support,
 )
 from commonbrain.flows.remember.stopwatch import Stopwatch
 from commonbrain.ports.store import Look, Transaction
 
 __all__ = ["Course", "DraftFields", "Remember", "draft_of"]
 
+_KEPT_HOWEVER_ALIKE: Final = frozenset({Kind.MESSAGE, Kind.ATOM})
 _CATCH_UP: Final = 16
 """Memories embedded behind one that was remembered, on its caller's time."""
 
@@ -214,7 +217,9 @@ class Remember:
         if not prepared.derived or outcome.id is None:
             return outcome
         parts = [
-            self._settle_part(tx, part, look=look, course=course, source=outcome)
+            self._settle_part(
+                tx, no_more_than(part, prepared), look=look, course=course, source=outcome
+            )
             for part in prepared.derived
         ]
         return replace(outcome, derived=tuple(part_of(one) for one in parts))
@@ -272,7 +277,10 @@ class Remember:
         else:
             draft = replace(part.draft, derived_from=(id_,))
         beside = replace(course, besides=course.besides | {id_}, revises=0)
-        return self._settle(tx, replace(part, draft=draft), look=look, course=beside)
+        outcome = self._settle(tx, replace(part, draft=draft), look=look, course=beside)
+        if outcome.kind is Kind.ATOM and outcome.status is Status.EXISTS:
+            support(tx, by=id_, known=outcome.id, caller=self.caller)
+        return outcome
 
     def _recur(self, tx: Transaction, known: Memory, *, look: Look) -> int:
         """Count one more occurrence of an event; give how often it came again."""
@@ -301,7 +309,8 @@ class Remember:
 
     def _judge(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Judged:
         # What was said is kept however like something else it is, so nothing like it is looked for.
-        if not course.compares_meaning or prepared.admitted.kind is Kind.MESSAGE:
+        # Of causes neither: told in other words they were observed once more.
+        if not course.compares_meaning or prepared.admitted.kind in _KEPT_HOWEVER_ALIKE:
             return Judged(verdict=Novel())
         space = self.house.store.space
         return judge_neighbours(tx, prepared, look=look, space=space, besides=course.besides)

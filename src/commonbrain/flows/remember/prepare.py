@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from commonbrain.domain.atom import Atom
+from commonbrain.domain.atomize import atoms
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.classify import classify, kind_with, severity_of
 from commonbrain.domain.entities import Entities, found_in
@@ -19,11 +21,12 @@ from commonbrain.domain.limits import (
     TAGS_MAX,
     TEXT_BYTES_MAX,
 )
-from commonbrain.domain.marks import Marked, duties, marked, sole_mark
+from commonbrain.domain.marks import Marked, duties, marked, of_atom, sole_mark
 from commonbrain.domain.memory import Draft, full_text
 from commonbrain.domain.normalise import normalise_draft
 from commonbrain.domain.offer import check_types, texts_of
 from commonbrain.domain.scope import Caller, Scope, check_may_write
+from commonbrain.domain.scoring import confidence_of
 from commonbrain.domain.trust import Trust, granted
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.screening import screen
@@ -170,6 +173,8 @@ def _parts(source: Prepared) -> Iterator[Draft]:
     found = marked(body)
     if draft.finds_tasks and source.admitted.kind is not Kind.TASK:
         found += duties(body)
+    if _finds_causes(source):
+        found += [_told_cause(one, source) for one in atoms(body)]
     for part in found:
         yield Draft(
             body=part.text,
@@ -177,6 +182,7 @@ def _parts(source: Prepared) -> Iterator[Draft]:
             label=part.label,
             severity=_severity(part),
             columns=part.columns,
+            confidence=part.confidence,
             project=source.project,
             scope=source.scope,
             trust=source.trust,
@@ -185,6 +191,18 @@ def _parts(source: Prepared) -> Iterator[Draft]:
             audience=_audience(source.admitted.detail),
             auto_captured=True,
         )
+
+
+def _finds_causes(source: Prepared) -> bool:
+    """Say whether causes are looked for: in messages unless told not to, elsewhere on request."""
+    kind, wanted = source.admitted.kind, source.draft.finds_causes
+    return kind is not Kind.ATOM and (kind is Kind.MESSAGE if wanted is None else wanted)
+
+
+def _told_cause(atom: Atom, source: Prepared) -> Marked:
+    return of_atom(
+        atom, confidence=confidence_of(atom, of=source.admitted.kind, trust=source.trust)
+    )
 
 
 def _audience(detail: Detail) -> tuple[str, ...]:

@@ -71,6 +71,21 @@ def link_sources(tx: Transaction, memory: Memory, *, to: Sequence[int], caller: 
         put_link(tx, memory, to=source, type_=LinkType.DERIVED_FROM, caller=caller)
 
 
+def no_more_than(part: Prepared | Rejected, source: Prepared) -> Prepared | Rejected:
+    """Hold what was found in a text to the trust and scope that the text itself was left with."""
+    if isinstance(part, Rejected):
+        return part
+    return replace(part, trust=source.trust, scope=source.scope)
+
+
+def support(tx: Transaction, *, by: int, known: str | None, caller: Caller) -> None:
+    """Link a new text to what it tells of once more."""
+    memory = tx.memories.get([by]).get(by)
+    if memory is not None and known is not None:
+        to = ids.parse(ids.MEMORY, known)
+        put_link(tx, memory, to=to, type_=LinkType.SUPPORTS, caller=caller)
+
+
 def put_link(
     tx: Transaction,
     memory: Memory,

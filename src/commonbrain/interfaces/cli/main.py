@@ -137,6 +137,24 @@ def restore(
     run_restore(context.obj, wish, as_json=as_json)
 
 
+@app.command("eval")
+def evaluate(
+    *,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="atomizer, conflicts or duplicates",
+            autocompletion=choices.of(choices.evaluations),
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Measure what this memory judges, on labelled data that ships with it."""
+    from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415
+
+    run_evaluation(name, as_json=as_json)
+
+
 @app.command("connect")
 def connect(
     *,

@@ -5,6 +5,7 @@
 
 from typing import Any, Final
 
+from commonbrain.interfaces.operations.atomize import ATOMIZE
 from commonbrain.interfaces.operations.boot import BOOT
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
@@ -30,6 +31,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     SKILL,
     STATUS,
     DOCTOR,
+    ATOMIZE,
 )
 
 __all__ = ["OPERATIONS", "Command", "Door", "Operation"]

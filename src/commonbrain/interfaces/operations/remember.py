@@ -71,6 +71,11 @@ class RememberRequest(Request):
     )
     always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
     finds_tasks: bool = Field(default=False, description="Duties become tasks")
+    finds_causes: bool = Field(
+        default=False,
+        description="Causes become atoms, as they do of messages",
+        json_schema_extra=UNSEEN,
+    )
     distinct_because: str | None = Field(default=None, description="Why it is no duplicate")
     idempotency_key: Name = Field(default=None, description="One per call", json_schema_extra=PLAIN)
 

@@ -1,0 +1,146 @@
+"""Whether a sentence that was cut at a sign of causes tells of one, or only looks like it."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from commonbrain.domain.clause import has_verb, is_about_people, is_order, words
+from commonbrain.domain.cuts import Cut
+
+_MENDS: Final = r"(?:fixed|resolved|solved|mitigated|worked around|repaired|cured|unblocked|healed)"
+_MENDED: Final = re.compile(rf"(?:\S{{1,40}} )?(?:\S{{1,40}} )?{_MENDS} \S", re.IGNORECASE)
+_MENDING: Final = re.compile(
+    rf"\b{_MENDS}\b|^(?:\S{{1,40}} )?(?:\S{{1,40}} )?(?:cut|halved|reduced|sped up"
+    r"|improved|avoided|prevented|removed|eliminated|shortened|saved|lowered)\b",
+    re.IGNORECASE,
+)
+_DENIALS: Final = frozenset("not never no nor nothing nobody hardly cannot".split())
+"""These say shortly before a sign that it was not so."""
+_TURNED: Final = frozenset("without than of".split())
+"""These say so right before it: "without causing", "instead of causing"."""
+_DATES: Final = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june"
+    " july august september october november december yesterday last then ever christmas easter"
+    " version release noon midnight morning today spring summer autumn winter".split()
+)
+_PERFECT: Final = frozenset("has have hasn't haven't".split())
+_TO_HAPPEN: Final = frozenset(
+    "be arrive ship start end expire launch land leave begin go release close open retire happen"
+    " finish come appear return move run speak meet".split()
+)
+_PLACES: Final = frozenset("road door path stairs corridor street link bridge tunnel hall".split())
+_OF_NOUNS: Final = frozenset(
+    "the a an for of and or root common possible known main other all these many its their"
+    " to by with from in new good can".split()
+)
+"""After these "causes" and "triggers" are things."""
+_STATES: Final = frozenset("still already".split())
+_VAGUE: Final = frozenset("it they this that he she left not possible needed any".split())
+"""With these a condition begins that says little by itself."""
+_ASKING: Final = frozenset(
+    "questioned unsure remember checking checks asked ask asks know knows knew check see tell sure"
+    " even as only not just wondered".split()
+)
+
+
+def is_denied(head: str, *, within: int) -> bool:
+    """Say whether what stands before a sign says that it was not so."""
+    tail = words(head)[-within:]
+    return tail[-1:] in (["ever"], ["but"]) or not _TURNED.isdisjoint(tail[-1:]) or _denies(tail)
+
+
+def _denies(told: Sequence[str]) -> bool:
+    return any(word in _DENIALS or word.endswith("n't") for word in told)
+
+
+def has_reason(cut: Cut) -> bool:
+    """Want a clause after "because", and no other reason against it."""
+    is_excuse = words(cut.head)[-1:] in (["just"], ["merely"])
+    return has_verb(cut.cause) and not is_excuse and " because " not in f" {cut.cause} "
+
+
+def has_ground(cut: Cut) -> bool:
+    """Want a thing after "due to", not something that is due to happen or not to be so."""
+    told = words(cut.cause)
+    return bool(told) and told[0] not in _TO_HAPPEN and not _denies(words(cut.effect))
+
+
+def is_no_date(cut: Cut) -> bool:
+    """Tell the "since" of a reason from that of a time.
+
+    A time is a date or a thing without a verb, and what has been so since then has a perfect tense.
+    """
+    cause, effect = words(cut.cause), words(cut.effect)
+    is_dated = not _DATES.isdisjoint(cause[:2]) or cause[0][0].isdigit()
+    is_perfect = any(
+        (one in _PERFECT or one == "is") and two in {"been", "seen", "had", "not"}
+        for one, two in pairwise(effect)
+    )
+    has_perfect = any(word in _PERFECT or word.endswith("'ve") for word in effect)
+    is_possession = has_perfect and not is_perfect and "no" in effect
+    # "Since we talked" is a time: reasons are seldom what people did.
+    is_dated = is_dated or is_about_people(cut.cause)
+    is_said = has_verb(cut.cause) and has_verb(cut.effect)
+    return is_said and not is_dated and (is_possession or not has_perfect)
+
+
+def is_condition(cut: Cut) -> bool:
+    """Tell what always follows from orders, from what was not, and from what only coincided."""
+    cause, effect = words(cut.cause), words(cut.effect)
+    is_unreal = not {"had", "were"}.isdisjoint(cause[:3]) and "had" in cause
+    is_backdrop = not _STATES.isdisjoint(effect) or _is_backdrop(effect)
+    is_asked = bool(effect) and (effect[-1] in _ASKING or effect[0] == "you")
+    is_said = has_verb(cut.cause) and has_verb(cut.effect)
+    is_vague = cause[0] in _VAGUE or cause[0].endswith("ing") or "otherwise" in cause
+    is_other = is_unreal or is_backdrop or is_asked or is_vague or is_order(cut.effect)
+    return is_said and not is_other
+
+
+def is_occasion(cut: Cut) -> bool:
+    """Want things in both halves: when people come and go, little is caused by it."""
+    is_plain = not is_about_people(cut.cause) and not is_about_people(cut.effect)
+    return is_plain and is_condition(cut)
+
+
+def _is_backdrop(effect: Sequence[str]) -> bool:
+    """Say whether it was going on already: "we were using", "it had been"."""
+    pairs = pairwise(effect)
+    return any(
+        (one in {"was", "were"} and two.endswith("ing")) or (one == "had" and two.endswith("ed"))
+        for one, two in pairs
+    )
+
+
+def has_object(cut: Cut) -> bool:
+    """Want something that was caused."""
+    effect, cause = words(cut.effect), words(cut.cause)
+    is_nothing = effect[:1] in (["nothing"], ["no"], ["of"])
+    is_verb = _OF_NOUNS.isdisjoint(cause[-1:])
+    is_caused = len(cause) > 1 and cause[0] not in {"what", "nobody"}
+    return is_caused and is_verb and not is_nothing
+
+
+def is_no_way(cut: Cut) -> bool:
+    """Tell a road that leads somewhere from what led to something."""
+    return _PLACES.isdisjoint(words(cut.cause)) and has_object(cut)
+
+
+def has_effect_clause(cut: Cut) -> bool:
+    """Want clauses on both sides, neither of them an order."""
+    return has_verb(cut.effect) and not is_order(cut.effect) and has_verb(cut.cause)
+
+
+def is_way(cut: Cut) -> bool:
+    """Want something mended or bettered before "by doing"."""
+    return _MENDING.search(cut.effect) is not None and len(words(cut.cause)) > 1
+
+
+def is_mended(cut: Cut) -> bool:
+    """Want something mended before "with"."""
+    return _MENDED.match(cut.effect) is not None and len(words(cut.cause)) > 1
+
+
+def is_told(cut: Cut) -> bool:
+    """Want more than a word on both sides."""
+    return len(words(cut.cause)) > 1 and len(words(cut.effect)) > 1

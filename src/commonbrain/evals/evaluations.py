@@ -1,0 +1,45 @@
+"""Every evaluation by its name, one row each; `brain eval NAME` runs one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from commonbrain.evals import atomizer, contradictions, duplicates, pairs, tables
+from commonbrain.evals.labelled import show_labelled
+from commonbrain.ports.keeping import Progress
+from commonbrain.wiring import load_settings, make_embedder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One thing that is measured, on data that ships with the package."""
+
+    purpose: str
+    run: Callable[[Progress], Any]
+    """Measure, and give a report: a dataclass that can be written as JSON."""
+    show: Callable[[Any], None]
+    """Print its report for people."""
+
+
+def _duplicates(on_progress: Progress) -> duplicates.Report:
+    embedder = make_embedder(load_settings())
+    return duplicates.evaluate(pairs.read_pairs(), embedder, on_progress=on_progress)
+
+
+EVALUATIONS: Final[Mapping[str, Evaluation]] = {
+    "atomizer": Evaluation(
+        purpose="Whether causes are told from effects, and from what only looks like one.",
+        run=lambda _: atomizer.evaluate(atomizer.read_sentences()),
+        show=show_labelled,
+    ),
+    "conflicts": Evaluation(
+        purpose="Whether statements that cannot both hold are told from those that can.",
+        run=lambda _: contradictions.evaluate(contradictions.read_statements()),
+        show=show_labelled,
+    ),
+    "duplicates": Evaluation(
+        purpose="The thresholds for duplicates and hints of the embedder in use, and the rules.",
+        run=_duplicates,
+        show=tables.show,
+    ),
+}

@@ -1,0 +1,50 @@
+"""The operation atomize."""
+
+from pydantic import Field
+
+from commonbrain.brain import Brain
+from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
+from commonbrain.domain.scope import Role
+from commonbrain.flows.atomizing import Atomized
+from commonbrain.interfaces.operations.operation import Door, Name, Operation, Request
+from commonbrain.interfaces.operations.remember import tell_outcome
+
+
+class AtomizeRequest(Request):
+    """Which memories to look for causes in."""
+
+    ids: list[str] = Field(default=[], description="Ids; default: the newest memories")
+    kinds: list[str] = Field(default=[], description="Only of these kinds")
+    project: Name = Field(default=None, description="Only of this project and of none")
+    limit: int = Field(
+        default=ITEMS_PER_CALL_MAX, description=f"How many at most, 1 to {ITEMS_PER_CALL_MAX}"
+    )
+
+
+def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
+    return brain.atomize(
+        request.ids, kinds=request.kinds, project=request.project, limit=request.limit
+    )
+
+
+def _tell(reply: Atomized) -> str:
+    counts = (
+        f"{reply.read} memories read by {reply.extractor}: {reply.stored} atoms stored, "
+        f"{reply.known} known, {reply.rejected} rejected."
+    )
+    return "\n".join([counts, *(tell_outcome(one) for one in reply.items)])
+
+
+ATOMIZE = Operation(
+    name="atomize",
+    title="Atomize",
+    purpose="Find in stored memories what caused what, and keep it as atoms derived from them.",
+    request=AtomizeRequest,
+    reply=Atomized,
+    handle=_handle,
+    tell=_tell,
+    role=Role.WRITER,
+    positional=("ids",),
+    doors=frozenset({Door.CLI}),
+    is_idempotent=True,
+)

@@ -1,0 +1,78 @@
+import json
+from collections import Counter
+
+import pytest
+
+from commonbrain.evals import atomizer, contradictions
+from commonbrain.evals.evaluations import EVALUATIONS
+from commonbrain.evals.labelled import LabelledReport, show_labelled
+from commonbrain.evals.rows import Half, half_of
+from tests.evals.test_duplicates import evals
+
+PRECISION_MIN = 0.85
+
+
+@pytest.fixture(scope="module")
+def causes() -> LabelledReport:
+    return atomizer.evaluate(atomizer.read_sentences())
+
+
+@pytest.fixture(scope="module")
+def conflicts() -> LabelledReport:
+    return contradictions.evaluate(contradictions.read_statements())
+
+
+def test_the_sentences_are_many_a_third_of_them_tells_of_no_cause_and_none_is_twice() -> None:
+    sentences = atomizer.read_sentences()
+    negatives = [one for one in sentences if one.cause is None]
+    assert len(sentences) >= 150
+    assert len(negatives) * 3 >= len(sentences)
+    assert len({one.text for one in sentences}) == len(sentences)
+    assert {"temporal", "hypothetical", "negated", "question", "plan", "idiom"} <= {
+        one.sort for one in negatives
+    }
+    halves = Counter(half_of(one.text) for one in sentences)
+    assert min(halves.values()) * 3 >= len(sentences)
+
+
+def test_the_pairs_for_conflicts_are_many_of_every_relation() -> None:
+    pairs = [one for one in contradictions.read_statements() if not one.is_reused]
+    assert len(pairs) >= 150
+    assert min(Counter(one.relation for one in pairs).values()) >= 30
+
+
+def test_causes_are_told_on_sentences_they_were_not_tuned_on(causes: LabelledReport) -> None:
+    check = causes.halves[list(Half).index(Half.CHECK)].checked
+    assert check.agreement.precision >= PRECISION_MIN
+    assert check.agreement.recall >= 0.7
+
+
+def test_conflicts_are_told_on_pairs_they_were_not_tuned_on(conflicts: LabelledReport) -> None:
+    check = conflicts.halves[list(Half).index(Half.CHECK)].checked
+    assert check.agreement.precision >= PRECISION_MIN
+    assert check.agreement.recall >= 0.6
+
+
+def test_every_failure_is_listed(
+    causes: LabelledReport, conflicts: LabelledReport, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for found in (causes, conflicts):
+        show_labelled(found)
+        printed = " ".join(capsys.readouterr().out.split())
+        assert found.failures
+        for one in found.failures:
+            assert " ".join(one.text.split()) in printed
+
+
+@pytest.mark.parametrize("name", ["atomizer", "conflicts"])
+def test_programs_get_figures_and_failures(name: str) -> None:
+    ran = evals(name, "--json")
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout)
+    assert {"halves", "sorts", "failures", "data"} <= set(report)
+
+
+def test_an_evaluation_that_there_is_none_of_names_those_there_are() -> None:
+    ran = evals("nothing")
+    assert ran.returncode != 0
+    assert all(name in " ".join(ran.stderr.split()) for name in EVALUATIONS)

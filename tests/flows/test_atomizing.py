@@ -1,0 +1,93 @@
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.kinds import Kind, MessageDetail
+from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.memory import Memory
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored, told
+
+CAUSE = "The release is late because the runner ran out of disk."
+LATER = "The disk filled up, causing writes to fail two hours later."
+
+
+def kept(brain: Brain, id_: str | None) -> Memory:
+    key = ids.parse(ids.MEMORY, str(id_))
+    with brain.house.store.snapshot("default") as tx:
+        return tx.memories.get([key])[key]
+
+
+def links_of(brain: Brain, id_: str | None) -> list[Link]:
+    with brain.house.store.snapshot("default") as tx:
+        return list(tx.links.touching([ids.parse(ids.MEMORY, str(id_))]))
+
+
+@pytest.mark.requirement("WP-44")
+def test_a_cause_that_a_message_tells_becomes_an_atom_that_names_it(brain: Brain) -> None:
+    said = told(brain, CAUSE, kind="message", detail=MessageDetail(sender="bob"), project="api")
+    [part] = said.derived
+    atom = brain.get(str(part.id))
+    assert (part.kind, atom.project, atom.confidence) == (Kind.ATOM, "api", 0.6)
+    assert atom.detail["outcome"] == "The release is late"
+    assert kept(brain, part.id).source_message_id == ids.parse(ids.MEMORY, str(said.id))
+
+
+def test_an_atom_happened_when_its_source_did_and_keeps_its_delay(brain: Brain) -> None:
+    said = told(brain, LATER, kind="message", occurred_at="2026-02-01T10:00:00Z")
+    atom = kept(brain, said.derived[0].id)
+    assert atom.occurred_at == kept(brain, said.id).occurred_at
+    assert brain.get(str(said.derived[0].id)).detail["outcome_delay_s"] == 7200
+
+
+def test_other_texts_are_looked_through_on_request_only(brain: Brain) -> None:
+    assert told(brain, CAUSE, kind="event").derived == ()
+    asked = told(brain, LATER, kind="event", finds_causes=True)
+    assert [one.kind for one in asked.derived] == [Kind.ATOM]
+    assert told(brain, f"{CAUSE} Really.", kind="message", finds_causes=False).derived == ()
+
+
+def test_the_same_cause_told_twice_in_a_project_is_one_atom_with_two_sources(brain: Brain) -> None:
+    first = told(brain, CAUSE, kind="message", project="api")
+    again = told(brain, f"As I said. {CAUSE}", kind="message", project="api")
+    elsewhere = told(brain, f"Here too. {CAUSE}", kind="message", project="web")
+    assert [one.status for one in again.derived] == [Status.EXISTS]
+    assert again.derived[0].id == first.derived[0].id
+    assert [one.status for one in elsewhere.derived] == [Status.STORED]
+    [support] = links_of(brain, first.derived[0].id)
+    assert (support.type, support.from_id) == (
+        LinkType.SUPPORTS,
+        ids.parse(ids.MEMORY, str(again.id)),
+    )
+
+
+def test_what_a_text_derived_from_the_web_tells_is_of_the_web(brain: Brain) -> None:
+    web = stored(brain, "A post said so.", kind="event", trust="untrusted_web", scope="private")
+    said = told(brain, CAUSE, kind="event", finds_causes=True, derived_from=[web])
+    atom = kept(brain, said.derived[0].id)
+    assert (atom.trust, atom.scope) == ("untrusted_web", "private")
+
+
+def test_stored_memories_are_atomized_later_and_once(brain: Brain, clock: FakeClock) -> None:
+    id_ = stored(brain, CAUSE, kind="incident", project="api", occurred_at="2026-02-01T10:00:00Z")
+    stored(brain, "The office has a new door.", kind="event")
+    clock.move(timedelta(minutes=1))
+    done = brain.atomize()
+    assert (done.read, done.stored, done.known) == (2, 1, 0)
+    atom = kept(brain, done.items[0].id)
+    assert atom.occurred_at == kept(brain, id_).occurred_at
+    [link] = links_of(brain, done.items[0].id)
+    assert (link.type, link.to_id) == (LinkType.DERIVED_FROM, ids.parse(ids.MEMORY, id_))
+    assert (brain.atomize(id_).stored, brain.atomize(id_).known) == (0, 1)
+    assert brain.atomize(kinds=["message"]).read == 0
+
+
+def test_what_is_not_there_or_too_much_is_refused(brain: Brain) -> None:
+    with pytest.raises(NotFound):
+        brain.atomize("mem_0000000000000")
+    with pytest.raises(Refused, match="1 to 100"):
+        brain.atomize(limit=101)

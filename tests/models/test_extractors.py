@@ -1,0 +1,128 @@
+"""Extractors behind HTTP: what is sent, what is believed of the answer, and what never is."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from commonbrain.adapters.models import EXTRACTORS, Options
+from commonbrain.adapters.models.chat import OLLAMA_CHAT, OPENAI_CHAT, ChatExtractor
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import stored
+from tests.models.server import NO_PAUSE, Answer, ModelServer
+
+FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}
+KEY = "sk-do-not-tell-me"
+TEXT = "The proxy dropped the header. Every signed request was refused after that, sadly."
+SAID = {
+    "subject": "The proxy",
+    "action": "dropped the header",
+    "outcome": "signed request refused",
+    "consequences": "",
+}
+IN_BOTH = pytest.mark.parametrize("family", FAMILIES)
+
+
+def extractor(server: ModelServer, family: str = "ollama", *, retries: int = 0) -> ChatExtractor:
+    options = Options(
+        model="words", url=server.base(family), key=SecretStr(KEY), retries=retries, tokens_max=77
+    )
+    return ChatExtractor(FAMILIES[family], options, patience=NO_PAUSE)
+
+
+def answering(family: str, content: str) -> Answer:
+    message = {"message": {"role": "assistant", "content": content}}
+    return Answer(body=json.dumps(message if family == "ollama" else {"choices": [message]}))
+
+
+def telling(family: str, *atoms: dict[str, str]) -> Answer:
+    return answering(family, json.dumps({"atoms": atoms}))
+
+
+@IN_BOTH
+def test_a_model_is_asked_for_json_within_a_bound_of_tokens(
+    server: ModelServer, family: str
+) -> None:
+    server.script.append(telling(family, SAID))
+
+    [atom] = extractor(server, family).atoms(TEXT)
+
+    assert (atom.subject, atom.outcome) == ("The proxy", "signed request refused")
+    [asked] = server.asked
+    assert asked.body["messages"][-1] == {"role": "user", "content": TEXT}
+    assert asked.headers["Authorization"] == f"Bearer {KEY}"
+    bound = asked.body["options"]["num_predict"] if family == "ollama" else asked.body["max_tokens"]
+    assert bound == 77
+
+
+def test_what_does_not_stand_in_the_text_is_not_believed(server: ModelServer) -> None:
+    invented = SAID | {"outcome": "aliens invaded the warehouse"}
+    server.script.append(telling("ollama", invented, SAID))
+
+    assert len(extractor(server).atoms(TEXT)) == 1
+
+
+def test_a_model_that_says_too_much_is_cut_short(server: ModelServer) -> None:
+    long = SAID | {"action": "dropped the header " * 40}
+    server.script.append(telling("ollama", *[long] * 5))
+
+    found = extractor(server).atoms(TEXT)
+
+    assert len(found) == 3
+    assert len(found[0].action) <= 200
+
+
+@IN_BOTH
+@pytest.mark.parametrize("content", ["no JSON", "[]", '{"atoms": [{"subject": ""}]}', "null"])
+def test_an_answer_of_another_shape_is_told_without_repeating_it(
+    server: ModelServer, family: str, content: str
+) -> None:
+    server.script.append(answering(family, content))
+
+    with pytest.raises(Unavailable, match="holds no atoms") as caught:
+        extractor(server, family).atoms(TEXT)
+
+    assert caught.value.code == "extractor_down"
+    assert "COMMONBRAIN_EXTRACTOR_MODEL" in caught.value.hint
+    assert "header" not in str(caught.value)
+
+
+def test_a_failing_endpoint_is_tried_again_and_then_named_by_its_own_settings(
+    server: ModelServer,
+) -> None:
+    server.script.extend([Answer(status=503), Answer(status=401)])
+
+    with pytest.raises(Unavailable) as caught:
+        extractor(server, retries=1).atoms(TEXT)
+
+    assert len(server.asked) == 2
+    assert caught.value.code == "extractor_down"
+    assert "COMMONBRAIN_EXTRACTOR_API_KEY" in caught.value.hint
+    assert KEY not in str(caught.value)
+
+
+def test_a_model_must_be_named_and_nothing_is_asked_unless_one_is_chosen() -> None:
+    assert EXTRACTORS["patterns"](Options()).name == "patterns"
+    with pytest.raises(Invalid, match="needs a model"):
+        EXTRACTORS["openai"](Options())
+
+
+def test_what_a_model_finds_is_no_more_trusted_and_no_wider_than_its_source(
+    server: ModelServer, path: Path
+) -> None:
+    server.script.append(telling("ollama", SAID))
+    with a_brain(path) as patterns:
+        house = replace(patterns.house, extractor=extractor(server))
+        brain = Brain.of(house, patterns.caller)
+        id_ = stored(brain, TEXT, kind="event", trust="untrusted_web", scope="private")
+
+        done = brain.atomize(id_)
+
+        assert (done.extractor, done.stored) == ("ollama/words", 1)
+        atom = brain.get(str(done.items[0].id))
+        assert (atom.trust, atom.scope) == ("untrusted_web", "private")
+        assert atom.confidence <= brain.get(id_).confidence
