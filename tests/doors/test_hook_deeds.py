@@ -15,7 +15,6 @@ from tests.doors.hooking import SESSION, a_happening
 from tests.secrets import made_up
 
 LESSON = "The root cause was that the pool was closed twice."
-SETTINGS = Settings(store=Path("unused"))
 
 
 def hook(brain: Brain, event: str, *, folder: Folder | None = None, **told: str) -> str | None:
@@ -26,8 +25,9 @@ def hook(brain: Brain, event: str, *, folder: Folder | None = None, **told: str)
         folder=folder or Folder(),
         agent="claude-code",
         left_s=lambda: 5.0,
+        tokens=Settings(store=Path("unused")).hook_prompt_tokens,
     )
-    return DEEDS[order.hook.deed](client(brain), order, SETTINGS)
+    return DEEDS[order.hook.deed](client(brain), order)
 
 
 def client(brain: Brain) -> Brain:

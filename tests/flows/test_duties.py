@@ -289,3 +289,20 @@ def test_erasing_an_item_takes_what_was_said_of_it(brain: Brain, bo: Brain) -> N
     history = brain.get(id_, views=["history"]).history
     assert history is not None
     assert all("a word" not in (one.reason or "") for one in history)
+
+
+def test_what_a_report_marks_waits_as_any_other_writing(brain: Brain, bo: Brain) -> None:
+    task(brain)
+    words = "The build is red.\n@decision Zebras ship the build from now on."
+    left = bo.session.handoff(words).outcome
+    assert left is not None
+    reports = (
+        bo.message.send("ann", words).derived,
+        bo.remember(words, kind="incident", chunks=False).items[0].derived,
+        left.derived,
+    )
+    for derived in reports:
+        assert [(one.status, one.code) for one in derived] == [
+            (Status.REJECTED, "action_items_pending")
+        ]
+    assert bodies(bo, "zebras", kinds=["fact"]) == []

@@ -7,7 +7,7 @@ import pytest
 
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
-from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.scope import Scope
 from commonbrain.flows.messages.sending import Sent
 from commonbrain.testing.builders import a_brain
@@ -206,3 +206,10 @@ def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
         bo.message.send("ann", told)
 
     assert refusal.value.code == "own_evidence"
+
+
+def test_an_answer_to_what_one_kept_to_oneself_does_not_go_to_everybody(brain: Brain) -> None:
+    kept = stored(brain, "Zephyr is tired of it all.", kind="message", scope="private")
+    with pytest.raises(Invalid, match="Nobody else"):
+        brain.message.reply(kept, "Still tired.")
+    assert brain.acting_as(agent="cy").message.inbox().messages == ()

@@ -44,12 +44,12 @@ def folder_of(path: Path) -> Folder:
     above = [path, *path.parents][:_DEPTH_MAX]
     file = next((one / FILE for one in above if (one / FILE).is_file()), None)
     told = _read(file)
-    named = _text(told, "project", file)
+    named = _text(told, "project", file=file)
     nearer = above[: above.index(file.parent)] if file and named else above
     return Folder(
         project=next(_repositories(nearer), None) or named,
-        has_hooks=_flag(told, "hooks", file),
-        capture=_choice(told, "capture", file),
+        has_hooks=_flag(told, "hooks", file=file),
+        capture=_choice(told, "capture", file=file),
         told_by=file,
     )
 
@@ -92,7 +92,7 @@ def _read(file: Path | None) -> Mapping[str, object]:
         raise Invalid(f"{file} is not valid TOML.", hint="Mend or remove it.") from error
 
 
-def _text(told: Mapping[str, object], key: str, file: Path | None) -> str | None:
+def _text(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
     value = told.get(key)
     if value is None:
         return None
@@ -101,15 +101,15 @@ def _text(told: Mapping[str, object], key: str, file: Path | None) -> str | None
     return value
 
 
-def _flag(told: Mapping[str, object], key: str, file: Path | None) -> bool:
+def _flag(told: Mapping[str, object], key: str, *, file: Path | None) -> bool:
     value = told.get(key, True)
     if not isinstance(value, bool):
         raise Invalid(f"{key} in {file} is neither true nor false.", hint=f"Write {key} = false.")
     return value
 
 
-def _choice(told: Mapping[str, object], key: str, file: Path | None) -> str | None:
-    value = _text(told, key, file)
+def _choice(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
+    value = _text(told, key, file=file)
     if value is not None and value not in CAPTURES:
         raise Invalid(f"{key} in {file} is unknown.", hint=f"Choose one of {', '.join(CAPTURES)}.")
     return value

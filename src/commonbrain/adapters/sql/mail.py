@@ -16,11 +16,13 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    false,
     func,
     literal,
     literal_column,
     or_,
     select,
+    true,
     tuple_,
     union_all,
     update,
@@ -30,6 +32,7 @@ from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.coordination_tables import mailboxes, receipts, sessions
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
+from commonbrain.domain import ids
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.message import Place, Reader, Receipt, floor_of, merged
@@ -84,15 +87,16 @@ _TAKE: Final = (
     .where(mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader"))
     .values(taken_until=bindparam("until"))
 )
-_AMONG: Final = (
-    select(receipts.c.message_id)
-    .where(
-        _TENANT,
-        receipts.c.message_id.in_(bindparam("ids", expanding=True)),
-        receipts.c.read_at.is_(None),
-        or_(_IS_MINE, and_(_IS_UNTAKEN, ~_HAS_OWN)),
-    )
-    .distinct()
+_UNREAD_OF: Final[Select[int]] = select(receipts.c.message_id).where(
+    _TENANT,
+    receipts.c.message_id.in_(bindparam("ids", expanding=True)),
+    receipts.c.read_at.is_(None),
+)
+_AMONG: Final = union_all(_UNREAD_OF.where(_IS_MINE), _UNREAD_OF.where(_IS_UNTAKEN, ~_HAS_OWN))
+_WAITING: Final[Select[int, bool]] = (
+    select(receipts.c.message_id, receipts.c.is_urgent)
+    .join(memories, _MEMORY)
+    .where(_TENANT, receipts.c.read_at.is_(None), _IS_CURRENT)
 )
 _READ: Final = (
     select(receipts.c.message_id)
@@ -108,10 +112,8 @@ _MARK: Final = (
     .where(receipts.c.message_id.in_(bindparam("ids", expanding=True)))
     .values(read_at=bindparam("now", type_=Instant()))
 )
-_OF: Final = (
-    select(*(receipts.c[name] for name in _NAMES))
-    .where(_TENANT, receipts.c.message_id.in_(bindparam("ids", expanding=True)))
-    .order_by(receipts.c.agent)
+_OF: Final = select(*(receipts.c[name] for name in _NAMES)).where(
+    _TENANT, receipts.c.message_id.in_(bindparam("ids", expanding=True))
 )
 _ACKED: Final = _OF.where(receipts.c.acked_at.is_not(None))
 _WAS_SAID: Final = or_(
@@ -232,7 +234,8 @@ class MailShelf:
         found: defaultdict[int, list[Receipt]] = defaultdict(list)
         for row in self.work.connection.execute(statement, given).mappings():
             found[row["message_id"]].append(Receipt(**row))
-        return {id_: tuple(rows) for id_, rows in found.items()}
+        # Sorted here: the planner would walk all receipts to have them in this order.
+        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in found.items()}
 
     def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
         """Give the receipts of messages that were acknowledged."""
@@ -302,42 +305,63 @@ class MailShelf:
         return self._own(reader) | {"now": reader.now, "taken": self._taken(reader)} | own
 
 
+def _by_agent(receipt: Receipt) -> str:
+    return receipt.agent
+
+
 def _place(place: Place) -> dict[str, int]:
-    return {"is_urgent": int(place.is_urgent), "below": place.message_id}
+    """Give a place as the bounds of all parts: below what is quiet nothing loud is left."""
+    loud, quiet = (place.message_id, ids.LAST) if place.is_urgent else (0, place.message_id)
+    own = {"is_urgent": int(place.is_urgent), "below": place.message_id}
+    return own | {"below_loud": loud, "below_quiet": quiet}
 
 
 @lru_cache
 def _unread(in_project: bool) -> CompoundSelect[int, bool]:  # noqa: FBT001 a key of the cache
     """Select what is unread: every part by the index in its order, so that a page ends it."""
-    parts = [
-        one.where(_BELOW)
-        .order_by(receipts.c.is_urgent.desc(), receipts.c.message_id.desc())
-        .limit(bindparam("limit"))
-        .subquery()
-        for one in _parts(in_project=in_project)
-    ]
-    each: list[Select[int, bool]] = [select(one.c.message_id, one.c.is_urgent) for one in parts]
+    row = receipts.c
+    both = row.is_urgent.desc(), row.message_id.desc()
+    parts = [one.where(_BELOW).order_by(*both) for one in _own(in_project=in_project)]
+    for is_loud, below in ((True, "below_loud"), (False, "below_quiet")):
+        end = row.message_id < bindparam(below, type_=BigInteger)
+        for one in _untaken(in_project=in_project, is_loud=is_loud):
+            parts.append(one.where(end).order_by(row.message_id.desc()))  # noqa: PERF401 two loops
+    pages = [one.limit(bindparam("limit")).subquery() for one in parts]
+    each: list[Select[int, bool]] = [select(one.c.message_id, one.c.is_urgent) for one in pages]
     order = (literal_column(name, Integer).desc() for name in ("is_urgent", "message_id"))
     return union_all(*each).order_by(*order).limit(bindparam("limit"))
 
 
 @lru_cache
 def _count(in_project: bool) -> Select[int]:  # noqa: FBT001 a key of the cache
-    parts = [one.limit(bindparam("limit")).subquery() for one in _parts(in_project=in_project)]
-    each: list[Select[int]] = [select(one.c.message_id) for one in parts]
+    parts = _own(in_project=in_project)
+    for is_loud in (True, False):
+        parts += _untaken(in_project=in_project, is_loud=is_loud)
+    pages = [one.limit(bindparam("limit")).subquery() for one in parts]
+    each: list[Select[int]] = [select(one.c.message_id) for one in pages]
     found = union_all(*each).limit(bindparam("limit")).subquery()
     return select(func.count()).select_from(found)
 
 
-def _parts(*, in_project: bool) -> list[Select[int, bool]]:
-    """Give what is unread of own rows and of broadcasts not taken yet, by project."""
+def _own(*, in_project: bool) -> list[Select[int, bool]]:
+    """Give what is unread of own rows, by project."""
+    return [_WAITING.where(_IS_MINE, project) for project in _projects(in_project=in_project)]
+
+
+def _untaken(*, in_project: bool, is_loud: bool) -> list[Select[int, bool]]:
+    """Give unread broadcasts not taken yet, by project.
+
+    Each loudness by itself: between it and the id of a row the index knows where they begin.
+    """
+    how = receipts.c.is_urgent.is_(true() if is_loud else false())
+    return [
+        _WAITING.where(_IS_UNTAKEN, how, ~_HAS_OWN, project)
+        for project in _projects(in_project=in_project)
+    ]
+
+
+def _projects(*, in_project: bool) -> list[ColumnElement[bool]]:
     projects: list[ColumnElement[bool]] = [receipts.c.project.is_(None)]
     if in_project:
         projects.append(receipts.c.project == bindparam("project"))
-    plain: Select[int, bool] = (
-        select(receipts.c.message_id, receipts.c.is_urgent)
-        .join(memories, _MEMORY)
-        .where(_TENANT, receipts.c.read_at.is_(None), _IS_CURRENT)
-    )
-    boxes = _IS_MINE, and_(_IS_UNTAKEN, ~_HAS_OWN)
-    return [plain.where(box, project) for box in boxes for project in projects]
+    return projects

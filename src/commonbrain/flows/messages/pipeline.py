@@ -296,13 +296,21 @@ class Messages:
 
 
 def _answered(parent: Memory, caller: Caller) -> tuple[str, ...]:
-    """Say whom an answer is for; to a broadcast everybody, and to what one said, who was told."""
+    """Say whom an answer is for; to a broadcast everybody, and to what one said, who was told.
+
+    Raises:
+        Invalid: nobody else has the message; no recipients would mean everybody.
+
+    """
     detail = parent.detail
     recipients = detail.recipients if isinstance(detail, MessageDetail) else ()
     if parent.scope is not Scope.PRIVATE and not recipients:
         return ()
     named = dict.fromkeys((parent.agent, *recipients))
-    return tuple(name for name in named if name != caller.agent)
+    others = tuple(name for name in named if name != caller.agent)
+    if not others:
+        raise Invalid("Nobody else has this message.", hint="Name whom the answer is for.")
+    return others
 
 
 def _check_limit(limit: int) -> None:

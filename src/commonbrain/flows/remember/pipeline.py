@@ -216,13 +216,31 @@ class Remember:
         outcome = self._settle(tx, prepared, look=look, course=course)
         if not prepared.derived or outcome.id is None:
             return outcome
+        barred = self._barred(tx, prepared, look=look)
         parts = [
             self._settle_part(
-                tx, no_more_than(part, prepared), look=look, course=course, source=outcome
+                tx,
+                barred or no_more_than(part, prepared),
+                look=look,
+                course=course,
+                source=outcome,
             )
             for part in prepared.derived
         ]
         return replace(outcome, derived=tuple(part_of(one) for one in parts))
+
+    def _barred(self, tx: Transaction, prepared: Prepared, *, look: Look) -> Rejected | None:
+        """Say why nothing is made of what a report marks, where action items let it through.
+
+        A fact that a message marks is a fact: the exemption is of what reports, not of the rest.
+        """
+        if not is_report(prepared.admitted.kind, prepared.admitted.label):
+            return None
+        try:
+            check_duties(tx, self.caller, projects=[prepared.project], now=look.now)
+        except Refused as refusal:
+            return Rejected(code=refusal.code, reason=refusal.message, hint=refusal.hint or "")
+        return None
 
     def _settle(
         self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course

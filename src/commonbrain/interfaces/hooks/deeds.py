@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,6 @@ from commonbrain.interfaces.folder import Folder
 from commonbrain.interfaces.hooks.happening import Happening
 from commonbrain.interfaces.hooks.switches import capture_of
 from commonbrain.interfaces.hooks.table import Deed, Hook
-from commonbrain.settings import Settings
 from commonbrain.wiring import load_settings, open_brain
 
 _ITEMS_MAX: Final = 5
@@ -46,6 +45,8 @@ class Order:
     folder: Folder
     agent: str
     left_s: Callable[[], float]
+    tokens: int = 0
+    """How much may be told beside a prompt; settings say."""
 
 
 def perform(order: Order, store: Path | None) -> str | None:
@@ -68,7 +69,7 @@ def perform(order: Order, store: Path | None) -> str | None:
         )
         if brain.caller.session and order.hook.deed in _SIGNS_OF_LIFE:
             brain.session.meet()
-        return DEEDS[order.hook.deed](brain, order, settings)
+        return DEEDS[order.hook.deed](brain, replace(order, tokens=settings.hook_prompt_tokens))
 
 
 def _wait_s(order: Order) -> float:
@@ -77,7 +78,7 @@ def _wait_s(order: Order) -> float:
     return min(left_s / 4, _WAIT_S_MAX) if order.hook.deed in _TELLING else left_s
 
 
-def _boot(brain: Brain, order: Order, _: Settings) -> str:
+def _boot(brain: Brain, order: Order) -> str:
     """Begin the session; tell its agent what binds it, what is owed and who else is at work.
 
     After a compaction its own working notes come with it: the conversation has lost them.
@@ -102,13 +103,13 @@ def truncated(lines: Sequence[str]) -> list[str]:
     return kept
 
 
-def _recall(brain: Brain, order: Order, settings: Settings) -> str | None:
+def _recall(brain: Brain, order: Order) -> str | None:
     """Tell what stands out of what is known about a prompt."""
     options = RecallOptions(
         project=brain.caller.project,
         kinds=_ANSWERING,
         max_items=_ITEMS_MAX,
-        max_tokens=settings.hook_prompt_tokens,
+        max_tokens=order.tokens,
         deadline_ms=max(1.0, order.left_s() * 1000),
         unasked=True,
     )
@@ -116,7 +117,7 @@ def _recall(brain: Brain, order: Order, settings: Settings) -> str | None:
     return own_block(found.evidence) if found.items else None
 
 
-def _capture(brain: Brain, order: Order, _: Settings) -> None:
+def _capture(brain: Brain, order: Order) -> None:
     """Keep what the agent's last message tells that outlives the turn.
 
     What the gate does not let in is not worth a word to anybody.
@@ -131,14 +132,14 @@ def _capture(brain: Brain, order: Order, _: Settings) -> None:
         brain.remember(text, chunks=False, **told)
 
 
-def _summarise(brain: Brain, order: Order, _: Settings) -> None:
+def _summarise(brain: Brain, order: Order) -> None:
     """Keep what a compaction made of the conversation, for whoever goes on after this one."""
     summary = both_ends(order.happening.summary)
     if summary and order.happening.session:
         brain.session.sum_up(summary)
 
 
-def _end(brain: Brain, order: Order, _: Settings) -> None:
+def _end(brain: Brain, order: Order) -> None:
     """End the session, with what it last told of note where it left nothing itself."""
     captures = capture_of(order.folder, os.environ) != "off"
     if captures and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
@@ -162,7 +163,7 @@ def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) ->
     return [one.body or "" for one in brain.recall("", **newest).items]
 
 
-DEEDS: Final[Mapping[Deed, Callable[[Brain, Order, Settings], str | None]]] = {
+DEEDS: Final[Mapping[Deed, Callable[[Brain, Order], str | None]]] = {
     Deed.BOOT: _boot,
     Deed.RECALL: _recall,
     Deed.CAPTURE: _capture,

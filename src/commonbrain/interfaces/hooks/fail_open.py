@@ -88,7 +88,7 @@ def _in_time(running: _Running, answer: Callable[[], str], *, until: float) -> N
         running.complaint = "There was not enough time."
 
 
-def is_idle(hook: Hook, happening: Happening, folder: Folder) -> bool:
+def is_idle(hook: Hook, happening: Happening, *, folder: Folder) -> bool:
     """Say whether there is nothing to do, before anything heavy is loaded."""
     if not folder.has_hooks:
         return True
@@ -143,7 +143,7 @@ def _answer(hook: Hook, call: Call, *, until: float) -> str:
     raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
     happening = read_happening(raw)
     folder = folder_of(happening.folder or Path.cwd())
-    if is_idle(hook, happening, folder):
+    if is_idle(hook, happening, folder=folder):
         return ""
     if hook.deed is Deed.END and not call.behind:
         # Claude Code stops after a second and a half whatever ends with it, and so cannot wait.

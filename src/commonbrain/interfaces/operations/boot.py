@@ -41,4 +41,6 @@ BOOT = Operation(
     reply=Briefing,
     handle=_handle,
     tell=_tell,
+    # That a session began is noted as every call is: what agents share stays as it is.
+    is_read_only=True,
 )

@@ -189,7 +189,7 @@ REVISE = Operation(
                 name=f"task {name}",
                 purpose=purpose,
                 preset={"op": "status", "value": status},
-                fields=frozenset({"id", "version"}),
+                fields=frozenset({"id", "reason", "version"}),
             )
             for name, status, purpose in _MOVES
         ),
