@@ -39,6 +39,9 @@ class Action(StrEnum):
     REJECT = "reject"
     RESOLVE = "resolve"
     RECUR = "recur"
+    REVIEW = "review"
+    CASCADE = "cascade"
+    """What followed from another change, and follows its taking back: nobody's own deed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

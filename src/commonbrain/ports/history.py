@@ -54,6 +54,10 @@ class Changes(Protocol):
         """Append one change; its id is drawn here."""
         ...
 
+    def add_all(self, given: Sequence[Change]) -> None:
+        """Append many changes at once, in their order; none may hold a `detail`."""
+        ...
+
     def of(self, ids: Sequence[int]) -> list[Change]:
         """List what was done to memories, oldest first."""
         ...

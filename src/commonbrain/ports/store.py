@@ -20,10 +20,12 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Filter, Trace
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.space import Space
+from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
+from commonbrain.ports.reviews import Reviews
 from commonbrain.ports.threads import Threads
 
 
@@ -91,6 +93,10 @@ class Memories(Protocol):
 
     def update(self, before: Memory, after: Memory) -> None:
         """Write what differs between two states of one memory; its text never does."""
+        ...
+
+    def turn(self, ids: Sequence[int], state: State) -> None:
+        """Bring memories into one state and leave everything else of them."""
         ...
 
     def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
@@ -215,6 +221,16 @@ class Transaction(Protocol):
     @property
     def records(self) -> Records:
         """What happened."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """Walks over the links."""
+        ...
+
+    @property
+    def reviews(self) -> Reviews:
+        """What needs review."""
         ...
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     update,
 )
 
+from commonbrain.adapters.sql.graph import batches
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories
 from commonbrain.adapters.sql.work import Work
@@ -205,6 +206,12 @@ class MemoryShelf:
         rows = [entity | row for row in _names(after)]
         if rows:
             self.work.connection.execute(_ADD_ENTITIES, rows)
+
+    def turn(self, ids: Sequence[int], state: State) -> None:
+        """Bring memories into one state and leave everything else of them."""
+        for batch in batches(ids):
+            here = memories.c.tenant_id == self.work.tenant, memories.c.id.in_(batch)
+            self.work.connection.execute(update(memories).where(*here).values(state=state))
 
     def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
         """Give the triggers of the rules that the look allows and that have one, by id."""

@@ -13,9 +13,11 @@ from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
+from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
+from commonbrain.adapters.sql.reviews import ReviewShelf
 from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
@@ -59,6 +61,8 @@ class SqlTransaction:
     changes: ChangeShelf
     annotations: AnnotationShelf
     records: RecordShelf
+    graph: GraphShelf
+    reviews: ReviewShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -72,6 +76,8 @@ class SqlTransaction:
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),
             records=RecordShelf(work),
+            graph=GraphShelf(work),
+            reviews=ReviewShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:

@@ -14,6 +14,7 @@ from commonbrain.domain.memory import Memory, is_erased
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Role, is_visible
 from commonbrain.flows.act import Act, checked_reason
+from commonbrain.flows.cascade.spread import mark_erased
 from commonbrain.flows.forget.selection import (
     KEPT_STATES,
     Selection,
@@ -26,6 +27,7 @@ from commonbrain.flows.forget.swept import (
     Named,
     Stage,
     Swept,
+    followed_up,
     how_confirmed,
     named,
 )
@@ -92,7 +94,10 @@ class Erase:
             preview = _preview(selection, kept, confirm=confirm, reason=why)
             if preview.count and confirm != preview.count:
                 return preview
-            receipt = _scrub(self._act(tx), selection.taken, reason=why)
+            act = self._act(tx)
+            receipt = _scrub(act, selection.taken, reason=why)
+            preview = replace(preview, unseated=act.cascade())
+        preview = followed_up(self.house, self.caller, preview)
         is_out_of_reach = not preview.count and preview.spared_count
         status = Stage.UNCHANGED if is_out_of_reach else Stage.DONE
         return self._finish(replace(preview, status=status, receipt=receipt))
@@ -126,6 +131,7 @@ def _scrub(act: Act, memories: Sequence[Memory], *, reason: str) -> dict[str, in
     deed = act.deed(Action.ERASE, reason)
     for one in memories:
         record_beside(act.tx, one, deed=deed, before={}, after={})
+        act.tx.reviews.touch(mark_erased(act.tx, one.id, deed=deed), at=act.now)
         receipt.update(act.tx.scrub(one.id))
     return dict(receipt)
 

@@ -17,7 +17,7 @@ from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.domain.scoring import is_archived, last_touched
 from commonbrain.flows.act import Act
 from commonbrain.flows.forget.selection import preview_of, resting_on, within_reach
-from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, named
+from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed, named
 from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
 
@@ -67,7 +67,9 @@ class Prune:
         if confirm is None or confirm != preview.count:
             return preview
         with self.house.store.begin(self.caller.tenant) as tx:
-            return _prune(self._act(tx), ask)
+            act = self._act(tx)
+            done = replace(_prune(act, ask), unseated=act.cascade())
+        return followed_up(self.house, self.caller, done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())

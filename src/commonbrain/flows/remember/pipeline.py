@@ -16,6 +16,8 @@ from commonbrain.domain.memory import Draft, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.cascade.spread import follow_up, spread
+from commonbrain.flows.cascade.telling import tell_unseated
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, amend
@@ -149,10 +151,16 @@ class Remember:
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
             )
             watch.lap("decide")
-            reply = Remembered(items=outcomes, stages_ms=dict(watch.stages_ms))
+            step = spread(tx, Deed(action=Action.CASCADE, caller=self.caller, at=look.now))
+            unseated = tell_unseated(tx, self.caller, step)
+            watch.lap("cascade")
+            stages = dict(watch.stages_ms)
+            reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)
             if ticket is not None:
                 keep(tx, ticket, reply=reply, look=look)
         watch.lap("commit")
+        if step.is_cut:
+            follow_up(self.house, self.caller)
         self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
         return replace(reply, stages_ms=watch.stages_ms)
 

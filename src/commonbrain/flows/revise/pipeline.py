@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, Unpack
+from typing import Any, Final, Literal, Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.authority import Proposal, proposal_of
@@ -16,6 +16,7 @@ from commonbrain.domain.links import STRENGTH_DEFAULT, LinkType
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.act import Act, checked_reason, vectors_of
+from commonbrain.flows.cascade.spread import follow_up
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.outcome import Outcome, rejected
@@ -31,6 +32,8 @@ from commonbrain.ports.models import Matrix
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
+_CARRIED: Final = {Action.APPROVE: approve, Action.REJECT: reject}
+"""What is carried out otherwise than by a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,11 @@ class Revise:
         [ready] = embed([prepared], self.house.embedder)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
-            return replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
+            outcome = replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
+            outcome = replace(outcome, unseated=act.cascade())
+        if outcome.unseated is not None and outcome.unseated.is_more:
+            follow_up(self.house, self.caller)
+        return outcome
 
     def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
@@ -192,13 +199,11 @@ class Revise:
                 now=self.house.clock.now(),
                 vectors=vectors or {},
             )
-            match op:
-                case Action.APPROVE:
-                    return approve(act, wanted)
-                case Action.REJECT:
-                    return reject(act, wanted)
-                case _:
-                    return perform(act, wanted)
+            done = _CARRIED.get(op, perform)(act, wanted)
+            done = replace(done, unseated=act.cascade())
+        if done.unseated is not None and done.unseated.is_more:
+            follow_up(self.house, self.caller)
+        return done
 
     def _vectors(self, wanted: Proposal) -> Mapping[int, Matrix]:
         """Embed what may come back, outside the transaction: it takes longer than a write may."""

@@ -16,6 +16,7 @@ from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.revision import Action, difference
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.act import Act
+from commonbrain.flows.cascade.telling import Unseated
 from commonbrain.flows.remember.outcome import Outcome
 
 
@@ -89,6 +90,8 @@ class Revised:
     headline: str | None = None
     changed: tuple[str, ...] = ()
     hint: str | None = None
+    unseated: Unseated | None = None
+    """What rests on what no longer holds, and needs review now."""
     outcome: Outcome | None = None
     """What the gate said of the new text, when it was superseded."""
 

@@ -18,7 +18,15 @@ from commonbrain.domain.revision import Action, Change
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant, show_instant
 from commonbrain.flows.act import Act, checked_reason, vectors_of
-from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, kinds_of, named, shown
+from commonbrain.flows.forget.swept import (
+    Stage,
+    Swept,
+    followed_up,
+    how_confirmed,
+    kinds_of,
+    named,
+    shown,
+)
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, annotation_image, annotation_of, record_beside
 from commonbrain.flows.undo.reversal import Reversal, built_on, reverse
@@ -77,7 +85,9 @@ class Undo:
         vectors = vectors_of(self.house, back)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = replace(self._act(tx), vectors=vectors)
-            return _undo(act, ask, confirm=confirm, reason=why)
+            done = _undo(act, ask, confirm=confirm, reason=why)
+            done = replace(done, unseated=act.cascade())
+        return followed_up(self.house, self.caller, done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())

@@ -1,0 +1,152 @@
+"""The shelf of walks: reachability by recursive SQL, shortest paths of the bounded rest."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import BindParameter, Executable, bindparam, select
+
+from commonbrain.adapters.sql.tables import links, memories
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.cascade import SUPPORTS, Standing, Support
+from commonbrain.domain.links import LinkType
+from commonbrain.ports.graph import Reached, Walk, Way
+
+AT_ONCE: Final = 5000
+"""Ids in one statement; SQLite takes 32,766 parameters."""
+_SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
+    links.c.tenant_id == bindparam("tenant"),
+    links.c.from_id.in_(bindparam("ids", expanding=True)),
+    links.c.type.in_(SUPPORTS),
+)
+_STANDINGS: Final = select(
+    memories.c.id,
+    memories.c.kind,
+    memories.c.state,
+    memories.c.scope,
+    memories.c.agent,
+    memories.c.trust,
+    memories.c.expires_at,
+    memories.c.semantic_hash == "",
+).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.id.in_(bindparam("ids", expanding=True)),
+)
+_FIELDS: Final = ("id", "kind", "state", "scope", "agent", "trust", "expires_at", "is_erased")
+
+_Steps = Mapping[int, Sequence[tuple[int, LinkType]]]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphShelf:
+    """Walks over the links of one tenant in one transaction."""
+
+    work: Work
+
+    def walk(
+        self,
+        start: Sequence[int],
+        way: Way,
+        *,
+        types: Sequence[LinkType],
+        limit: int,
+        depth_max: int | None = None,
+        stops: Sequence[int] = (),
+    ) -> Walk:
+        """Follow links of some types breadth first, by shortest paths; ties go to the lesser id."""
+        if not start or limit < 1:
+            return Walk(reached=())
+        given = {
+            "tenant": self.work.tenant,
+            "start": list(start),
+            "types": list(types),
+            "stops": list(stops),
+            "limit": limit + len(start),
+        }
+        steps = _steps(way, is_one=depth_max == 1)
+        rows = self.work.connection.execute(steps, given)
+        onward: defaultdict[int, list[tuple[int, LinkType]]] = defaultdict(list)
+        for here, there, type_ in rows:
+            onward[here].append((there, type_))
+        return _nearest(start, onward, limit=limit, depth_max=depth_max)
+
+    def supports(self, ids: Sequence[int]) -> list[Support]:
+        """List the links by which these memories rest on others."""
+        return [Support(*row) for row in self._rows(_SUPPORTS, ids)]
+
+    def standings(self, ids: Sequence[int]) -> dict[int, Standing]:
+        """Give what decides whether memories bear others; unknown ids are absent."""
+        found = (dict(zip(_FIELDS, row, strict=True)) for row in self._rows(_STANDINGS, ids))
+        return {one["id"]: Standing(**one) for one in found}
+
+    def _rows(self, statement: Executable, ids: Sequence[int]) -> Iterable[Sequence[Any]]:
+        for batch in batches(ids):
+            given = {"tenant": self.work.tenant, "ids": batch}
+            yield from self.work.connection.execute(statement, given).all()
+
+
+def batches(ids: Sequence[int]) -> Iterable[list[int]]:
+    """Cut ids into as many as one statement takes."""
+    return (list(ids[here : here + AT_ONCE]) for here in range(0, len(ids), AT_ONCE))
+
+
+@lru_cache
+def _steps(way: Way, *, is_one: bool) -> Executable:
+    """Select every step that leads from what a walk comes to, the start included."""
+    here, there = links.c.to_id, links.c.from_id
+    if way is Way.ALONG:
+        here, there = there, here
+    tenant: BindParameter[Any] = bindparam("tenant")
+    types: BindParameter[Any] = bindparam("types", expanding=True)
+    stops: BindParameter[Any] = bindparam("stops", expanding=True)
+    begins: BindParameter[Any] = bindparam("start", expanding=True)
+    begin = select(memories.c.id.label("id")).where(
+        memories.c.tenant_id == tenant, memories.c.id.in_(begins)
+    )
+    # A set of bare ids: no circle turns twice, and depths, which would part equal ids, come later.
+    if is_one:
+        near = begin.subquery("near")
+        return select(here, there, links.c.type).where(
+            links.c.tenant_id == tenant, here == near.c.id, links.c.type.in_(types)
+        )
+    reach = begin.cte("reach", recursive=True)
+    onward = select(there).where(
+        links.c.tenant_id == tenant,
+        here == reach.c.id,
+        links.c.type.in_(types),
+        reach.c.id.not_in(stops),
+    )
+    reach = reach.union(onward)
+    near = select(reach.c.id).limit(bindparam("limit")).subquery("near")
+    return select(here, there, links.c.type).where(
+        links.c.tenant_id == tenant,
+        here == near.c.id,
+        links.c.type.in_(types),
+        near.c.id.not_in(stops),
+    )
+
+
+def _nearest(start: Sequence[int], onward: _Steps, *, limit: int, depth_max: int | None) -> Walk:
+    """Lay the shortest path to each, level by level, the lesser ids first."""
+    seen, level = set(start), sorted(set(start))
+    reached: list[Reached] = []
+    depth = 0
+    while level and (depth_max is None or depth < depth_max):
+        depth += 1
+        fresh: dict[int, Reached] = {}
+        for here in level:
+            for there, type_ in onward.get(here, ()):
+                if there in seen:
+                    continue
+                known = fresh.get(there)
+                # Two links may join the same two; the lesser type stands, whatever their order.
+                if known is None or (known.via_id == here and type_ < known.type):
+                    fresh[there] = Reached(there, depth, here, type_)
+        level = sorted(fresh)
+        seen |= fresh.keys()
+        reached.extend(fresh[id_] for id_ in level)
+        if len(reached) > limit:
+            return Walk(reached=tuple(reached[:limit]), is_cut=True)
+    return Walk(reached=tuple(reached))
