@@ -16,6 +16,7 @@ from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.skills import read_skill
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.cascade.showing import Dependent, dependents, notice
 from commonbrain.flows.house import House
 from commonbrain.flows.views import (
     Edge,
@@ -68,6 +69,8 @@ class Shown:
     links: tuple[Edge, ...] | None = None
     annotations: tuple[Noted, ...] | None = None
     policy: Standing | None = None
+    dependents: tuple[Dependent, ...] | None = None
+    """What rests on it and would need review if it fell, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,8 @@ class Get:
         Args:
             id: of the memory; left out for a skill.
             skill: the name of its trigger; of several the caller's project's, then the newest.
-            views: what else to show: history, provenance, links, annotations, policy.
+            views: what else to show: history, provenance, links, annotations, policy,
+                dependents.
             bump: whether to count it as an access, which revives what fades.
 
         Raises:
@@ -140,10 +144,13 @@ class Get:
             View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
-            View.POLICY: lambda: standing(memory, now=now),
+            View.POLICY: lambda: standing(tx, memory=memory, now=now),
+            View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_),
         }
         asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
-        return replace(_shown(memory, head_of(tx, memory), now=now), **asked)
+        shown = _shown(memory, head_of(tx, memory), now=now)
+        told = shown.banner or notice(tx, self.caller, id_=id_, now=now)
+        return replace(shown, banner=told, **asked)
 
     def _skill(self, tx: Transaction, name: str) -> str:
         """Find the current skill of a name.

@@ -79,7 +79,10 @@ class Changes(Protocol):
         until: datetime | None,
         limit: int,
     ) -> list[Change]:
-        """List what an agent or session did in a time, newest first; None leaves a side open."""
+        """List what an agent or session did in a time, newest first; None leaves a side open.
+
+        What merely followed from a deed is none, and is left out.
+        """
         ...
 
     def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:

@@ -13,7 +13,7 @@ from commonbrain.adapters.sql.tables import DETAILS, changes, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids as ids_
 from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.revision import Change, Span
+from commonbrain.domain.revision import Action, Change, Span
 
 _ROWS: Final = (
     select(changes, memories.c.kind)
@@ -103,7 +103,7 @@ class ChangeShelf:
         limit: int,
     ) -> list[Change]:
         """List what an agent or session did in a time, newest first."""
-        conditions: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = [changes.c.action != Action.CASCADE]
         if agent is not None:
             conditions.append(changes.c.agent == agent)
         if session is not None:

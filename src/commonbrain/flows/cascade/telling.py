@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.cascade import SUPPORTS
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.scope import Caller, is_visible
 from commonbrain.flows.cascade.spread import Spread
+from commonbrain.ports.graph import Way
 from commonbrain.ports.store import Transaction
 
 _SHOWN_MAX: Final = 20
+_FORETOLD_MAX: Final = 10_000
+"""Counted in a preview; what is larger is told as more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +34,16 @@ class Unseated:
 
     def line(self) -> str:
         """Say it in a sentence."""
-        first = ", ".join(self.ids[:3])
+        first = f" ({', '.join(self.ids[:3])})" if self.ids else ""
         archived = f", {self.archived} of them archived" if self.archived else ""
         more = " and more" if self.is_more else ""
-        return f"Needs review now, for it rests on that: {self.count}{more}{archived} ({first})."
+        return f"Needs review now, for it rests on that: {self.count}{more}{archived}{first}."
 
 
 def tell_unseated(tx: Transaction, caller: Caller, step: Spread) -> Unseated | None:
     """Tell what a step unseated; None when it was nothing that the caller may see."""
     seen = visible(tx, caller, step.unseated)
-    if not seen:
+    if not seen and not step.is_cut:
         return None
     archived = set(step.archived).intersection(seen)
     return Unseated(
@@ -60,3 +64,20 @@ def visible(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> list[int]:
         and standings[id_].state in CURRENT_STATES
         and is_visible(caller, standings[id_])
     ]
+
+
+def foretell(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> Unseated:
+    """Tell what would need review if memories were superseded or forgotten as wrong."""
+    walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=_FORETOLD_MAX)
+    marked = {
+        id_
+        for id_, those in tx.reviews.of([one.id for one in walk.reached]).items()
+        if any(one.cause_id in ids_ for one in those)
+    }
+    fresh = [one.id for one in walk.reached if one.id not in marked]
+    seen = visible(tx, caller, fresh)
+    return Unseated(
+        count=len(seen),
+        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in seen[:_SHOWN_MAX]),
+        is_more=walk.is_cut,
+    )

@@ -233,7 +233,7 @@ class Remember:
         memory = course.held(made)
         chance = self.house.chance
         memory = commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance)
-        link_sources(tx, memory, to=prepared.draft.derived_from, caller=self.caller)
+        link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
         self._mark_conflicts(tx, memory, judged=judged)
         if judged.recurring is not None:
             self._recur(tx, judged.recurring, look=look)

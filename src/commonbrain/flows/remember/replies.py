@@ -116,4 +116,5 @@ def _part(given: Mapping[str, Any]) -> Part:
 
 
 def _unseated(given: Mapping[str, Any] | None) -> Unseated | None:
-    return Unseated(**given | {"ids": tuple(given["ids"])}) if given else None
+    read: dict[str, Any] = {**given, "ids": tuple(given["ids"])} if given else {}
+    return Unseated(**read) if read else None

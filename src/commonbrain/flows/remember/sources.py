@@ -1,6 +1,5 @@
 """The stage that settles where a memory comes from: no more trusted, no wider than its sources."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from commonbrain.domain import ids
@@ -8,7 +7,7 @@ from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.domain.links import Link, LinkType, link_image
-from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.flows.recording import Deed, record_beside
@@ -61,10 +60,14 @@ def check_skill(tx: Transaction, prepared: Prepared, *, besides: frozenset[int])
     )
 
 
-def link_sources(tx: Transaction, memory: Memory, *, to: Sequence[int], caller: Caller) -> None:
-    """Link a new memory to what it is derived from."""
-    for source in dict.fromkeys(to):
-        put_link(tx, memory, to=source, type_=LinkType.DERIVED_FROM, caller=caller)
+def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Caller) -> None:
+    """Link a new memory to what it is derived from, and to what it depends on."""
+    for type_, to in (
+        (LinkType.DERIVED_FROM, draft.derived_from),
+        (LinkType.DEPENDS_ON, draft.depends_on),
+    ):
+        for one in dict.fromkeys(to):
+            put_link(tx, memory, to=one, type_=type_, caller=caller)
 
 
 def put_link(
@@ -98,14 +101,15 @@ def _sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> list[Mem
     draft = prepared.draft
     message_id = draft.source_message_id
     wanted = [*draft.derived_from, *([message_id] if message_id is not None else [])]
-    if not wanted:
+    every = [*wanted, *draft.depends_on]
+    if not every:
         return []
-    known = tx.memories.get(wanted)
-    for id_ in wanted:
+    known = tx.memories.get(every)
+    for id_ in every:
         one = known.get(id_)
         if one is None or one.state not in FINDABLE_STATES or not is_visible(caller, one):
             raise NotFound(
-                f"There is no memory {ids.show(ids.MEMORY, id_)} to derive it from.",
+                f"There is no memory {ids.show(ids.MEMORY, id_)} to rest it on.",
                 hint="Check the id, or leave it out.",
             )
     if message_id is not None and known[message_id].kind is not Kind.MESSAGE:

@@ -17,6 +17,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.act import Act, checked_reason, vectors_of
 from commonbrain.flows.cascade.spread import follow_up
+from commonbrain.flows.cascade.telling import Unseated, foretell
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.outcome import Outcome, rejected
@@ -168,6 +169,16 @@ class Revise:
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
         return self._do(Action.STATUS, id, told=told)
+
+    def review(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Vouch for a memory that needs review: it was looked at, and it holds because ..."""
+        return self._do(Action.REVIEW, id, reason=checked_reason(reason, self.house))
+
+    def preview(self, id: str) -> Unseated:  # noqa: A002 the public name is id
+        """Say what would need review if a memory were superseded or forgotten."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
+            return foretell(tx, self.caller, [memory.id])
 
     def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Let what was quarantined or proposed hold; a proposed change is carried out."""

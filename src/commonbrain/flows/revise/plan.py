@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from commonbrain.domain import ids
 from commonbrain.domain.authority import AWAITING_STATES, Proposal
+from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
@@ -47,7 +48,15 @@ class Note:
     text: str
 
 
-Step = Amend | PutLink | Note
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle:
+    """Vouch for a memory whose premises fell: its open reviews are settled."""
+
+    memory: Memory
+    reviews: tuple[Review, ...]
+
+
+Step = Amend | PutLink | Note | Settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +150,8 @@ def told(step: Step) -> tuple[str, ...]:
             )
         case Note(memory=memory):
             return (f"{show(memory)} annotated",)
+        case Settle(memory=memory, reviews=reviews):
+            return (f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on",)
         case _:
             return ()
 

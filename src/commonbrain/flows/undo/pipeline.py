@@ -29,7 +29,7 @@ from commonbrain.flows.forget.swept import (
 )
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, annotation_image, annotation_of, record_beside
-from commonbrain.flows.undo.reversal import Reversal, built_on, reverse
+from commonbrain.flows.undo.reversal import Reversal, built_on, reverse, settled_by
 from commonbrain.ports.store import Transaction
 
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
@@ -216,6 +216,11 @@ def _put_back(act: Act, change: Change) -> tuple[Mapping[str, object], Mapping[s
         noted = annotation_of(old or {})
         again = replace(noted, id=act.tx.annotations.add(noted))
         return {}, {"annotation": annotation_image(again)}
+    if "review" in change.after:
+        opened = {"settled_at": None, "settled_by": None, "reason": None}
+        act.tx.reviews.put([replace(one, **opened) for one in settled_by(act.tx, change)])
+        act.tx.reviews.touch([change.memory_id], at=act.now)
+        return change.after, {}
     if old is not None:
         act.tx.links.replace(link_of(old))
     elif new is not None:

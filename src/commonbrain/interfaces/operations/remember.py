@@ -43,6 +43,7 @@ class RememberRequest(Request):
     confidence: float | None = Field(default=None, description="0 to 1", json_schema_extra=PLAIN)
     source_ref: str | None = Field(default=None, description="URL, file:line")
     derived_from: list[str] = Field(default=[], description="Ids")
+    depends_on: list[str] = Field(default=[], description="Ids; review it when they fall")
     occurred_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     expires_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
@@ -109,6 +110,8 @@ def _known(request: RememberRequest) -> DraftFields:
 
 def _tell(reply: Remembered) -> str:
     told = [tell_outcome(outcome) for outcome in reply.items]
+    if reply.unseated:
+        told.append(reply.unseated.line())
     if reply.skipped:
         told.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
     return "\n".join(told)
@@ -126,6 +129,8 @@ def tell_outcome(outcome: Outcome) -> str:
             f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
         )
         lines += near
+    if outcome.unseated:
+        lines.append(outcome.unseated.line())
     if outcome.embedding_pending:
         lines.append("Found by its words only until the embedder is back.")
     return "\n".join(lines)
