@@ -36,6 +36,10 @@ class Reviews(Protocol):
         """List what a cause unseated, settled ones too, the nearest first."""
         ...
 
+    def add(self, reviews: Sequence[Review]) -> None:
+        """Add reviews that are not there."""
+        ...
+
     def put(self, reviews: Sequence[Review]) -> None:
         """Set reviews to exactly these, whether they were there or not."""
         ...

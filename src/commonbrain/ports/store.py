@@ -73,6 +73,10 @@ class Memories(Protocol):
         """Fetch memories of any state by id; unknown ids are absent from the answer."""
         ...
 
+    def texts(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give what memories say in full, and nothing else of them."""
+        ...
+
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:

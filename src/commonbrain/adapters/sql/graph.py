@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import BindParameter, Executable, bindparam, select
+from sqlalchemy import (
+    CTE,
+    BindParameter,
+    ColumnElement,
+    Executable,
+    Select,
+    Subquery,
+    and_,
+    bindparam,
+    select,
+)
 
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
@@ -60,7 +70,7 @@ class GraphShelf:
             return Walk(reached=())
         given = {
             "tenant": self.work.tenant,
-            "start": list(start),
+            "ids": list(start),
             "types": list(types),
             "stops": list(stops),
             "limit": limit + len(start),
@@ -98,34 +108,41 @@ def _steps(way: Way, *, is_one: bool) -> Executable:
     here, there = links.c.to_id, links.c.from_id
     if way is Way.ALONG:
         here, there = there, here
-    tenant: BindParameter[Any] = bindparam("tenant")
     types: BindParameter[Any] = bindparam("types", expanding=True)
     stops: BindParameter[Any] = bindparam("stops", expanding=True)
-    begins: BindParameter[Any] = bindparam("start", expanding=True)
-    begin = select(memories.c.id.label("id")).where(
-        memories.c.tenant_id == tenant, memories.c.id.in_(begins)
-    )
-    # A set of bare ids: no circle turns twice, and depths, which would part equal ids, come later.
+    begin = beginning()
+
+    def leads_from(where: CTE | Subquery) -> ColumnElement[bool]:
+        is_of_type = links.c.type.in_(types)
+        return and_(of_tenant(where), here == where.c.id, is_of_type, where.c.id.not_in(stops))
+
     if is_one:
         near = begin.subquery("near")
-        return select(here, there, links.c.type).where(
-            links.c.tenant_id == tenant, here == near.c.id, links.c.type.in_(types)
-        )
-    reach = begin.cte("reach", recursive=True)
-    onward = select(there).where(
-        links.c.tenant_id == tenant,
-        here == reach.c.id,
-        links.c.type.in_(types),
-        reach.c.id.not_in(stops),
+    else:
+        # A set of bare ids: no circle turns twice, and depths, which would part equal ids, come
+        # later.
+        reach = begin.cte("reach", recursive=True)
+        reach = reach.union(select(links.c.tenant_id, there).where(leads_from(reach)))
+        near = select(reach.c.tenant_id, reach.c.id).limit(bindparam("limit")).subquery("near")
+    return select(here, there, links.c.type).where(leads_from(near))
+
+
+def beginning() -> Select[str, int]:
+    """Select where a walk begins: the memories `ids` of a tenant."""
+    tenant: BindParameter[Any] = bindparam("tenant")
+    ids: BindParameter[Any] = bindparam("ids", expanding=True)
+    return select(memories.c.tenant_id, memories.c.id).where(
+        memories.c.tenant_id == tenant, memories.c.id.in_(ids)
     )
-    reach = reach.union(onward)
-    near = select(reach.c.id).limit(bindparam("limit")).subquery("near")
-    return select(here, there, links.c.type).where(
-        links.c.tenant_id == tenant,
-        here == near.c.id,
-        links.c.type.in_(types),
-        near.c.id.not_in(stops),
-    )
+
+
+def of_tenant(where: CTE | Subquery) -> ColumnElement[bool]:
+    """Say that links are of the tenant of a walk.
+
+    Taken from the walk and not from a parameter, so that no planner begins with all the links of a
+    tenant and looks each up in the walk.
+    """
+    return links.c.tenant_id == where.c.tenant_id
 
 
 def _nearest(start: Sequence[int], onward: _Steps, *, limit: int, depth_max: int | None) -> Walk:

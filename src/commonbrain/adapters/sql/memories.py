@@ -27,7 +27,7 @@ from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import KINDS, Detail, Kind
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.ports.store import Hit, IdTaken, Look
 
 _SPEAKER: Final = 0
@@ -61,6 +61,14 @@ _GET_DETAIL: Final = {
         table.c.memory_id.in_(bindparam("ids", expanding=True)),
     )
     for kind, table in DETAILS.items()
+}
+_HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.id.in_(bindparam("ids", expanding=True)),
+)
+_BODIES: Final = {
+    kind: statement.with_only_columns(DETAILS[kind].c.memory_id, DETAILS[kind].c.body)
+    for kind, statement in _GET_DETAIL.items()
 }
 _GET_NAMES: Final = (
     select(entities.c.memory_id, entities.c.type, entities.c.name)
@@ -157,6 +165,19 @@ class MemoryShelf:
             for row in rows
             # What has lost its body cannot be shown; `doctor` tells of it.
             if row[_ID] in details
+        }
+
+    def texts(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give what memories say in full, and nothing else of them."""
+        by_kind: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
+        for batch in batches(ids):
+            for id_, kind, headline in self._rows(_HEADLINES, batch):
+                by_kind[kind][id_] = headline
+        return {
+            id_: full_text(headlines[id_], body)
+            for kind, headlines in by_kind.items()
+            for batch in batches(list(headlines))
+            for id_, body in self._rows(_BODIES[kind], batch)
         }
 
     def by_hash(

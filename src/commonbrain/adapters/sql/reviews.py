@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, sele
 
 from commonbrain.adapters.sql.cascade_tables import falls
 from commonbrain.adapters.sql.cascade_tables import reviews as table
-from commonbrain.adapters.sql.graph import batches
+from commonbrain.adapters.sql.graph import batches, beginning, of_tenant
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.cascade import SUPPORTS, Review
@@ -75,23 +75,19 @@ _PAGE: Final = (
 
 def _shaken() -> Any:  # noqa: ANN401 a select of ids
     """Select what rests, step by step, on some memories and has an open review."""
-    begin = select(memories.c.id.label("id")).where(
-        memories.c.tenant_id == _TENANT, memories.c.id.in_(_IDS)
-    )
-    reach = begin.cte("reach", recursive=True)
-    resting = and_(
-        links.c.tenant_id == _TENANT, links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS)
-    )
+    reach = beginning().cte("reach", recursive=True)
+    resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
     is_open = (
         select(1)
         .where(
-            table.c.tenant_id == _TENANT,
+            table.c.tenant_id == links.c.tenant_id,
             table.c.memory_id == links.c.from_id,
             table.c.settled_at.is_(None),
         )
         .exists()
     )
-    return select(reach.union(select(links.c.from_id).where(resting, is_open)).c.id)
+    onward = select(links.c.tenant_id, links.c.from_id).where(resting, is_open)
+    return select(reach.union(onward).c.id)
 
 
 _SHAKEN: Final = _shaken()
@@ -137,12 +133,16 @@ class ReviewShelf:
         """List what a cause unseated, settled ones too, the nearest first."""
         return list(self._read(_BY, {"cause": cause_id}))
 
-    def put(self, reviews: Sequence[Review]) -> None:
-        """Set reviews to exactly these, whether they were there or not."""
-        self.drop(reviews)
+    def add(self, reviews: Sequence[Review]) -> None:
+        """Add reviews that are not there."""
         rows = [{"tenant_id": self.work.tenant, **_row(one)} for one in reviews]
         if rows:
             self.work.connection.execute(_ADD, rows)
+
+    def put(self, reviews: Sequence[Review]) -> None:
+        """Set reviews to exactly these, whether they were there or not."""
+        self.drop(reviews)
+        self.add(reviews)
 
     def drop(self, reviews: Sequence[Review]) -> None:
         """Take reviews away."""
@@ -168,7 +168,7 @@ class ReviewShelf:
 
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
-        return (Review(**row) for row in rows.mappings())
+        return (Review(**dict(zip(_FIELDS, row, strict=True))) for row in rows)
 
 
 def _row(one: Review) -> dict[str, Any]:

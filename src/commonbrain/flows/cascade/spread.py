@@ -27,7 +27,7 @@ from commonbrain.flows.cascade.falls import falls
 from commonbrain.flows.cascade.weigh import weigh
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed
-from commonbrain.ports.graph import Reached, Way
+from commonbrain.ports.graph import Reached, Walk, Way
 from commonbrain.ports.store import Transaction
 
 EVERY: Final = 1_000_000
@@ -144,16 +144,17 @@ class _Cause:
     def spread(self, known: Mapping[int, Review], *, room: int) -> _Done:
         """Walk from it to all that rests on it, and no farther past what somebody vouched for."""
         kept = self._cut_off(known)
-        walk = self.tx.graph.walk(
-            [self.id, *kept],
-            Way.AGAINST,
-            types=carried_by(self.fall),
-            limit=len(known) + max(room, self._first_level()),
-            stops=[one.memory_id for one in known.values() if not one.is_open],
-        )
+        stops = [one.memory_id for one in known.values() if not one.is_open]
+        start, limit = [self.id, *kept], len(known) + room
+        walk = self._walk(start, limit=limit, stops=stops)
+        if walk.is_cut and walk.reached[-1:] and walk.reached[-1].depth == 1:
+            # What rests on it directly is marked at once, however much that is.
+            walk = self._walk(start, limit=EVERY, stops=stops, depth_max=1)
+            walk = replace(walk, is_cut=True)
         wanted = {one.id: self._review(one, known.get(one.id)) for one in walk.reached}
         moved = [one for id_, one in wanted.items() if known.get(id_) != one]
-        self.tx.reviews.put(moved)
+        self.tx.reviews.drop([one for one in moved if one.memory_id in known])
+        self.tx.reviews.add(moved)
         stay = {*wanted, *kept}
         gone = [] if walk.is_cut else [known[m] for m in known if m not in stay]
         self.tx.reviews.drop(gone)
@@ -179,15 +180,22 @@ class _Cause:
         gone = {id_ for id_, one in self.tx.graph.standings(steps).items() if one.is_erased}
         return sorted(one.memory_id for one in known.values() if one.via_id in gone)
 
-    def _first_level(self) -> int:
-        near = self.tx.graph.walk(
-            [self.id],
+    def _walk(
+        self,
+        start: Sequence[int],
+        *,
+        limit: int,
+        stops: Sequence[int],
+        depth_max: int | None = None,
+    ) -> Walk:
+        return self.tx.graph.walk(
+            start,
             Way.AGAINST,
             types=carried_by(self.fall),
-            limit=EVERY,
-            depth_max=1,
+            limit=max(limit, 1),
+            depth_max=depth_max,
+            stops=stops,
         )
-        return len(near.reached)
 
 
 def _next_look(one: Standing, deed: Deed) -> datetime | None:

@@ -61,7 +61,7 @@ def _bearing(
 
 
 def _archive(tx: Transaction, fresh: Sequence[Standing], *, deed: Deed) -> tuple[int, ...]:
-    tx.reviews.put(
+    tx.reviews.add(
         [
             Review(
                 memory_id=one.id,
@@ -99,7 +99,7 @@ def _turn(tx: Transaction, ids: Sequence[int], before: State, after: State, *, d
     if not ids:
         return
     tx.memories.turn(ids, after)
-    known = tx.memories.get(ids)
+    texts = tx.memories.texts(ids)
     caller, at = deed.caller, deed.at
     tx.changes.add_all(
         [
@@ -123,7 +123,7 @@ def _turn(tx: Transaction, ids: Sequence[int], before: State, after: State, *, d
                 agent=caller.agent,
                 session=caller.session,
                 reason=None,
-                content=known[id_].text,
+                content=texts[id_],
                 at=at,
             )
             for id_ in ids

@@ -24,7 +24,7 @@ def _of_tenant(table: str) -> sa.ForeignKeyConstraint:
 
 
 def upgrade() -> None:
-    """Add both tables; older code, which knows neither, reads and writes on."""
+    """Add both tables and widen an index; older code, which knows neither, works on."""
     op.create_table(
         "reviews",
         sa.Column("tenant_id", sa.String(length=128), nullable=False),
@@ -61,3 +61,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant_id", "memory_id", name=op.f("pk_falls")),
     )
     op.create_index("ix_falls_tenant_id_due_at", "falls", ["tenant_id", "due_at"])
+    op.create_index(
+        "ix_links_tenant_id_to_id_type_from_id", "links", ["tenant_id", "to_id", "type", "from_id"]
+    )
+    op.drop_index("ix_links_tenant_id_to_id_type", "links")
