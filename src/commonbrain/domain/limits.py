@@ -30,6 +30,8 @@ CASCADE_STEPS_MAX: Final = 100
 """Steps on the caller's time; what is left then is taken on by the next that writes."""
 CAUSES_AT_ONCE: Final = 500
 """Fallen memories that one step follows up."""
+FORETOLD_MAX: Final = 2000
+"""What a preview counts of all that rests on a memory."""
 SCANNED_MAX: Final = 10_000
 """Memories that a selector looks through."""
 PRUNE_AT_ONCE_MAX: Final = 50

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.evals.cascade import GRAPHS, tell_cascade
+from commonbrain.evals.cascade import evaluate as evaluate_cascade
 from commonbrain.evals.duplicates import evaluate
 from commonbrain.evals.pairs import read_pairs
 from commonbrain.evals.tables import show
@@ -36,6 +38,18 @@ def duplicates(
         typer.echo(json.dumps(asdict(report)))
     else:
         show(report)
+
+
+@app.command()
+def cascade(
+    *,
+    graphs: Annotated[int, typer.Option(help="How many are drawn.")] = GRAPHS,
+    seed: Annotated[int, typer.Option(help="Of the first; the others count on from it.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Let premises fall and come back in generated graphs, and compare all with a plain model."""
+    report = evaluate_cascade(graphs=graphs, seed=seed)
+    typer.echo(json.dumps(asdict(report)) if as_json else tell_cascade(report))
 
 
 def run() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.domain import ids, limits
+from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.links import Link
@@ -23,6 +24,8 @@ _POINTERS: Final = {
     "memory_id": ids.MEMORY,
     "from_id": ids.MEMORY,
     "to_id": ids.MEMORY,
+    "cause_id": ids.MEMORY,
+    "via_id": ids.MEMORY,
     "parent_id": ids.MEMORY,
     "thread_id": ids.THREAD,
     "changed": ids.CHANGE,
@@ -40,6 +43,7 @@ _TYPES: Final[Mapping[str, type]] = {
     "link": Link,
     "annotation": Annotation,
     "change": Change,
+    "review": Review,
 }
 _KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
 
@@ -63,6 +67,8 @@ def to_json(record: Record) -> Fields:
             return {"annotation": _plain("annotation", record)}
         case Change():
             return {"change": _change(record)}
+        case Review():
+            return {"review": _plain("review", record)}
 
 
 def from_json(value: object) -> Record:

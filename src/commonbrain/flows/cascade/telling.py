@@ -8,6 +8,7 @@ from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.cascade import SUPPORTS
+from commonbrain.domain.limits import FORETOLD_MAX
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.scope import Caller, is_visible
 from commonbrain.flows.cascade.spread import Spread
@@ -15,8 +16,6 @@ from commonbrain.ports.graph import Way
 from commonbrain.ports.store import Transaction
 
 _SHOWN_MAX: Final = 20
-_FORETOLD_MAX: Final = 10_000
-"""Counted in a preview; what is larger is told as more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ def visible(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> list[int]:
 
 def foretell(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> Unseated:
     """Tell what would need review if memories were superseded or forgotten as wrong."""
-    walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=_FORETOLD_MAX)
+    walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=FORETOLD_MAX)
     marked = {
         id_
         for id_, those in tx.reviews.of([one.id for one in walk.reached]).items()

@@ -23,7 +23,11 @@ def weigh(tx: Transaction, changed: Sequence[int], deed: Deed) -> tuple[int, ...
     if not reviews:
         return ()
     standings = tx.graph.standings(list(reviews))
-    candidates = {id_ for id_, one in standings.items() if _may_be_archived(one, reviews[id_])}
+    candidates = {
+        id_
+        for id_, one in standings.items()
+        if not one.is_over(deed.at) and _may_be_archived(one, reviews[id_])
+    }
     supports = tx.graph.supports(sorted(candidates))
     bearing = _bearing(tx, supports, candidates=candidates, region=set(region), deed=deed)
     gone = unsupported(candidates, supports, bearing=bearing)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from commonbrain.domain.cascade import Fall
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import KINDS, Kind, TaskDetail, TaskStatus
@@ -121,7 +122,7 @@ def _plan(act: Act, ask: _Ask) -> tuple[Swept, list[Memory]]:
     preview = preview_of(
         replace(found, taken=taken, is_more=is_more),
         action=Action.PRUNE,
-        dependents=[named(one) for one in resting_on(act, taken)],
+        dependents=[named(one) for one in resting_on(act, taken, Fall.PRUNED)],
         reason=ask.reason,
         hint=how_confirmed(len(taken), ask.confirm) if taken else "Nothing is to be pruned.",
     )
