@@ -111,6 +111,10 @@ class Memories(Protocol):
         """Say which of these case-folded names are of somebody who said something here."""
         ...
 
+    def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
+        """List what the look allows that names one of these references, the newest first."""
+        ...
+
     def predecessor(self, memory_id: int) -> int | None:
         """Give the memory whose place this one took; None when it is a first."""
         ...

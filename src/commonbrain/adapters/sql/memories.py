@@ -257,6 +257,19 @@ class MemoryShelf:
             self.work.connection.execute(statement, given | {"tenant": self.work.tenant}).scalars()
         )
 
+    def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
+        """List what the look allows that names one of these references, the newest first."""
+        named = entities.c
+        of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id
+        is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
+        statement = (
+            select(memories.c.id)
+            .where(confine(look, self.work.tenant), select(1).where(*of_it, *is_one).exists())
+            .order_by(memories.c.id.desc())
+            .limit(limit)
+        )
+        return list(self.work.connection.execute(statement).scalars())
+
     def predecessor(self, memory_id: int) -> int | None:
         """Give the memory whose place this one took; None when it is a first."""
         here = memories.c.tenant_id == self.work.tenant, memories.c.superseded_by == memory_id

@@ -137,11 +137,9 @@ def why_not(caller: Caller, memory: Memory) -> str | None:
 
 
 def resting_on(act: Act, memories: Sequence[Memory], fall: Fall = Fall.FORGOTTEN) -> list[Memory]:
-    """List what a fall of these would unseat: all that rests on them, however far, as it is seen."""
+    """List what a fall of these would unseat: all that rests on them, as far as it is seen."""
     inside = [one.id for one in memories]
-    walk = act.tx.graph.walk(
-        inside, Way.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX
-    )
+    walk = act.tx.graph.walk(inside, Way.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
     found = act.tx.memories.get([one.id for one in walk.reached])
     reached = [found[one.id] for one in walk.reached if one.id in found]
     return [one for one in reached if one.state in CURRENT_STATES and is_visible(act.caller, one)]

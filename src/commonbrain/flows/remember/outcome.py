@@ -67,8 +67,6 @@ class Outcome:
     conflicts: tuple[Similar, ...] = ()
     """Memories that contradict it; both are kept, linked."""
     derived: tuple[Part, ...] = ()
-    premises: tuple[Similar, ...] = ()
-    """Rules and decisions on a reference that it names: it may depend on one of them."""
     unseated: Unseated | None = None
     """When it took the place of another: what rested on that, and needs review now."""
     warnings: tuple[str, ...] = ()

@@ -44,6 +44,7 @@ from commonbrain.flows.remember.replies import keep, make_ticket, replay
 from commonbrain.flows.remember.sources import (
     check_skill,
     link_sources,
+    premise_hint,
     put_link,
     settle_sources,
 )
@@ -237,13 +238,16 @@ class Remember:
         self._mark_conflicts(tx, memory, judged=judged)
         if judged.recurring is not None:
             self._recur(tx, judged.recurring, look=look)
-        return stored(
+        told = stored(
             memory,
             near,
             conflicts=[one.neighbour for one in judged.conflicts],
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
         )
+        is_tied = prepared.draft.depends_on or course.revises or not course.compares_meaning
+        hint = None if is_tied else premise_hint(tx, memory, look=look)
+        return replace(told, hint=told.hint or hint)
 
     def _settle_part(
         self,

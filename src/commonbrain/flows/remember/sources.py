@@ -8,12 +8,16 @@ from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.domain.links import Link, LinkType, link_image
 from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory
+from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.flows.recording import Deed, record_beside
 from commonbrain.flows.remember.prepare import Prepared
-from commonbrain.ports.store import Transaction
+from commonbrain.ports.store import Look, Transaction
 
+_PREMISES_MAX = 20
+"""Looked at of what names the same thing, the newest."""
+_DECISION = "decision"
 _WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 
 
@@ -68,6 +72,29 @@ def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Calle
     ):
         for one in dict.fromkeys(to):
             put_link(tx, memory, to=one, type_=type_, caller=caller)
+
+
+def premise_hint(tx: Transaction, memory: Memory, *, look: Look) -> str | None:
+    """Say on which rule or decision a new fact or task may depend: one on a thing that it names."""
+    if memory.kind not in {Kind.FACT, Kind.TASK} or not memory.references:
+        return None
+    wanted = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
+    there = Look(caller=look.caller, filter=wanted, now=look.now)
+    found = tx.memories.get(tx.memories.naming(memory.references, there, limit=_PREMISES_MAX))
+    decided = [
+        one
+        for one in found.values()
+        if one.id != memory.id and (one.kind is Kind.RULE or one.label == _DECISION)
+    ]
+    if not decided:
+        return None
+    one = max(decided, key=lambda premise: premise.id)
+    shared = ", ".join(sorted(set(one.references) & set(memory.references)))
+    own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, one.id))
+    return (
+        f"{its} decides on {shared} too. If this holds only while that does: "
+        f"revise link {own}, other {its}, value depends_on."
+    )
 
 
 def put_link(
