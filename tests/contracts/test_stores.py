@@ -27,6 +27,7 @@ from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import IdTaken
 from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
@@ -55,6 +56,10 @@ def open_store(path: Path) -> Iterator[OpenStore]:
 
 
 class TestSqlite(StoreContract):
+    pass
+
+
+class TestSqliteCascade(CascadeContract):
     pass
 
 

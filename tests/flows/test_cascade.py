@@ -225,7 +225,9 @@ def test_who_restores_what_was_archived_vouches_for_it(
     assert (state(brain, conclusion), marked(brain)) == (State.ACTIVE, set())
 
 
-def test_the_less_trusted_only_propose_to_vouch(brain: Brain, premise: str, conclusion: str) -> None:
+def test_the_less_trusted_only_propose_to_vouch(
+    brain: Brain, premise: str, conclusion: str
+) -> None:
     brain.forget(premise, reason=WHY)
     web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
     proposed = web.revise.review(conclusion, reason="it seems to hold")
@@ -336,7 +338,8 @@ def test_the_past_knows_no_later_mark(
     then = clock.now()
     clock.move(timedelta(days=1))
     brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
-    [item] = [o for o in brain.recall("timeouts nginx conf", as_of=then).items if o.id == conclusion]
+    items = brain.recall("timeouts nginx conf", as_of=then).items
+    [item] = [one for one in items if one.id == conclusion]
     assert item.notes == ()
 
 

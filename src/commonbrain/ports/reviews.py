@@ -51,7 +51,3 @@ class Reviews(Protocol):
     def shaken(self, ids: Sequence[int]) -> list[int]:
         """Give these and, step by step, all that rests on them and has an open review."""
         ...
-
-    def page(self, *, after: tuple[int, int], limit: int) -> list[Review]:
-        """List reviews above one pair of memory and cause, ascending."""
-        ...

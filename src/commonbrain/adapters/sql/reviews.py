@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select, tuple_
+from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select
 
 from commonbrain.adapters.sql.cascade_tables import falls
 from commonbrain.adapters.sql.cascade_tables import reviews as table
@@ -64,12 +64,6 @@ _DROP: Final = delete(table).where(
     table.c.tenant_id == _TENANT,
     table.c.memory_id == bindparam("memory"),
     table.c.cause_id == bindparam("cause"),
-)
-_KEY: Final = tuple_(table.c.memory_id, table.c.cause_id)
-_PAGE: Final = (
-    _ROW.where(tuple_(bindparam("memory"), bindparam("cause")) < _KEY)
-    .order_by(table.c.memory_id, table.c.cause_id)
-    .limit(bindparam("limit"))
 )
 
 
@@ -160,11 +154,6 @@ class ReviewShelf:
             given = {"tenant": self.work.tenant, "ids": batch}
             found.update(self.work.connection.execute(_SHAKEN, given).scalars())
         return sorted(found)
-
-    def page(self, *, after: tuple[int, int], limit: int) -> list[Review]:
-        """List reviews above one pair of memory and cause, ascending."""
-        memory, cause = after
-        return list(self._read(_PAGE, {"memory": memory, "cause": cause, "limit": limit}))
 
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
