@@ -125,23 +125,23 @@ def fall_of(
         return _LEFT.get(one.state)
     if one.is_over(now):
         return Fall.EXPIRED
-    is_denied = any(contradicts(link, other, one, now=now) for link, other in conflicts)
+    is_denied = any(contradicts(link, one, by=other, now=now) for link, other in conflicts)
     return Fall.CONTRADICTED if is_denied else None
 
 
-def contradicts(link: Link, other: Standing, one: Standing, *, now: datetime) -> bool:
+def contradicts(link: Link, one: Standing, *, by: Standing, now: datetime) -> bool:
     """Say whether a conflict tells against `one`: from more trust, or from as much by who said it.
 
     What holds no more contradicts nothing, and what few may see unseats nothing that more do.
     """
-    if other.state not in CURRENT_STATES or other.is_over(now):
+    if by.state not in CURRENT_STATES or by.is_over(now):
         return False
-    if other.scope is Scope.PRIVATE and (one.scope, one.agent) != (other.scope, other.agent):
+    if by.scope is Scope.PRIVATE and (one.scope, one.agent) != (by.scope, by.agent):
         return False
-    if other.trust.weight > one.trust.weight:
+    if by.trust.weight > one.trust.weight:
         return link.to_id == one.id or link.trust.weight >= one.trust.weight
     said_it = link.to_id == one.id
-    return said_it and min(other.trust.weight, link.trust.weight) >= one.trust.weight
+    return said_it and min(by.trust.weight, link.trust.weight) >= one.trust.weight
 
 
 def bears(

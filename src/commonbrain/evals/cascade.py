@@ -102,10 +102,11 @@ def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeR
     failures: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(graphs):
-            trial = _Trial.of(Path(folder) / f"{number}.db", _chance(seed + number), tally)
+            path = Path(folder) / f"{number}.db"
+            trial = _Trial.of(path, chance=_chance(seed + number), tally=tally)
             trial.run()
             failures += [f"graph {seed + number}, {what}" for what in trial.failures]
-        marked, took_ms = _big(Path(folder) / "big.db", big, _chance(seed))
+        marked, took_ms = _big(Path(folder) / "big.db", count=big, chance=_chance(seed))
     return CascadeReport(
         graphs=graphs,
         big_nodes=big,
@@ -157,14 +158,14 @@ class _Trial:
     failures: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def of(cls, path: Path, chance: random.Random, tally: Counter[str]) -> _Trial:
+    def of(cls, path: Path, *, chance: random.Random, tally: Counter[str]) -> _Trial:
         """Draw a graph and store it."""
         clock = FakeClock()
         brain = a_brain(path, clock=clock)
         count = chance.randint(6, 40)
         rests = _SHAPES[chance.choice(sorted(_SHAPES))](count, chance)
         kinds = {number: chance.choice(_KINDS) for number in range(count)}
-        _store(brain, kinds, rests)
+        _store(brain, kinds, rests=rests)
         return cls(brain, clock, chance, Model(kinds, rests), tally)
 
     def run(self) -> None:
@@ -315,7 +316,7 @@ _SHAPES: Final = {
 }
 
 
-def _store(brain: Brain, kinds: Mapping[int, Kind], rests: _Rests) -> None:
+def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: _Rests) -> None:
     """Store a graph as it is, without asking whether anybody would have written it."""
     with brain.house.store.begin(brain.caller.tenant) as tx:
         for number, kind in kinds.items():
@@ -333,7 +334,7 @@ def _store(brain: Brain, kinds: Mapping[int, Kind], rests: _Rests) -> None:
             tx.links.replace(link)
 
 
-def _big(path: Path, count: int, chance: random.Random) -> tuple[int, float]:
+def _big(path: Path, *, count: int, chance: random.Random) -> tuple[int, float]:
     """Supersede the root of a large web in which everything rests on it; count what is marked."""
     rests = [
         (one, on, LinkType.DERIVED_FROM)
@@ -346,7 +347,7 @@ def _big(path: Path, count: int, chance: random.Random) -> tuple[int, float]:
         for _ in range(count // 10)
     ]
     with a_brain(path, clock=FakeClock()) as brain:
-        _store(brain, dict.fromkeys(range(count), Kind.EVENT), rests)
+        _store(brain, dict.fromkeys(range(count), Kind.EVENT), rests=rests)
         started = time.perf_counter()
         brain.revise.supersede(_shown(0), "revised revised now", reason=_WHY)
         took_ms = (time.perf_counter() - started) * 1000

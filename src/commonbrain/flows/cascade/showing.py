@@ -51,10 +51,10 @@ def needing(
 
 
 def notes(
-    tx: Transaction, caller: Caller, needs: Mapping[int, Sequence[Review]]
+    tx: Transaction, caller: Caller, *, needs: Mapping[int, Sequence[Review]]
 ) -> Mapping[int, str]:
     """Say in a few words why each of these memories needs review."""
-    seen = _seen(tx, caller, needs)
+    seen = _seen(tx, caller, needs=needs)
     return {id_: f"needs review: {_fallen(those, seen)}" for id_, those in needs.items()}
 
 
@@ -63,7 +63,7 @@ def notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str |
     needs = needing(tx, [id_], moment=now)
     if not needs:
         return None
-    seen = _seen(tx, caller, needs)
+    seen = _seen(tx, caller, needs=needs)
     causes = [one for one in needs[id_] if not one.is_of_itself]
     paths = [_path(tx, one, caller=caller) for one in causes[:_TOLD_MAX] if one.depth > 1]
     shown = ids.show(ids.MEMORY, id_)
@@ -98,7 +98,7 @@ def dependents(tx: Transaction, caller: Caller, *, id_: int) -> tuple[Dependent,
 
 
 def _seen(
-    tx: Transaction, caller: Caller, needs: Mapping[int, Sequence[Review]]
+    tx: Transaction, caller: Caller, *, needs: Mapping[int, Sequence[Review]]
 ) -> Mapping[int, State]:
     """Give of the causes that the caller may see their states."""
     causes = sorted({one.cause_id for those in needs.values() for one in those})

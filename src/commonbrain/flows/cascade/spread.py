@@ -60,14 +60,14 @@ def spread(tx: Transaction, deed: Deed, *, limit: int = CASCADE_AT_ONCE) -> Spre
     is_cut = len(due) == CAUSES_AT_ONCE
     for cause in due:
         room = limit - len(unseated)
-        done = _settle(tx, standings[cause], fallen[cause], deed=deed, room=room)
+        done = _settle(tx, standings[cause], fall=fallen[cause], deed=deed, room=room)
         changed |= {cause, *done.moved}
         unseated |= dict.fromkeys(done.fresh)
         if done.is_cut:
             is_cut = True
             break
         tx.reviews.postpone(cause, _next_look(standings[cause], deed))
-    archived = weigh(tx, sorted(changed), deed)
+    archived = weigh(tx, sorted(changed), deed=deed)
     return Spread(unseated=tuple(unseated), archived=archived, is_cut=is_cut)
 
 
@@ -118,7 +118,9 @@ class _Done:
     is_cut: bool = False
 
 
-def _settle(tx: Transaction, cause: Standing, fall: Fall | None, *, deed: Deed, room: int) -> _Done:
+def _settle(
+    tx: Transaction, cause: Standing, *, fall: Fall | None, deed: Deed, room: int
+) -> _Done:
     """Make the reviews by one cause what they should be, with room for so many new ones."""
     known = {one.memory_id: one for one in tx.reviews.by(cause.id) if not one.is_of_itself}
     match fall:

@@ -39,9 +39,9 @@ class Unseated:
         return f"Needs review now, for it rests on that: {self.count}{more}{archived}{first}."
 
 
-def tell_unseated(tx: Transaction, caller: Caller, step: Spread) -> Unseated | None:
+def tell_unseated(tx: Transaction, caller: Caller, *, step: Spread) -> Unseated | None:
     """Tell what a step unseated; None when it was nothing that the caller may see."""
-    seen = visible(tx, caller, step.unseated)
+    seen = visible(tx, caller, ids_=step.unseated)
     if not seen and not step.is_cut:
         return None
     archived = set(step.archived).intersection(seen)
@@ -53,7 +53,7 @@ def tell_unseated(tx: Transaction, caller: Caller, step: Spread) -> Unseated | N
     )
 
 
-def visible(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> list[int]:
+def visible(tx: Transaction, caller: Caller, *, ids_: Sequence[int]) -> list[int]:
     """Give of some memories, in their order, those that hold and that the caller may see."""
     standings = tx.graph.standings(ids_)
     return [
@@ -65,7 +65,7 @@ def visible(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> list[int]:
     ]
 
 
-def foretell(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> Unseated:
+def foretell(tx: Transaction, caller: Caller, *, ids_: Sequence[int]) -> Unseated:
     """Tell what would need review if memories were superseded or forgotten as wrong."""
     walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=FORETOLD_MAX)
     marked = {
@@ -74,7 +74,7 @@ def foretell(tx: Transaction, caller: Caller, ids_: Sequence[int]) -> Unseated:
         if any(one.cause_id in ids_ for one in those)
     }
     fresh = [one.id for one in walk.reached if one.id not in marked]
-    seen = visible(tx, caller, fresh)
+    seen = visible(tx, caller, ids_=fresh)
     return Unseated(
         count=len(seen),
         ids=tuple(ids.show(ids.MEMORY, id_) for id_ in seen[:_SHOWN_MAX]),

@@ -13,7 +13,7 @@ from commonbrain.ports.records import AuditEntry
 from commonbrain.ports.store import Transaction
 
 
-def weigh(tx: Transaction, changed: Sequence[int], deed: Deed) -> tuple[int, ...]:
+def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> tuple[int, ...]:
     """Archive or bring back what the changed and all that rests on them deserve; give the former.
 
     Rules are never archived, nor is what somebody has vouched for.
@@ -34,7 +34,8 @@ def weigh(tx: Transaction, changed: Sequence[int], deed: Deed) -> tuple[int, ...
     selves = {id_: one for id_, those in reviews.items() for one in those if one.is_of_itself}
     fresh = [standings[id_] for id_ in sorted(gone - selves.keys())]
     archived = _archive(tx, fresh, deed=deed)
-    _revive(tx, [selves[id_] for id_ in sorted(selves.keys() - gone)], standings, deed=deed)
+    back = [selves[id_] for id_ in sorted(selves.keys() - gone)]
+    _revive(tx, back, standings=standings, deed=deed)
     return archived
 
 
@@ -80,25 +81,25 @@ def _archive(tx: Transaction, fresh: Sequence[Standing], *, deed: Deed) -> tuple
         ]
     )
     active = tuple(one.id for one in fresh if one.state is State.ACTIVE)
-    _turn(tx, active, State.ACTIVE, State.ARCHIVED, deed=deed)
+    _turn(tx, active, before=State.ACTIVE, after=State.ARCHIVED, deed=deed)
     return active
 
 
 def _revive(
     tx: Transaction,
     back: Sequence[Review],
-    standings: Mapping[int, Standing],
     *,
+    standings: Mapping[int, Standing],
     deed: Deed,
 ) -> None:
     """Bring back what was archived for want of support, unless it was changed since."""
     tx.reviews.drop(back)
     resting = [one.memory_id for one in back if one.earlier is State.ACTIVE]
     archived = [id_ for id_ in resting if standings[id_].state is State.ARCHIVED]
-    _turn(tx, archived, State.ARCHIVED, State.ACTIVE, deed=deed)
+    _turn(tx, archived, before=State.ARCHIVED, after=State.ACTIVE, deed=deed)
 
 
-def _turn(tx: Transaction, ids: Sequence[int], before: State, after: State, *, deed: Deed) -> None:
+def _turn(tx: Transaction, ids: Sequence[int], *, before: State, after: State, deed: Deed) -> None:
     """Change the state of many, and record it of each."""
     if not ids:
         return

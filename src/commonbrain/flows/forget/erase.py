@@ -97,7 +97,7 @@ class Erase:
             act = self._act(tx)
             receipt = _scrub(act, selection.taken, reason=why)
             preview = replace(preview, unseated=act.cascade())
-        preview = followed_up(self.house, self.caller, preview)
+        preview = followed_up(self.house, self.caller, done=preview)
         is_out_of_reach = not preview.count and preview.spared_count
         status = Stage.UNCHANGED if is_out_of_reach else Stage.DONE
         return self._finish(replace(preview, status=status, receipt=receipt))

@@ -72,7 +72,7 @@ class Forget:
             act = self._act(tx)
             done = _forget(act, given, confirm=confirm, reason=why)
             done = replace(done, unseated=act.cascade())
-        return followed_up(self.house, self.caller, done)
+        return followed_up(self.house, self.caller, done=done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())

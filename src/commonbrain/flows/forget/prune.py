@@ -70,7 +70,7 @@ class Prune:
         with self.house.store.begin(self.caller.tenant) as tx:
             act = self._act(tx)
             done = replace(_prune(act, ask), unseated=act.cascade())
-        return followed_up(self.house, self.caller, done)
+        return followed_up(self.house, self.caller, done=done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
@@ -122,7 +122,7 @@ def _plan(act: Act, ask: _Ask) -> tuple[Swept, list[Memory]]:
     preview = preview_of(
         replace(found, taken=taken, is_more=is_more),
         action=Action.PRUNE,
-        dependents=[named(one) for one in resting_on(act, taken, Fall.PRUNED)],
+        dependents=[named(one) for one in resting_on(act, taken, fall=Fall.PRUNED)],
         reason=ask.reason,
         hint=how_confirmed(len(taken), ask.confirm) if taken else "Nothing is to be pruned.",
     )

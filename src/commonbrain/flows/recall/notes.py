@@ -37,7 +37,7 @@ def annotated(
     near, rest = ranked[: 2 * plan.budget.max_items], ranked[2 * plan.budget.max_items :]
     said = tx.annotations.of([candidate.memory.id for candidate in near])
     close = {one.memory.id for one in near}
-    marks = notes(tx, plan.caller, {id_: needs[id_] for id_ in needs if id_ in close})
+    marks = notes(tx, plan.caller, needs={id_: needs[id_] for id_ in needs if id_ in close})
     contexts = _contexts(tx, plan, near=near, graph=graph)
     return [
         *(

@@ -151,10 +151,9 @@ class Remember:
             outcomes = tuple(
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
             )
-            watch.lap("decide")
             step = spread(tx, Deed(action=Action.CASCADE, caller=self.caller, at=look.now))
-            unseated = tell_unseated(tx, self.caller, step)
-            watch.lap("cascade")
+            unseated = tell_unseated(tx, self.caller, step=step)
+            watch.lap("decide")
             stages = dict(watch.stages_ms)
             reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)
             if ticket is not None:

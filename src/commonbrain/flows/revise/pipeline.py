@@ -178,7 +178,7 @@ class Revise:
         """Say what would need review if a memory were superseded or forgotten."""
         with self.house.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
-            return foretell(tx, self.caller, [memory.id])
+            return foretell(tx, self.caller, ids_=[memory.id])
 
     def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Let what was quarantined or proposed hold; a proposed change is carried out."""

@@ -87,7 +87,7 @@ class Undo:
             act = replace(self._act(tx), vectors=vectors)
             done = _undo(act, ask, confirm=confirm, reason=why)
             done = replace(done, unseated=act.cascade())
-        return followed_up(self.house, self.caller, done)
+        return followed_up(self.house, self.caller, done=done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())

@@ -42,8 +42,8 @@ class RememberRequest(Request):
     trust: Name = Field(default=None, description="user_claim or untrusted_web")
     confidence: float | None = Field(default=None, description="0 to 1", json_schema_extra=PLAIN)
     source_ref: str | None = Field(default=None, description="URL, file:line")
-    derived_from: list[str] = Field(default=[], description="Ids")
-    depends_on: list[str] = Field(default=[], description="Ids; review it when they fall")
+    derived_from: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
+    depends_on: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
     occurred_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     expires_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
@@ -66,7 +66,9 @@ class RememberRequest(Request):
     )
     always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
     finds_tasks: bool = Field(default=False, description="Duties become tasks")
-    distinct_because: str | None = Field(default=None, description="Why it is no duplicate")
+    distinct_because: str | None = Field(
+        default=None, description="Why it is no duplicate", json_schema_extra=PLAIN
+    )
     idempotency_key: Name = Field(default=None, description="One per call", json_schema_extra=PLAIN)
 
 
