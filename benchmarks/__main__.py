@@ -1,4 +1,4 @@
-"""The benchmarks by name: `speed`, `starts`, `evidence`, `faults`, `crowd`."""
+"""The benchmarks by name: `speed`, `starts`, `evidence`, `faults`, `crowd`, `cascade`."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 
 import commonbrain
 from benchmarks.corpus import questions
+from benchmarks.falling import falling
 from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.shared_file import shared_file
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
@@ -23,6 +24,7 @@ from benchmarks.timing import Timing, timed
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
+app.add_typer(falling)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

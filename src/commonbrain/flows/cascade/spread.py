@@ -118,9 +118,7 @@ class _Done:
     is_cut: bool = False
 
 
-def _settle(
-    tx: Transaction, cause: Standing, *, fall: Fall | None, deed: Deed, room: int
-) -> _Done:
+def _settle(tx: Transaction, cause: Standing, *, fall: Fall | None, deed: Deed, room: int) -> _Done:
     """Make the reviews by one cause what they should be, with room for so many new ones."""
     known = {one.memory_id: one for one in tx.reviews.by(cause.id) if not one.is_of_itself}
     match fall:

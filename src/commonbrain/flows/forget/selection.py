@@ -136,7 +136,9 @@ def why_not(caller: Caller, memory: Memory) -> str | None:
     return f"It is trusted as {memory.trust}, more than the caller."
 
 
-def resting_on(act: Act, memories: Sequence[Memory], *, fall: Fall = Fall.FORGOTTEN) -> list[Memory]:
+def resting_on(
+    act: Act, memories: Sequence[Memory], *, fall: Fall = Fall.FORGOTTEN
+) -> list[Memory]:
     """List what a fall of these would unseat: all that rests on them, as far as it is seen."""
     inside = [one.id for one in memories]
     walk = act.tx.graph.walk(inside, Way.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
