@@ -32,6 +32,14 @@ class Reviews(Protocol):
         """Give the reviews of memories, settled ones too, by their causes; others are absent."""
         ...
 
+    def doubtful(self, ids: Sequence[int]) -> list[int]:
+        """Give of memories those with an open review for which nobody has vouched."""
+        ...
+
+    def unsupported(self, ids: Sequence[int]) -> dict[int, Review]:
+        """Give of memories that lost every support the reviews that say so."""
+        ...
+
     def by(self, cause_id: int) -> list[Review]:
         """List what a cause unseated, settled ones too, the nearest first."""
         ...

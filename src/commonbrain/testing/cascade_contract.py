@@ -129,6 +129,14 @@ class CascadeContract:
             tx.reviews.add([a_review(4, 1)])
             assert tx.reviews.shaken([1]) == [1, 2, 4]
 
+    def test_the_doubtful_have_open_reviews_and_nobody_who_vouched(self, store: Store) -> None:
+        lost = a_review(3, 3, fall=Fall.UNSUPPORTED, depth=0, earlier=State.ACTIVE)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.reviews.add([a_review(2, 1), a_review(4, 1), lost])
+            tx.reviews.add([a_review(4, 2, settled_at=LATER)])
+            assert tx.reviews.doubtful([2, 3, 4, 5]) == [2]
+            assert tx.reviews.unsupported([2, 3, 4]) == {3: lost}
+
     def test_scrubbing_takes_a_memorys_own_reviews_and_leaves_what_it_unseated(
         self, store: Store
     ) -> None:

@@ -13,7 +13,7 @@ from commonbrain.adapters.sql.cascade_tables import reviews as table
 from commonbrain.adapters.sql.graph import batches, beginning, of_tenant
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.cascade import SUPPORTS, Review
+from commonbrain.domain.cascade import SUPPORTS, Fall, Review
 from commonbrain.domain.links import LinkType
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
@@ -21,6 +21,24 @@ _IDS: Final[BindParameter[Any]] = bindparam("ids", expanding=True)
 _FIELDS: Final = tuple(field.name for field in fields(Review))
 _ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_id == _TENANT)
 _OF: Final = _ROW.where(table.c.memory_id.in_(_IDS)).order_by(table.c.memory_id, table.c.cause_id)
+_UNSUPPORTED: Final = _OF.where(table.c.fall == Fall.UNSUPPORTED)
+_VOUCHED: Final = table.alias("vouched")
+_IS_VOUCHED: Final = (
+    select(1)
+    .where(
+        _VOUCHED.c.tenant_id == table.c.tenant_id,
+        _VOUCHED.c.memory_id == table.c.memory_id,
+        _VOUCHED.c.settled_at.is_not(None),
+    )
+    .exists()
+)
+_DOUBTFUL: Final = select(table.c.memory_id).where(
+    table.c.tenant_id == _TENANT,
+    table.c.memory_id.in_(_IDS),
+    table.c.fall != Fall.UNSUPPORTED,
+    table.c.settled_at.is_(None),
+    ~_IS_VOUCHED,
+)
 _BY: Final = _ROW.where(table.c.cause_id == bindparam("cause")).order_by(
     table.c.depth, table.c.memory_id
 )
@@ -123,13 +141,32 @@ class ReviewShelf:
                 found[one.memory_id].append(one)
         return dict(found)
 
+    def doubtful(self, ids: Sequence[int]) -> list[int]:
+        """Give of memories those with an open review for which nobody has vouched."""
+        found: set[int] = set()
+        for batch in batches(ids):
+            given = {"tenant": self.work.tenant, "ids": batch}
+            found.update(self.work.connection.execute(_DOUBTFUL, given).scalars())
+        return sorted(found)
+
+    def unsupported(self, ids: Sequence[int]) -> dict[int, Review]:
+        """Give of memories that lost every support the reviews that say so."""
+        return {
+            one.memory_id: one
+            for batch in batches(ids)
+            for one in self._read(_UNSUPPORTED, {"ids": batch})
+        }
+
     def by(self, cause_id: int) -> list[Review]:
         """List what a cause unseated, settled ones too, the nearest first."""
         return list(self._read(_BY, {"cause": cause_id}))
 
     def add(self, reviews: Sequence[Review]) -> None:
         """Add reviews that are not there."""
-        rows = [{"tenant_id": self.work.tenant, **_row(one)} for one in reviews]
+        # Most hold nothing but the cause: what none of them has is not bound a thousand times.
+        names = [n for n in _FIELDS if any(getattr(one, n) is not None for one in reviews)]
+        tenant = self.work.tenant
+        rows = [{"tenant_id": tenant, **{n: getattr(one, n) for n in names}} for one in reviews]
         if rows:
             self.work.connection.execute(_ADD, rows)
 
@@ -158,7 +195,3 @@ class ReviewShelf:
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
         return (Review(**dict(zip(_FIELDS, row, strict=True))) for row in rows)
-
-
-def _row(one: Review) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in _FIELDS}

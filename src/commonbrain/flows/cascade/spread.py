@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -24,7 +24,7 @@ from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.falls import falls
-from commonbrain.flows.cascade.weigh import weigh
+from commonbrain.flows.cascade.weigh import Weighed, weigh
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed
 from commonbrain.ports.graph import Reached, Walk, Way
@@ -40,7 +40,7 @@ class Spread:
 
     unseated: tuple[int, ...] = ()
     """The nearest first."""
-    archived: tuple[int, ...] = ()
+    weighed: Weighed = field(default_factory=Weighed)
     is_cut: bool = False
     """Whether more is left to be followed up."""
 
@@ -67,8 +67,8 @@ def spread(tx: Transaction, deed: Deed, *, limit: int = CASCADE_AT_ONCE) -> Spre
             is_cut = True
             break
         tx.reviews.postpone(cause, _next_look(standings[cause], deed))
-    archived = weigh(tx, sorted(changed), deed=deed)
-    return Spread(unseated=tuple(unseated), archived=archived, is_cut=is_cut)
+    weighed = weigh(tx, sorted(changed), deed=deed)
+    return Spread(unseated=tuple(unseated), weighed=weighed, is_cut=is_cut)
 
 
 def follow_up(house: House, caller: Caller) -> None:

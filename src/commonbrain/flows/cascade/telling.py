@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.domain import ids
-from commonbrain.domain.cascade import SUPPORTS
+from commonbrain.domain.cascade import SUPPORTS, Standing
 from commonbrain.domain.limits import FORETOLD_MAX
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.scope import Caller, is_visible
@@ -41,10 +41,12 @@ class Unseated:
 
 def tell_unseated(tx: Transaction, caller: Caller, *, step: Spread) -> Unseated | None:
     """Tell what a step unseated; None when it was nothing that the caller may see."""
-    seen = visible(tx, caller, ids_=step.unseated)
+    standings = step.weighed.standings
+    beyond = tx.graph.standings([id_ for id_ in step.unseated if id_ not in standings])
+    seen = _visible(caller, step.unseated, standings={**standings, **beyond})
     if not seen and not step.is_cut:
         return None
-    archived = set(step.archived).intersection(seen)
+    archived = set(step.weighed.archived).intersection(seen)
     return Unseated(
         count=len(seen),
         archived=len(archived),
@@ -53,9 +55,10 @@ def tell_unseated(tx: Transaction, caller: Caller, *, step: Spread) -> Unseated 
     )
 
 
-def visible(tx: Transaction, caller: Caller, *, ids_: Sequence[int]) -> list[int]:
+def _visible(
+    caller: Caller, ids_: Sequence[int], *, standings: Mapping[int, Standing]
+) -> list[int]:
     """Give of some memories, in their order, those that hold and that the caller may see."""
-    standings = tx.graph.standings(ids_)
     return [
         id_
         for id_ in ids_
@@ -74,7 +77,7 @@ def foretell(tx: Transaction, caller: Caller, *, ids_: Sequence[int]) -> Unseate
         if any(one.cause_id in ids_ for one in those)
     }
     fresh = [one.id for one in walk.reached if one.id not in marked]
-    seen = visible(tx, caller, ids_=fresh)
+    seen = _visible(caller, fresh, standings=tx.graph.standings(fresh))
     return Unseated(
         count=len(seen),
         ids=tuple(ids.show(ids.MEMORY, id_) for id_ in seen[:_SHOWN_MAX]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from commonbrain.domain.cascade import Fall, Review, Standing, Support, bears, unsupported
 from commonbrain.domain.kinds import Kind
@@ -13,36 +14,36 @@ from commonbrain.ports.records import AuditEntry
 from commonbrain.ports.store import Transaction
 
 
-def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> tuple[int, ...]:
-    """Archive or bring back what the changed and all that rests on them deserve; give the former.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """What was archived, and how all that was looked at stood before."""
+
+    archived: tuple[int, ...] = ()
+    standings: Mapping[int, Standing] = field(default_factory=dict[int, Standing])
+
+
+def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
+    """Archive or bring back what the changed and all that rests on them deserve.
 
     Rules are never archived, nor is what somebody has vouched for.
     """
     region = tx.reviews.shaken(changed)
-    reviews = tx.reviews.of(region)
-    if not reviews:
-        return ()
-    standings = tx.graph.standings(list(reviews))
-    candidates = {
-        id_
-        for id_, one in standings.items()
-        if not one.is_over(deed.at) and _may_be_archived(one, reviews[id_])
-    }
+    doubtful, selves = tx.reviews.doubtful(region), tx.reviews.unsupported(region)
+    standings = tx.graph.standings(sorted({*doubtful, *selves}))
+    candidates = {id_ for id_ in doubtful if _may_be_archived(standings[id_], deed)}
     supports = tx.graph.supports(sorted(candidates))
     bearing = _bearing(tx, supports, candidates=candidates, region=set(region), deed=deed)
     gone = unsupported(candidates, supports, bearing=bearing)
-    selves = {id_: one for id_, those in reviews.items() for one in those if one.is_of_itself}
     fresh = [standings[id_] for id_ in sorted(gone - selves.keys())]
     archived = _archive(tx, fresh, deed=deed)
     back = [selves[id_] for id_ in sorted(selves.keys() - gone)]
     _revive(tx, back, standings=standings, deed=deed)
-    return archived
+    return Weighed(archived=archived, standings=standings)
 
 
-def _may_be_archived(one: Standing, reviews: Sequence[Review]) -> bool:
-    told = [review.is_open for review in reviews if not review.is_of_itself]
-    is_open = bool(told) and all(told)
-    return is_open and one.kind is not Kind.RULE and one.state in CURRENT_STATES
+def _may_be_archived(one: Standing, deed: Deed) -> bool:
+    is_current = one.state in CURRENT_STATES and not one.is_over(deed.at)
+    return is_current and one.kind is not Kind.RULE
 
 
 def _bearing(
@@ -57,8 +58,7 @@ def _bearing(
     leading = [one for one in supports if one.to_id not in candidates]
     targets = sorted({one.to_id for one in leading})
     standings = tx.graph.standings(targets)
-    beyond = tx.reviews.of([id_ for id_ in targets if id_ not in region])
-    lost = {id_ for id_, those in beyond.items() if any(one.is_of_itself for one in those)}
+    lost = tx.reviews.unsupported([id_ for id_ in targets if id_ not in region])
     return {
         one: bears(one, standings.get(one.to_id), is_unsupported=one.to_id in lost, now=deed.at)
         for one in leading
