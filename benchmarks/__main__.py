@@ -1,4 +1,4 @@
-"""The benchmarks by name: `speed`, `starts`, `evidence`, `faults`, `crowd`, `cascade`."""
+"""The benchmarks by name: `python -m benchmarks --help` lists them."""
 
 import json
 import os
@@ -15,9 +15,12 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 import commonbrain
+from benchmarks.booting import booting
 from benchmarks.corpus import questions
 from benchmarks.falling import falling
 from benchmarks.filling import EMBEDDED, Filling
+from benchmarks.hooking import hooking
+from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.timing import Timing, timed
@@ -25,6 +28,9 @@ from benchmarks.timing import Timing, timed
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
 app.add_typer(falling)
+app.add_typer(hooking)
+app.add_typer(booting)
+app.add_typer(mailing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

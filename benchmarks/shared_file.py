@@ -31,11 +31,11 @@ def faults(kills: int = 200, *, alive_ms: int = 1500, seed: int = 1) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "brain.db"
         with worker(remember_until_killed, path, number=kills, times=10**9) as bystander:
-            _let_go([bystander])
+            let_go([bystander])
             acknowledged.append(bystander.hear() or "")
             for number in range(kills):
                 with worker(remember_until_killed, path, number=number, times=10**9) as victim:
-                    _let_go([victim])
+                    let_go([victim])
                     # Waits for its end, which does not come: so it is killed anywhere in its work.
                     victim.process.join(chance.uniform(0, alive_ms) / 1000)
                     victim.process.kill()
@@ -64,7 +64,7 @@ def crowd(writers: int = 8, readers: int = 8, seconds: int = 60) -> None:
             stack.enter_context(worker(recall_for, path, number=number, times=seconds))
             for number in range(readers)
         ]
-        _let_go([*writing, *reading])
+        let_go([*writing, *reading])
         for one in (*writing, *reading):
             one.process.join(seconds + 1)
         wrote = Tally.of(writing)
@@ -110,7 +110,8 @@ class Tally:
         )
 
 
-def _let_go(workers: Sequence[Worker]) -> None:
+def let_go(workers: Sequence[Worker]) -> None:
+    """Let processes begin together."""
     for one in workers:
         if one.hear() != READY:
             raise RuntimeError("A worker did not start.")

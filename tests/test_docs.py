@@ -44,7 +44,7 @@ SHOWN_ONLY = {"json", "toml", "markdown"}
 NOT_RUN = re.compile(r"<!-- not run(?::[ ]*(?P<reason>[^\n]*?))?[ ]*-->\n\Z")
 MARKER = re.compile(r"^ *<!-- not run.*$", re.MULTILINE)
 VARIABLE = re.compile(
-    r"""(?P<id>\b(?:mem|trc|thr)_[0-9A-Z]{13}\b)
+    r"""(?P<id>\b(?:mem|ses|trc|thr)_[0-9A-Z]{13}\b)
     | (?P<date>\b\d{4}-\d{2}-\d{2}\b)
     | (?P<number>\b\d+\.\d{2,}\b)
     | (?P<count>\b\d+\b(?=[ ]tokens)|(?<="tokens":[ ])\d+)
@@ -58,7 +58,7 @@ FORMS = {
     "count": r"\d+",
     "any": ".*?",
 }
-ID = r"(?:mem|trc|thr)_[0-9A-Z]{13}"
+ID = r"(?:mem|ses|trc|thr)_[0-9A-Z]{13}"
 
 
 def name_of(page: Path) -> str:

@@ -1,5 +1,20 @@
-"""`python -m commonbrain` is the command line."""
+"""The command `brain`, which is also `python -m commonbrain`."""
 
-from commonbrain.interfaces.cli.main import run
+import sys
 
-run()
+
+def main() -> None:
+    """Answer a hook at once; load the command line for everything else."""
+    is_for_people = {"--help", "-h"} & set(sys.argv)
+    if sys.argv[1:2] == ["hook"] and not is_for_people:
+        # A client waits for its hooks, often only to hear that there is nothing to do.
+        from commonbrain.interfaces.hooks.fail_open import run_hook  # noqa: PLC0415
+
+        run_hook(sys.argv[2:])
+    from commonbrain.interfaces.cli.main import run  # noqa: PLC0415
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

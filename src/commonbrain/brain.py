@@ -6,6 +6,7 @@ from typing import Self, TypedDict, Unpack
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.session import Contact
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.exporting import Export
@@ -17,10 +18,14 @@ from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
 from commonbrain.flows.keep import Keep
 from commonbrain.flows.merging import Merge
+from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
+from commonbrain.flows.sessions.boot import Boot
+from commonbrain.flows.sessions.pipeline import Sessions
+from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.undo.pipeline import Undo
 
@@ -31,6 +36,7 @@ class Identity(TypedDict, total=False):
     agent: str
     project: str | None
     session: str | None
+    contact: Contact
     trust_ceiling: Trust
 
 
@@ -44,17 +50,21 @@ class Brain:
 
     house: House
     caller: Caller
+    boot: Boot
     remember: Remember
     recall: Recall
     get: Get
+    skills: Skills
     revise: Revise
     forget: Forget
     erase: Erase
     prune: Prune
     undo: Undo
+    message: Messages
     import_: Import
     export: Export
     merge: Merge
+    session: Sessions
     status: Status
     doctor: Doctor
     embed_pending: EmbedPending
@@ -67,17 +77,21 @@ class Brain:
         return cls(
             house=house,
             caller=caller,
+            boot=Boot(house, caller),
             remember=Remember(house, caller),
             recall=Recall(house, caller),
             get=Get(house, caller),
+            skills=Skills(house, caller),
             revise=Revise(house, caller),
             forget=Forget(house, caller),
             erase=Erase(house, caller),
             prune=Prune(house, caller),
             undo=Undo(house, caller),
+            message=Messages(house, caller),
             import_=Import(house, caller),
             export=Export(house, caller),
             merge=Merge(house, caller),
+            session=Sessions(house, caller),
             status=Status(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),

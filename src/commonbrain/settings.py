@@ -7,7 +7,13 @@ from platformdirs import user_data_path
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.limits import (
+    HOOK_KEEP_S,
+    HOOK_PROMPT_S,
+    HOOK_PROMPT_TOKENS,
+    HOOK_START_S,
+    LOCK_WAIT_S,
+)
 
 
 def _default_store() -> Path:
@@ -95,6 +101,34 @@ class Settings(BaseSettings):
     secrets: Literal["reject", "redact"] = Field(
         default="reject",
         description="reject: a text that holds a secret is refused; redact: it is stored without.",
+    )
+    hooks: bool = Field(
+        default=True, description="Whether hooks of clients do anything; a folder can say no too."
+    )
+    capture: Literal["off", "marks", "turns"] = Field(
+        default="turns",
+        description=(
+            "What hooks keep of an agent's last message: nothing; what it marks (@remember, "
+            "@decision); turns: also the passages that tell a decision, a cause, a fix, a lesson."
+        ),
+    )
+    hook_start_s: float = Field(
+        default=HOOK_START_S, gt=0, le=60, description="Seconds for what a new session is told."
+    )
+    hook_prompt_s: float = Field(
+        default=HOOK_PROMPT_S,
+        gt=0,
+        le=60,
+        description="Seconds for what is known about a prompt; then the agent goes on without.",
+    )
+    hook_prompt_tokens: int = Field(
+        default=HOOK_PROMPT_TOKENS,
+        ge=100,
+        le=4000,
+        description="Tokens that a hook may put beside a prompt.",
+    )
+    hook_keep_s: float = Field(
+        default=HOOK_KEEP_S, gt=0, le=60, description="Seconds for what a hook stores."
     )
     lock_wait_s: float = Field(
         default=LOCK_WAIT_S,

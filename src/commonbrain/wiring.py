@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
+from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
@@ -33,8 +34,18 @@ _HIDDEN = frozenset({"embedder_api_key", "embedder_url"})
 """Settings that may hold a secret: errors do not repeat what they were given."""
 
 
-def open_brain(store: str | Path | None = None, **identity: Unpack[Identity]) -> Brain:
+def open_brain(
+    store: str | Path | None = None,
+    *,
+    lock_wait_s: float | None = None,
+    **identity: Unpack[Identity],
+) -> Brain:
     """Open a store by path, by the environment, or where the user's data lives.
+
+    Args:
+        store: the file.
+        lock_wait_s: how long to wait for other writers, where that is less than the settings say.
+        identity: who acts.
 
     Raises:
         Invalid: a setting or an environment variable is out of bounds.
@@ -43,6 +54,10 @@ def open_brain(store: str | Path | None = None, **identity: Unpack[Identity]) ->
 
     """
     settings = load_settings()
+    if lock_wait_s is not None:
+        settings = settings.model_copy(
+            update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
+        )
     house = build_house(settings, Path(store) if store else settings.store)
     caller = Caller(
         agent=settings.agent or _login_name(),
@@ -144,6 +159,7 @@ def build_house(settings: Settings, path: Path) -> House:
         ),
         importers=IMPORTERS,
         archive=JsonLines(),
+        processes=LocalProcesses(),
         screen=screen,
         on_secret=OnSecret(settings.secrets),
     )

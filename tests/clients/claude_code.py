@@ -23,22 +23,33 @@ class ClaudeCode:
 
     place: Place
     program: Path
+    options: Sequence[str | Path] = ()
+    """Further options, such as a plugin."""
+    prefix: str = PREFIX
+    prompt: str = "Do what is to be done."
+    last_words: str = FINAL_TEXT
+    """What the model says when the script is at its end."""
 
     def list_servers(self) -> Ended:
         """Let it connect to every server that it knows and say how that went."""
         return self.place.run((self.program, "mcp", "list"), timeout_s=COMMAND_S_MAX, **QUIET)
 
+    def check_plugin(self, plugin: Path) -> Ended:
+        """Let it judge a plugin."""
+        command = (self.program, "plugin", "validate", plugin)
+        return self.place.run(command, timeout_s=COMMAND_S_MAX, **QUIET)
+
     def converse(self, *script: ToolCall) -> ScriptedModel:
         """Run a new process to the end of a script; what the model was shown is in the answer."""
-        with ScriptedModel(script) as model:
+        with ScriptedModel(script, last_words=self.last_words) as model:
             ended = self._ask(model)
         assert ended.status == 0, ended
-        assert json.loads(ended.out)["result"] == FINAL_TEXT
+        assert json.loads(ended.out)["result"] == self.last_words
         return model
 
     def _ask(self, model: ScriptedModel) -> Ended:
-        asked = ("-p", "Do what is to be done.", "--max-turns", str(TURNS_MAX))
-        allowed = ("--allowedTools", PREFIX.removesuffix("__"), "--output-format", "json")
+        asked = ("-p", self.prompt, "--max-turns", str(TURNS_MAX), *self.options)
+        allowed = ("--allowedTools", self.prefix.removesuffix("__"), "--output-format", "json")
         access = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "scripted"}
         command = (self.program, *asked, *allowed)
         return self.place.run(command, timeout_s=COMMAND_S_MAX, **QUIET, **access)

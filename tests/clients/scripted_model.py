@@ -42,6 +42,7 @@ class ScriptedModel:
     """Serves one script while its context is open; `requests` holds every body it was sent."""
 
     script: Sequence[ToolCall]
+    last_words: str = FINAL_TEXT
     requests: list[Json] = field(default_factory=list[Json])
     _socket: socket.socket = field(init=False)
     _server: uvicorn.Server = field(init=False)
@@ -97,19 +98,19 @@ class ScriptedModel:
         if len(self.requests) > REQUESTS_MAX:
             error = {"type": "invalid_request_error", "message": "more requests than a run takes"}
             return JSONResponse({"type": "error", "error": error}, status_code=400)
-        block = next_block(self.script, body)
+        block = next_block(self.script, body, last_words=self.last_words)
         if not body.get("stream"):
             return JSONResponse(_message(body, [block], reason=_stop_reason(block)))
         return StreamingResponse(_events(body, block), media_type="text/event-stream")
 
 
-def next_block(script: Sequence[ToolCall], body: Json) -> Json:
+def next_block(script: Sequence[ToolCall], body: Json, *, last_words: str = FINAL_TEXT) -> Json:
     """Choose what the model says next from what the conversation shows to be done."""
     shown = _results(body)
     for number, call in enumerate(script):
         if _call_id(number) not in shown:
             return _ask(call, number=number, offered=_offered(body), shown=shown)
-    return _text(FINAL_TEXT)
+    return _text(last_words)
 
 
 def _ask(call: ToolCall, *, number: int, offered: set[str], shown: dict[str, Json]) -> Json:

@@ -26,11 +26,15 @@ from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import IdTaken
+from commonbrain.testing.board_contract import BoardContract
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.mail_contract import MailContract
+from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import (
     SPACE,
@@ -63,11 +67,27 @@ class TestSqliteCascade(CascadeContract):
     pass
 
 
+class TestSqliteBoard(BoardContract):
+    pass
+
+
+class TestSqliteDuties(DutiesContract):
+    pass
+
+
 class TestSqliteHistory(HistoryContract):
     pass
 
 
+class TestSqliteSessions(SessionContract):
+    pass
+
+
 class TestSqliteIndex(IndexContract):
+    pass
+
+
+class TestSqliteMail(MailContract):
     pass
 
 

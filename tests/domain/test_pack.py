@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from commonbrain.domain import ids
 from commonbrain.domain.disputes import CONFLICTS_MAX, Conflict, conflict_of
 from commonbrain.domain.inert import inert
-from commonbrain.domain.kinds import Kind
+from commonbrain.domain.kinds import Kind, RuleDetail
 from commonbrain.domain.limits import OMITTED_IDS_MAX
 from commonbrain.domain.pack import Packed, pack, to_item
 from commonbrain.domain.query import Budget, Candidate
@@ -248,3 +248,33 @@ def test_strong_features_are_the_reasons_given() -> None:
     features = {"lexical": 0.5, "vector": 0.49, "recent": 1.0, "same_project": 1.0}
     candidate = replace(a_candidate(1, "x"), features=features)
     assert to_item(candidate).why == ("words", "newest", "same project")
+
+
+@pytest.mark.requirement("RT-11")
+@given(
+    fired=st.lists(BODIES, min_size=1, max_size=5),
+    rest=candidates(),
+    max_items=st.integers(1, 12),
+    max_tokens=st.integers(64, 1400),
+)
+def test_a_skill_that_fired_is_left_out_only_where_not_even_its_id_fits(
+    fired: list[str], rest: list[Candidate], max_items: int, max_tokens: int
+) -> None:
+    skills = [
+        replace(
+            a_candidate(100 + n, body, kind=Kind.RULE, detail=RuleDetail(skill={"name": "s"})),
+            features={"skill": 1.0},
+        )
+        for n, body in enumerate(fired)
+    ]
+    packed = pack([*skills, *rest], Budget(max_items=max_items, max_tokens=max_tokens))
+    assert packed.tokens <= max_tokens
+    wanted = [ids.show(ids.MEMORY, one.memory.id) for one in skills[:max_items]]
+    shown = [item.id for item in packed.items if item.id in wanted]
+    assert shown == wanted[: len(shown)]
+    assert shown
+    # An id takes about 15 tokens, a headline with what is told beside it less than 150.
+    if max_tokens >= 200:
+        assert shown == wanted
+    if max_tokens >= 1000:
+        assert all(item.headline for item in packed.items if item.id in wanted)

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from commonbrain.adapters.sql.sqlite import driver
+from commonbrain.interfaces.cli.drawing import SINGULAR
+from commonbrain.interfaces.cli.groups import GROUPS
 from commonbrain.interfaces.cli.main import run
 from commonbrain.interfaces.operations import OPERATIONS, Door
 from commonbrain.testing.builders import a_brain
@@ -129,8 +131,14 @@ def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -
         assert Door.CLI in operation.doors
         assert f"\n  {operation.name} " in help_
         own = brain(operation.name, "--help").out
+        for special in operation.commands:
+            group, _, word = special.name.rpartition(" ")
+            assert f"\n  {word} " in (brain(group, "--help").out if group else help_)
+        if operation.name in GROUPS:
+            continue
         for name in operation.request.model_fields:
-            assert name in own or f"--{name.replace('_', '-').removesuffix('s')}" in own
+            option = f"--{SINGULAR.get(name, name)}".replace("_", "-")
+            assert name in own or option in own
 
 
 @pytest.mark.parametrize(
@@ -355,3 +363,18 @@ def test_doctor_names_the_next_step_and_takes_it(brain: Brain, path: Path) -> No
     assert mended.code == 0
     assert "the words of 1 memory" in mended.out
     assert "words" in found.json["items"][0]["why"]
+
+
+def test_boot_tells_what_binds_and_what_is_open_in_sections_and_as_json(brain: Brain) -> None:
+    brain("remember", "Never push to main.", "--kind", "rule", "--severity", "BLOCKER")
+    brain("remember", "Mend the cart.", "--kind", "task", "--priority", "high")
+
+    shown = brain("boot", "--project", "shop", "--task", "Mend the cart")
+    told = brain("boot", "--project", "shop", "--json").json
+
+    assert shown.code == 0
+    for line in ("Blockers", "Never push to main.", "Tasks", "Mend the cart.  high"):
+        assert line in shown.out
+    assert "BLOCKERS loaded: 1, TASKS loaded: 1" in shown.out
+    assert [one["headline"] for one in told["blockers"]] == ["Never push to main."]
+    assert told["session"].startswith("ses_")

@@ -1,7 +1,6 @@
 """Revise and forget as they are called: on the command line and by agents."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,35 +9,15 @@ from mcp import Client
 
 from commonbrain.brain import Brain
 from commonbrain.domain.tokens import estimate
-from commonbrain.interfaces.cli.main import run
 from commonbrain.interfaces.mcp import build_server
 from commonbrain.interfaces.operations import OPERATIONS
 from commonbrain.interfaces.schemas import lean_schema
 from commonbrain.testing.builders import a_brain
+from tests.doors.conftest import Command
 from tests.flows.asking import stored
 
-TOKENS_MAX = {"remember": 460, "revise": 420, "forget": 300}
+TOKENS_MAX = {"remember": 470, "revise": 435, "forget": 300}
 """So that all tools together stay within what an agent pays for before its first word."""
-Command = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def command(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """Run `brain` on the test's own store; give its exit code and what it printed."""
-    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def command(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["brain", *arguments])
-        with pytest.raises(SystemExit) as left:
-            run()
-        printed = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return left.value.code, printed.out + printed.err
-
-    return command
 
 
 def remembered(command: Command, text: str, *more: str) -> str:

@@ -71,7 +71,7 @@ def test_a_read_only_store_is_recalled_from_and_says_what_it_cannot_do(
 
     assert [item.id for item in found.items] == [id_]
     assert refusal.value.code == "store_read_only"
-    assert "1 recall traces and 2 accesses were dropped" in caplog.text
+    assert "1 recall traces, 2 accesses and 0 heartbeats were dropped" in caplog.text
     assert "read-only" in caplog.text
     assert "Traceback" not in caplog.text
     assert diagnosis.is_sound, diagnosis.findings
@@ -272,3 +272,18 @@ def _carry(path: Path, folder: Path) -> None:
 
 def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_read_only_store_boots_and_says_that_there_is_no_session(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", size="4m") as disk:
+        path = disk / "brain.db"
+        with a_brain(path) as brain:
+            brain.remember("Never push to main.", kind="rule", severity="BLOCKER")
+
+        with made_read_only(disk), a_brain(path) as brain:
+            briefing = brain.boot("shop", "Mend the cart.")
+
+    assert [one.headline for one in briefing.blockers] == ["Never push to main."]
+    assert briefing.session is None
+    (told,) = briefing.degraded
+    assert told.startswith("session: store_read_only")

@@ -123,3 +123,19 @@ def correct(path: Path, number: int, times: int, line: Line) -> None:
             except CommonbrainError as error:
                 line.send(f"{error.code}: {error}")
     line.send(DONE)
+
+
+def claim(path: Path, number: int, times: int, line: Line) -> None:
+    """Claim each of `times` tasks that are there, saying how each went."""
+    with a_brain(path, agent=f"agent-{number}") as opened:
+        brain = opened.acting_as(session=f"s{number}")
+        tasks = sorted(one.id for one in brain.session.tasks().tasks or ())
+        line.send(READY)
+        line.recv()
+        for id_ in tasks[:times]:
+            try:
+                lease = brain.session.claim(id_).lease
+                line.send(lease.status if lease else "")
+            except CommonbrainError as error:
+                line.send(error.code)
+    line.send(DONE)

@@ -47,6 +47,8 @@ def full_of_everything(brain: Brain) -> None:
     one, other = (ids.parse(ids.MEMORY, one.id) for one in brain.recall(max_items=2).items)
     with brain.house.store.begin(brain.caller.tenant) as tx:
         tx.links.put(a_link(one, other, basis="same day"))
+    # What the recalls left is written now, not whenever the journal gets to it.
+    brain.house.journal.flush()
 
 
 def lines(brain: Brain, folder: Path, name: str) -> list[str]:

@@ -90,6 +90,8 @@ class Standing:
     trust: Trust
     expires_at: datetime | None
     is_erased: bool
+    audience: tuple[str, ...] = ()
+    """Who beside its author sees it while it is private."""
 
     def is_over(self, now: datetime) -> bool:
         """Say whether its time has passed."""

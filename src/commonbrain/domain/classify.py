@@ -42,7 +42,9 @@ def kind_with(columns: Collection[str], text: str) -> Kind:
     """Choose the kind that has these columns, by the words where several have them."""
     fitting = [kind for kind, policy in KINDS.items() if set(columns) <= set(policy.columns)]
     by_words = classify(text)
-    return by_words if by_words in fitting or not fitting else fitting[0]
+    if by_words in fitting or not fitting:
+        return by_words
+    return Kind.TASK if Kind.TASK in fitting else fitting[0]
 
 
 def severity_of(text: str) -> Severity:

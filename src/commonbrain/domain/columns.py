@@ -16,7 +16,7 @@ from commonbrain.domain.kinds import (
     TaskPriority,
     TaskStatus,
 )
-from commonbrain.domain.skill import read_skill
+from commonbrain.domain.skill import read_trigger
 from commonbrain.domain.times import instant
 
 
@@ -37,7 +37,7 @@ def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
         read["priority"] = one_of(choices, read["priority"])
     told = replace(detail, **read)
     if isinstance(told, RuleDetail) and told.skill is not None:
-        return replace(told, skill=read_skill(told.skill))
+        return replace(told, skill=read_trigger(told.skill))
     return told
 
 
@@ -94,6 +94,7 @@ _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
     "ttl_s": _whole,
     "status": lambda name, value: one_of(TaskStatus, _text(name, value)),
     "due_at": _moment,
+    "lease_until": _moment,
     "started_at": _moment,
     "ended_at": _moment,
     "importance": _number,

@@ -94,12 +94,16 @@ def judge(
     return Novel(similar=similar[: limits.SIMILAR_HINTS_MAX], conflicts=contested)
 
 
-def is_comparable(memory: Memory, scope: Scope, *, project: str | None) -> bool:
+def is_comparable(
+    memory: Memory, scope: Scope, *, project: str | None, readers: Sequence[str] = ()
+) -> bool:
     """Say whether a memory may be held against a new row of that scope and project.
 
-    Only what every future reader of the new row may see, in the same or the null project.
+    Only what every future reader of the new row may see, in the same or the null project; beside
+    its author, `readers` see a private one.
     """
-    shared = memory.scope is not Scope.PRIVATE or scope is Scope.PRIVATE
+    is_seen = scope is Scope.PRIVATE and {memory.agent, *memory.audience}.issuperset(readers)
+    shared = memory.scope is not Scope.PRIVATE or is_seen
     return shared and memory.project in {None, project}
 
 

@@ -9,6 +9,8 @@ from commonbrain.domain.times import to_millis
 RANDOM_BITS: Final = 21
 _MILLIS_BITS: Final = 42
 _MAX: Final = (1 << (RANDOM_BITS + _MILLIS_BITS)) - 1
+LAST: Final = _MAX
+"""Above every id that is drawn."""
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base32: no I, L, O or U (https://www.crockford.com/base32.html)."""
 _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {
@@ -29,6 +31,11 @@ SESSION: Final = "ses"
 def make_id(now: datetime, random_bits: int) -> int:
     """Put 42 bits of milliseconds over 21 random bits, so that ids sort by birth."""
     return (to_millis(now) << RANDOM_BITS) | (random_bits & ((1 << RANDOM_BITS) - 1))
+
+
+def after(last: int, drawn: int) -> int:
+    """Give a drawn id, or the one next to the last where a clock went back."""
+    return max(drawn, last + 1)
 
 
 def show(prefix: str, id_: int) -> str:

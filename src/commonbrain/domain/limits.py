@@ -18,6 +18,8 @@ ITEMS_PER_CALL_MAX: Final = 100
 TAGS_MAX: Final = 50
 ENTITIES_MAX: Final = 50
 """Of each sort that are found in one text: tags, people, references, topics."""
+HANDOFF_CHARS_MAX: Final = 2000
+"""What one session leaves to the next, all parts together as they are stored."""
 NOTE_CHARS_MAX: Final = 2000
 """Of an annotation: a sentence or a paragraph beside a memory."""
 FORGET_AT_ONCE_MAX: Final = 500
@@ -83,3 +85,33 @@ SOURCES_MAX: Final = 50
 """Memories that one may be derived from."""
 REPLY_KEPT_S: Final = 24 * 3600
 """How long a reply can be asked for again by its idempotency key."""
+
+HOOK_START_S: Final = 5.0
+"""Seconds from the start of a hook to what a new session is told: its client shows nothing yet."""
+HOOK_PROMPT_S: Final = 1.5
+"""Seconds that somebody waits between a prompt and the agent for what is known about it.
+
+A cold start takes about 0.8 on a laptop, the embedding model included.
+"""
+HOOK_KEEP_S: Final = 10.0
+"""Seconds to keep what was said, most of them on a store that others write to."""
+HOOK_NOTES_TOKENS: Final = 500
+"""What a session is told of its own notes after a compaction."""
+HOOK_PROMPT_TOKENS: Final = 600
+"""What a hook may put beside each prompt; more would cost every turn of a long session."""
+TASK_CHARS_MAX: Final = 500
+"""What a session says it is at: a sentence or two."""
+SESSIONS_SHOWN_MAX: Final = 100
+"""Sessions in one list, latest heartbeat first."""
+PROBES_MAX: Final = 20
+"""Processes' sessions looked at by one boot or list; the others have their turn the next time."""
+SILENT_ENDED_MAX: Final = 200
+"""Sessions that one boot or list ends for their silence."""
+RECIPIENTS_MAX: Final = 100
+"""Of one message, by name; all are reached at once."""
+SUBJECT_CHARS_MAX: Final = 255
+MESSAGES_PAGE_DEFAULT: Final = 20
+MESSAGES_PAGE_MAX: Final = 100
+"""Messages, threads or delegations that one call lists."""
+TASKS_SHOWN_MAX: Final = 100
+"""Tasks in one list, the most urgent first."""

@@ -1,11 +1,11 @@
 """What is offered and what is kept: a Draft before the gate, a Memory after it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, cast
 
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
 from commonbrain.domain.scope import Scope
@@ -81,6 +81,8 @@ class Draft:
     depends_on: tuple[int, ...] = ()
     """What must hold for it to hold; unlike a source, no word of it need be in it."""
     source_message_id: int | None = None
+    audience: tuple[str, ...] = ()
+    """Who beside its author sees it while it is private; a message names its recipients instead."""
     finds_tasks: bool = False
     """Whether sentences that say what is to be done become tasks of their own."""
 
@@ -139,12 +141,21 @@ class Memory:
         return self.detail.sender if isinstance(self.detail, MessageDetail) else None
 
     @property
+    def audience(self) -> tuple[str, ...]:
+        """Who beside its author sees it while it is private: to whom it, or its source, went."""
+        if isinstance(self.detail, MessageDetail):
+            return self.detail.recipients
+        return tuple(cast("Sequence[str]", self.payload.get(AUDIENCE, ())))
+
+    @property
     def keywords(self) -> str:
         """Names it can be found by that are not part of its text."""
         named = (self.speaker, self.project, self.label, *self.tags, *self.people)
         return " ".join(name for name in named if name)
 
 
+AUDIENCE: Final = "audience"
+"""Where in its payload a private memory that is no message names who else sees it."""
 ERASED: Final = "(erased)"
 """Stands where the headline of an erased memory stood."""
 

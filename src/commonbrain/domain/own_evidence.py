@@ -1,4 +1,8 @@
-"""What recall gave, taken out of what is offered again: a memory must not feed on itself."""
+"""What we put before agents, taken out of what is offered again: a memory must not feed on itself.
+
+A hook's text stands in a marked block, which is taken out whole; what a tool answered is known by
+its own lines.
+"""
 
 import json
 import re
@@ -6,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from commonbrain.domain import ids
+from commonbrain.domain.inert import inert
 from commonbrain.domain.recollection import HEADING
 
 _ID: Final = rf"{ids.MEMORY}_[0-9A-HJKMNP-TV-Z]{{13}}"
@@ -15,9 +20,27 @@ _JSON: Final = re.compile(
     rf'\{{\s*(?:"notice"\s*:\s*"{re.escape(HEADING)}"|"items"\s*:\s*\[\s*\{{\s*"id"\s*:\s*"{_ID}")'
 )
 
+_MARK: Final = "commonbrain-memory"
+_OPENS: Final = f"<{_MARK}>"
+_CLOSES: Final = f"</{_MARK}>"
+_SPOOFED: Final = re.compile(rf"<(?=\s{{0,9}}/?\s{{0,9}}{_MARK})", re.IGNORECASE)
+"""A stored text that would open or close a block, and so pass for ours or for what is not ours."""
+_BLOCK: Final = re.compile(
+    rf"^[ \t>]*{_OPENS}[ \t]*$.*?(?:^[ \t>]*{_CLOSES}[ \t]*(?:\n|\Z)|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+"""The marks stand on lines of their own; a block that was cut off goes on to the end."""
+
+
+def own_block(text: str) -> str:
+    """Mark a text as ours, for whoever reads it and for us when we are offered it again."""
+    return f"{_OPENS}\n{_SPOOFED.sub('(', inert(text)).strip()}\n{_CLOSES}"
+
 
 def without_own_evidence(text: str) -> str:
-    """Leave out blocks that a recall wrote, as text or as JSON; the rest stays as it is."""
+    """Leave out marked blocks, and what a recall wrote, as text or as JSON; the rest stays."""
+    if _OPENS in text:
+        text = _BLOCK.sub("", text)
     if f"{ids.MEMORY}_" not in text:
         return text
     return "\n".join(_outside(_without_json(text)))

@@ -18,7 +18,7 @@ from commonbrain.domain.recollection import (
     omission,
     render_item,
 )
-from commonbrain.domain.skills import skill_of
+from commonbrain.domain.skill import skill_of
 from commonbrain.domain.tokens import estimate
 from commonbrain.domain.trust import Trust
 
@@ -57,7 +57,9 @@ def pack(
 ) -> Packed:
     """Fill the budget best first: whole bodies, then headlines, then bare ids.
 
-    A conflict that an item is part of is told with it where there is room for both.
+    Skills that were fired are never displaced: where not all fits whole, each of them and the best
+    trusted rule or fact has a seat kept, for its headline if it can be. A conflict that an item is
+    part of is told with it where there is room for both.
     """
     distinct, near = _thin(ranked, enough=2 * budget.max_items)
     box = _Box(
@@ -66,12 +68,10 @@ def pack(
         spent=max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS),
     )
     chosen = _choose(distinct, budget.max_items)
-    binding = next(filter(_is_binding, chosen), None)
-    kept_free = _seat(binding, len(chosen), room=box.room - box.spent) if binding else 0
+    seats = _seats(chosen, room=box.room - box.spent)
     for candidate in chosen:
-        if candidate is binding:
-            kept_free = 0
-        box.put(candidate, conflicts=conflicts, kept_free=kept_free)
+        seats.pop(candidate.memory.id, None)
+        box.put(candidate, conflicts=conflicts, kept_free=sum(seats.values()))
     left_out = [one.memory.id for one in ranked if one.memory.id not in box.kept]
     shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
     return Packed(
@@ -159,7 +159,7 @@ def to_item(candidate: Candidate) -> Item:
 
 def _reasons(candidate: Candidate) -> Iterator[str]:
     skill = skill_of(candidate.memory)
-    if skill and candidate.features.get("skill"):
+    if skill and _is_fired(candidate):
         yield f"skill:{skill.name}"
     for name, reason in _REASONS.items():
         if candidate.features.get(name, 0.0) >= _REASON_AT:
@@ -177,11 +177,24 @@ def _forms(candidate: Candidate) -> Iterator[Item]:
     yield replace(headline, headline=None)
 
 
-def _seat(candidate: Candidate, last_number: int, *, room: int) -> int:
-    """Say how many tokens to keep free for a memory further down: its headline, else its id."""
-    _, *short = _forms(candidate)
-    costs = (estimate(render_item(form, last_number)) + 1 for form in short)
-    return next((cost for cost in costs if cost <= room), 0)
+def _seats(chosen: Sequence[Candidate], *, room: int) -> dict[int, int]:
+    """Say how many tokens to keep free for whom: for an id each, then for headlines, as it goes."""
+    binding = next(filter(_is_binding, chosen), None)
+    seated = [one for one in chosen if _is_fired(one) or one is binding]
+    seats: dict[int, int] = {}
+    for fullness in (_ID, _HEADLINE):
+        for candidate in seated:
+            form = list(_forms(candidate))[fullness]
+            cost = _cost(form, len(chosen))
+            more = cost - seats.get(candidate.memory.id, 0)
+            if more <= room:
+                seats[candidate.memory.id] = cost
+                room -= more
+    return seats
+
+
+_ID, _HEADLINE = -1, -2
+"""Places among the forms of a candidate."""
 
 
 def _choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
@@ -190,7 +203,12 @@ def _choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
     if max_items == 1 or any(_is_binding(candidate) for candidate in best):
         return best
     binding = next((candidate for candidate in behind if _is_binding(candidate)), None)
-    return best if binding is None else [*best[:-1], binding]
+    return best if binding is None or _is_fired(best[-1]) else [*best[:-1], binding]
+
+
+def _is_fired(candidate: Candidate) -> bool:
+    """Say whether it is a skill that the query names."""
+    return bool(candidate.features.get("skill"))
 
 
 def _is_binding(candidate: Candidate) -> bool:
@@ -199,7 +217,10 @@ def _is_binding(candidate: Candidate) -> bool:
 
 
 def _thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate], list[Candidate]]:
-    """Part the first `enough` that are worth a seat from what says nearly the same as two do."""
+    """Part the first `enough` that are worth a seat from what says nearly the same as two do.
+
+    Skills that were fired are worth one whatever they say.
+    """
     kept: list[Candidate] = []
     near: list[Candidate] = []
     said: list[frozenset[str]] = []
@@ -208,7 +229,7 @@ def _thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate],
             break
         words = _words(candidate)
         alike = sum(_is_near(words, other) for other in said)
-        if alike >= limits.NEAR_DUPLICATES_MAX:
+        if alike >= limits.NEAR_DUPLICATES_MAX and not _is_fired(candidate):
             near.append(candidate)
         else:
             kept.append(candidate)

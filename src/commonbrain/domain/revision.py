@@ -42,6 +42,23 @@ class Action(StrEnum):
     REVIEW = "review"
     CASCADE = "cascade"
     """What followed from another change, and follows its taking back: nobody's own deed."""
+    ACK = "ack"
+    CLAIM = "claim"
+    RELEASE = "release"
+
+
+BESIDE: Final = frozenset(
+    {
+        Action.ANNOTATE,
+        Action.RATE,
+        Action.LINK,
+        Action.UNLINK,
+        Action.ACK,
+        Action.CLAIM,
+        Action.RELEASE,
+    }
+)
+"""What leaves a memory saying what it said: it makes nothing out of date that was read of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

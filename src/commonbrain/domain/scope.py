@@ -6,10 +6,16 @@ from typing import Final, Protocol
 
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import NAME_CHARS_MAX
+from commonbrain.domain.session import UNKNOWN, Contact
 from commonbrain.domain.trust import Trust
 
 LOCAL_TENANT: Final = "default"
 """The tenant of the command line, the library and MCP over stdio."""
+
+
+EVERYBODY: Final = "*"
+"""To whom a broadcast goes; nobody bears this name, nor `all`, which says the same."""
+NOBODYS_NAMES: Final = frozenset({EVERYBODY, "all"})
 
 
 class Scope(StrEnum):
@@ -36,6 +42,7 @@ class Caller:
     agent: str
     role: Role = Role.ADMIN
     session: str | None = None
+    contact: Contact = UNKNOWN
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
@@ -54,6 +61,8 @@ class Caller:
                     f"The {what} {name[:40]!r} has {len(name)} characters.",
                     hint=f"Give 1 to {NAME_CHARS_MAX} printable ones.",
                 )
+        if self.agent in NOBODYS_NAMES:
+            raise Invalid(f"Nobody is called {self.agent}.", hint="It stands for everybody.")
 
 
 class Owned(Protocol):
@@ -69,10 +78,16 @@ class Owned(Protocol):
         """Who wrote it."""
         ...
 
+    @property
+    def audience(self) -> tuple[str, ...]:
+        """Who beside its author sees it while it is private."""
+        ...
+
 
 def is_visible(caller: Caller, owned: Owned) -> bool:
-    """Say whether the caller may see it: all of the tenant's but other agents' private ones."""
-    return owned.scope is not Scope.PRIVATE or owned.agent == caller.agent
+    """Say whether the caller may see it: all of the tenant's but what is private to others."""
+    is_own = owned.agent == caller.agent or caller.agent in owned.audience
+    return is_own or owned.scope is not Scope.PRIVATE
 
 
 def check_may_write(caller: Caller, scope: Scope) -> None:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
+
+from commonbrain.domain import ids
 
 
 class Ending(StrEnum):
@@ -30,11 +33,31 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contact:
+    """What is known of the client behind a call, beside the agent that acts; all may be unknown.
+
+    `process` is the long-lived client's, never that of a short command; `server` is what holds the
+    connection to it, where there is one.
+    """
+
+    client: str | None = None
+    """Its name and version, for people."""
+    cwd: str | None = None
+    """The folder it was started in."""
+    process: Process | None = None
+    server: Process | None = None
+
+
+UNKNOWN: Final = Contact()
+"""A client of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One live client with a task; provisional until it boots.
 
-    `key` is what memories name it by: the client's own id of it where it gives one, else its `id`
-    as shown. `process` is the long-lived client's, never that of a short command.
+    `key` is what memories name it by: the client's own id of it where it gives one, else one drawn
+    for its connection. For `process` and `server` see `Contact`.
     """
 
     id: int
@@ -45,8 +68,14 @@ class Session:
     client: str | None = None
     cwd: str | None = None
     process: Process | None = None
+    server: Process | None = None
     started_at: datetime
     heartbeat_at: datetime
     booted_at: datetime | None = None
     ended_at: datetime | None = None
     ending: Ending | None = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its client gave it its key, so that no connection made it up."""
+        return not self.key.startswith(f"{ids.SESSION}_")

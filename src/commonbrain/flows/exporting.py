@@ -22,7 +22,7 @@ class Exported:
     path: str
     memories: int
     records: int
-    """With the threads, links, annotations and changes beside the memories."""
+    """With the threads, links, annotations, changes and receipts beside the memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +110,5 @@ def _beside(tx: Transaction, page: list[int]) -> Iterator[Record]:
     for notes in tx.annotations.of(page).values():
         yield from notes
     yield from tx.changes.of(page)
+    for receipts in tx.mail.of(page).values():
+        yield from receipts

@@ -14,22 +14,22 @@ from commonbrain.domain.memory import ERASED, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
-from commonbrain.domain.skills import read_skill
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.cascade.showing import Dependent, dependents, notice
 from commonbrain.flows.house import House
+from commonbrain.flows.origins import Provenance, provenance
+from commonbrain.flows.skills import named
+from commonbrain.flows.versions import version_of
 from commonbrain.flows.views import (
     Edge,
     Event,
     Noted,
-    Provenance,
     Standing,
     View,
     edges,
     history,
     later,
     noted,
-    provenance,
     standing,
 )
 from commonbrain.ports.records import Access
@@ -62,6 +62,8 @@ class Shown:
     occurred_at: datetime
     recorded_at: datetime
     superseded_count: int
+    version: int
+    """How often it was changed, its birth the first; a change may say which it rests on."""
     detail: Mapping[str, object]
     history: tuple[Event, ...] | None = None
     """This and the views below are None unless they were asked for."""
@@ -71,6 +73,8 @@ class Shown:
     policy: Standing | None = None
     dependents: tuple[Dependent, ...] | None = None
     """What rests on it and would need review if it fell, the nearest first."""
+    namesakes: tuple[str, ...] | None = None
+    """Ids of other skills that have the name by which this one was fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,8 @@ class Get:
 
         Args:
             id: of the memory; left out for a skill.
-            skill: the name of its trigger; of several the caller's project's, then the newest.
+            skill: the name of its trigger; of several the caller's project's, then one of all
+                projects, the newest; `namesakes` names the others.
             views: what else to show: history, provenance, links, annotations, policy,
                 dependents.
             bump: whether to count it as an access, which revives what fades.
@@ -103,11 +108,9 @@ class Get:
             Unavailable: the store cannot be read.
 
         """
-        if skill:
-            with self.house.store.snapshot(self.caller.tenant) as tx:
-                id = self._skill(tx, skill.strip())  # noqa: A001 the same
-        [shown] = self.several([id], views=views, bump=bump)
-        return shown
+        found, others = self._skill(skill.strip()) if skill else (id, None)
+        [shown] = self.several([found], views=views, bump=bump)
+        return replace(shown, namesakes=others)
 
     def several(
         self, ids_: Sequence[str], *, views: Sequence[View | str] = (), bump: bool = True
@@ -141,35 +144,32 @@ class Get:
         is_forgotten = memory.state is State.FORGOTTEN
         sides: Mapping[View, Callable[[], object]] = {
             View.HISTORY: lambda: history(tx, self.caller, memory=memory),
-            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory),
+            View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
             View.POLICY: lambda: standing(tx, memory=memory, now=now),
             View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_),
         }
         asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
-        shown = _shown(memory, head_of(tx, memory), now=now)
+        version = version_of(tx, memory.id)
+        shown = _shown(memory, head_of(tx, memory), version=version, now=now)
         told = shown.banner or notice(tx, self.caller, id_=id_, now=now)
         return replace(shown, banner=told, **asked)
 
-    def _skill(self, tx: Transaction, name: str) -> str:
-        """Find the current skill of a name.
+    def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
+        """Find the current skill of a name, and the others that have it.
 
         Raises:
             NotFound: there is none, or the caller may not see it.
 
         """
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
-        own = self.caller.project
-        triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(look).items())
-        named = [
-            (own is not None and own in one.projects, id_)
-            for id_, one in triggers
-            if one and one.name.casefold() == name.casefold() and one.holds_in(own)
-        ]
-        if not named:
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            found = named(tx, look, name=name, project=self.caller.project)
+        if not found:
             raise NotFound(f"No skill {name[:40]!r}.", hint="Recall by its words, or by its name.")
-        return ids.show(ids.MEMORY, max(named)[1])
+        first, *others = (ids.show(ids.MEMORY, one.id) for one in found)
+        return first, tuple(others) or None
 
 
 def fetch(tx: Transaction, caller: Caller, *, id_: int) -> Memory:
@@ -194,7 +194,7 @@ def head_of(tx: Transaction, memory: Memory) -> Memory:
     return head
 
 
-def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
+def _shown(memory: Memory, head: Memory, *, version: int, now: datetime) -> Shown:
     is_forgotten = memory.state is State.FORGOTTEN
     erased_or_forgotten = ERASED if memory.headline == ERASED else FORGOTTEN
     return Shown(
@@ -219,5 +219,6 @@ def _shown(memory: Memory, head: Memory, *, now: datetime) -> Shown:
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,
         superseded_count=memory.superseded_count,
+        version=version,
         detail={} if is_forgotten else shown_detail(memory),
     )

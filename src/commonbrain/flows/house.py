@@ -12,6 +12,7 @@ from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder
+from commonbrain.ports.processes import Processes
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import Store
 
@@ -28,6 +29,7 @@ class House:
     importers: Mapping[str, Importer]
     screen: Screen
     archive: Archive
+    processes: Processes
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
     is_behind: Event = field(default_factory=Event)

@@ -56,6 +56,7 @@ class Import:
 
         Raises:
             Invalid: the format is unknown, or the source is not of it; nothing was stored.
+            Refused: `action_items_pending`; the batches before are stored.
             Unavailable: the store went away midway; the batches before it are stored, and running
                 the import again goes on from there.
 
@@ -79,7 +80,7 @@ class Import:
         remember = Remember(self.house, self.caller)
         if dry_run:
             return remember.rehearse(drafts)
-        return remember.write(drafts, Course(compares_meaning=False)).items
+        return remember.write(drafts, Course(compares_meaning=False, spares_reports=False)).items
 
 
 def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:

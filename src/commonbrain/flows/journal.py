@@ -1,8 +1,9 @@
 """What reads leave behind, written after the reader has its answer.
 
-A recall must never wait for a writer: its trace, and the accesses that it and every get count, go
-into bounded queues here, and a thread of its own carries them to the store. When the store is
-locked, full or read-only, entries are dropped and counted, never raised into a read.
+A recall must never wait for a writer: its trace, the accesses that it and every get count, and the
+sign of life that every call is, go into bounded queues here, and a thread of its own carries them
+to the store. When the store is locked, full or read-only, entries are dropped and counted, never
+raised into a read.
 """
 
 import logging
@@ -21,9 +22,10 @@ from commonbrain.domain.screening import redacted
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.records import Access
 from commonbrain.ports.screen import Screen
+from commonbrain.ports.sessions import Beat
 from commonbrain.ports.store import Store
 
-Entry = TypeVar("Entry", "Trace", "Access")
+Entry = TypeVar("Entry", "Trace", "Access", "Beat")
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -44,6 +46,35 @@ class Ledger:
         return trace_id % (1 << ids.RANDOM_BITS) < self.share * (1 << ids.RANDOM_BITS)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """What is written together."""
+
+    traces: Sequence[Trace]
+    accesses: Sequence[Access]
+    beats: Sequence[Beat]
+
+    def tenants(self) -> set[str]:
+        """Name whose entries there are."""
+        traced = {trace.caller.tenant for trace in self.traces}
+        return traced | {one.tenant for one in (*self.accesses, *self.beats)}
+
+    def of(self, tenant: str) -> "_Batch":
+        """Pick one tenant's."""
+        return _Batch(
+            traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
+            accesses=[access for access in self.accesses if access.tenant == tenant],
+            beats=[beat for beat in self.beats if beat.tenant == tenant],
+        )
+
+    def lost(self) -> str:
+        """Say what was dropped."""
+        return (
+            f"{len(self.traces)} recall traces, {len(self.accesses)} accesses and "
+            f"{len(self.beats)} heartbeats were dropped"
+        )
+
+
 class Journal:
     """Carries what reads leave to the store behind their back; close it to write the rest."""
 
@@ -56,11 +87,13 @@ class Journal:
         self._ledger = ledger or Ledger()
         self._waiting: deque[Trace] = deque()
         self._accesses: deque[Access] = deque()
+        self._beats: deque[Beat] = deque()
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._carrier: threading.Thread | None = None
         self._dropped = 0
         self._accesses_dropped = 0
+        self._beats_dropped = 0
 
     @property
     def dropped(self) -> int:
@@ -71,6 +104,11 @@ class Journal:
     def accesses_dropped(self) -> int:
         """How many accesses were lost because the store could not take them in time."""
         return self._accesses_dropped
+
+    @property
+    def beats_dropped(self) -> int:
+        """How many signs of life were lost because the store could not take them in time."""
+        return self._beats_dropped
 
     def record(self, trace: Trace) -> None:
         """Queue one trace and return at once; the oldest gives way when the queue is full."""
@@ -86,19 +124,24 @@ class Journal:
             self._accesses_dropped += _queue(self._accesses, access)
             self._start()
 
+    def beat(self, beat: Beat) -> None:
+        """Queue a sign of life and return at once; the oldest gives way when the queue is full."""
+        with self._lock:
+            self._beats_dropped += _queue(self._beats, beat)
+            self._start()
+
     def flush(self) -> None:
         """Write what waits now; what cannot be written is dropped and counted."""
         with self._lock:
-            traces, accesses = list(self._waiting), list(self._accesses)
-            self._waiting.clear()
-            self._accesses.clear()
-        tenants = {trace.caller.tenant for trace in traces} | {one.tenant for one in accesses}
-        for tenant in tenants:
-            self._write(
-                tenant,
-                traces=[trace for trace in traces if trace.caller.tenant == tenant],
-                accesses=[access for access in accesses if access.tenant == tenant],
+            waiting = _Batch(
+                traces=tuple(self._waiting),
+                accesses=tuple(self._accesses),
+                beats=tuple(self._beats),
             )
+            for queue in (self._waiting, self._accesses, self._beats):
+                queue.clear()
+        for tenant in waiting.tenants():
+            self._write(tenant, waiting.of(tenant))
 
     def close(self) -> None:
         """Let the carrier write what is left; it is not waited for while the store is locked."""
@@ -117,31 +160,29 @@ class Journal:
             self.flush()
         self.flush()
 
-    def _write(self, tenant: str, *, traces: Sequence[Trace], accesses: Sequence[Access]) -> None:
+    def _write(self, tenant: str, batch: "_Batch") -> None:
         try:
             kept = self._store.note_reads(
                 tenant,
-                traces=[self._screened(trace) for trace in traces],
-                accesses=accesses,
+                traces=[self._screened(trace) for trace in batch.traces],
+                accesses=batch.accesses,
+                beats=batch.beats,
                 keep_from=self._clock.now() - self._ledger.kept,
             )
         except CommonbrainError as error:
-            _LOG.warning("%s: %s", _lost(traces, accesses), error.message)
+            _LOG.warning("%s: %s", batch.lost(), error.message)
         except Exception:  # noqa: BLE001 the carrier must outlive whatever one write meets
-            _LOG.warning("%s", _lost(traces, accesses), exc_info=True)
+            _LOG.warning("%s", batch.lost(), exc_info=True)
         else:
-            self._dropped += len(traces) - kept
+            self._dropped += len(batch.traces) - kept
             return
-        self._dropped += len(traces)
-        self._accesses_dropped += len(accesses)
+        self._dropped += len(batch.traces)
+        self._accesses_dropped += len(batch.accesses)
+        self._beats_dropped += len(batch.beats)
 
     def _screened(self, trace: Trace) -> Trace:
         """Take secrets out of what was asked; here, for the reader has no time to wait for it."""
         return replace(trace, query=redacted(trace.query, self._screen.find(trace.query)))
-
-
-def _lost(traces: Sequence[Trace], accesses: Sequence[Access]) -> str:
-    return f"{len(traces)} recall traces and {len(accesses)} accesses were dropped"
 
 
 def _queue(waiting: deque[Entry], entry: Entry) -> int:

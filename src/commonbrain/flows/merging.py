@@ -1,7 +1,8 @@
 """Merge: what another store exported is taken in, so that both end alike whoever goes first.
 
 A memory that is new comes in whole, under its own id. Of one that is known the later state stands:
-the one whose last change is the younger. Links, annotations and changes are united.
+the one whose last change is the younger. Links, annotations, changes and receipts are united:
+what was read in one of the stores is read.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from commonbrain.domain.kinds import Detail, MessageDetail
 from commonbrain.domain.limits import IMPORT_BATCH
 from commonbrain.domain.links import Link, link_image
 from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
+from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.spread import follow_up
+from commonbrain.flows.duty import check_duties
 from commonbrain.flows.exporting import check_may_move
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import follow, touch_ends
@@ -62,7 +65,7 @@ class Merge:
             How many lines were read and what became of each.
 
         Raises:
-            Refused: `insufficient_role`, the caller is no admin.
+            Refused: `insufficient_role`, the caller is no admin; or `action_items_pending`.
             Invalid: the file is of another format, or was cut short: what came before is in.
             Unavailable: the store went away midway; doing it again goes on from there.
 
@@ -87,6 +90,10 @@ class Merge:
         refusals = list(report.refusals)
         opened = self.house.store.snapshot if dry_run else self.house.store.begin
         with opened(self.caller.tenant) as tx:
+            if not (dry_run or taken.is_begun):
+                # What the file itself brings binds others, and not the rest of the file.
+                check_duties(tx, self.caller, projects=None, now=self.house.clock.now())
+                taken.is_begun = True
             for line in batch:
                 match line.content:
                     case Unreadable(where=where, reason=reason):
@@ -137,6 +144,9 @@ class Merge:
                 is_new = _take_change(tx, record)
             case Review():
                 return _take_review(tx, record)
+            case Receipt():
+                beside = tx.memories.get([record.message_id]).get(record.message_id)
+                is_new = beside is not None and not is_erased(beside) and tx.mail.merge(record)
         return "stored" if is_new else "exists"
 
     def _take_memory(
@@ -193,6 +203,8 @@ class Merge:
 class _Taken:
     """What has to be remembered from line to line."""
 
+    is_begun: bool = False
+    """Whether anything of the file is in."""
     threads: dict[int, int] = field(default_factory=dict[int, int])
     """The ids that threads of the file have here."""
     successors: list[Memory] = field(default_factory=list[Memory])
@@ -209,10 +221,21 @@ def _is_known(tx: Transaction, record: Record) -> bool:
             return bool(tx.memories.get([memory.id]))
         case Thread(id=id_):
             return any(thread.id == id_ for thread in tx.threads.page(after=id_ - 1, limit=1))
+        case _:
+            return _is_known_beside(tx, record)
+
+
+def _is_known_beside(
+    tx: Transaction, record: Link | Annotation | Receipt | Change | Review
+) -> bool:
+    match record:
         case Link():
             return _same_link(tx, record) is not None
         case Annotation(memory_id=memory_id, id=id_):
             return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
+        case Receipt(message_id=message_id, agent=agent):
+            there = tx.mail.of([message_id]).get(message_id, ())
+            return any(one.agent == agent for one in there)
         case Change(memory_id=memory_id, id=id_):
             return any(change.id == id_ for change in tx.changes.of([memory_id]))
         case Review(memory_id=memory_id):

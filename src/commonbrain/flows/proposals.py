@@ -37,7 +37,7 @@ def propose(act: Act, proposal: Proposal, *, target: Memory) -> Memory:
         state=State.QUARANTINED,
         payload=proposal.payload(),
     )
-    return commit(act.tx, held, prepared=prepared, caller=act.caller, chance=act.house.chance)
+    return commit(act.tx, held, prepared=prepared, caller=act.caller, house=act.house)
 
 
 def pending(act: Act, proposal: Proposal) -> Memory | None:

@@ -25,6 +25,7 @@ class Condition:
     space: str
     traces_dropped: int
     accesses_dropped: int
+    heartbeats_dropped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class Status:
             space=self.house.store.space.name,
             traces_dropped=self.house.journal.dropped,
             accesses_dropped=self.house.journal.accesses_dropped,
+            heartbeats_dropped=self.house.journal.beats_dropped,
         )
 
 

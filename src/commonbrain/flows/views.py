@@ -1,13 +1,12 @@
 """What else can be asked of one memory: history, provenance, links, annotations, policy."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.revision import Action
@@ -15,6 +14,7 @@ from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.scoring import is_dormant, strength
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.cascade.showing import needing
+from commonbrain.flows.origins import seen
 from commonbrain.ports.store import Transaction
 
 LINKS_MAX: Final = 50
@@ -44,21 +44,6 @@ class Event:
     agent: str
     session: str | None
     reason: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Where a memory comes from."""
-
-    agent: str
-    session: str | None
-    trust: Trust
-    auto_captured: bool
-    source_ref: str | None
-    derived_from: tuple[str, ...]
-    source_message: str | None
-    thread: str | None
-    thread_subject: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,38 +105,17 @@ def history(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Event, 
     )
 
 
-def provenance(tx: Transaction, caller: Caller, *, memory: Memory) -> Provenance:
-    """Tell where a memory comes from: its sources, and the conversation that produced it."""
-    links = tx.links.touching([memory.id], types=[LinkType.DERIVED_FROM])
-    origins = _seen(tx, caller, wanted=[link.to_id for link in links if link.from_id == memory.id])
-    source = memory.source_message_id
-    message = _seen(tx, caller, wanted=[source]).get(source) if source is not None else None
-    said = memory if memory.kind is Kind.MESSAGE else message
-    thread = said.detail.thread_id if said and isinstance(said.detail, MessageDetail) else None
-    return Provenance(
-        agent=memory.agent,
-        session=memory.session,
-        trust=memory.trust,
-        auto_captured=memory.auto_captured,
-        source_ref=memory.source_ref,
-        derived_from=tuple(ids.show(ids.MEMORY, id_) for id_ in origins),
-        source_message=ids.show(ids.MEMORY, message.id) if message else None,
-        thread=ids.show(ids.THREAD, thread) if thread is not None else None,
-        thread_subject=tx.threads.subjects([thread]).get(thread) if thread is not None else None,
-    )
-
-
 def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Edge, ...]:
     """List the links of a memory to what the caller may see, strongest first."""
     links = tx.links.touching([memory.id], limit=LINKS_MAX)
     others = {link: link.to_id if link.from_id == memory.id else link.from_id for link in links}
-    seen = _seen(tx, caller, wanted=list(others.values()))
+    known = seen(tx, caller, wanted=list(others.values()))
     return tuple(
         Edge(
             type=link.type,
             is_outgoing=link.from_id == memory.id,
             id=ids.show(ids.MEMORY, other),
-            headline=seen[other].headline if seen[other].state is not State.FORGOTTEN else "",
+            headline=known[other].headline if known[other].state is not State.FORGOTTEN else "",
             strength=link.strength,
             observations=link.observations,
             agent=link.agent,
@@ -159,7 +123,7 @@ def edges(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Edge, ...
             basis=link.basis,
         )
         for link, other in others.items()
-        if other in seen
+        if other in known
     )
 
 
@@ -212,9 +176,3 @@ def _earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
             return
         one = tx.memories.get([before])[before]
         yield one
-
-
-def _seen(tx: Transaction, caller: Caller, *, wanted: Sequence[int]) -> Mapping[int, Memory]:
-    """Fetch of some memories what the caller may see, in the order given."""
-    found = tx.memories.get(wanted)
-    return {id_: found[id_] for id_ in wanted if id_ in found and is_visible(caller, found[id_])}

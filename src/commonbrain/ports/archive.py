@@ -10,6 +10,7 @@ from typing import Protocol
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory, Thread
+from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.ports.history import Annotation
 from commonbrain.ports.importing import Unreadable
@@ -23,7 +24,7 @@ class Kept:
     changed: int
 
 
-Record = Thread | Kept | Link | Annotation | Change | Review
+Record = Thread | Kept | Link | Annotation | Change | Receipt | Review
 """What a store holds beside what can be derived from it, in the order it is written."""
 
 

@@ -66,6 +66,10 @@ class Changes(Protocol):
         """Give the id of the latest change of each memory; unchanged ones are absent."""
         ...
 
+    def versions(self, ids: Sequence[int]) -> dict[int, int]:
+        """Count the changes of each memory but those beside it; unchanged ones are absent."""
+        ...
+
     def merge(self, change: Change) -> bool:
         """Take in a change of another store under its own id; False when it is known."""
         ...

@@ -17,15 +17,19 @@ from typing import Protocol
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
-from commonbrain.domain.query import Filter, Trace
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
+from commonbrain.ports.board import Board
+from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.look import Look
+from commonbrain.ports.mail import Mail
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
 from commonbrain.ports.reviews import Reviews
+from commonbrain.ports.sessions import Beat, Sessions
 from commonbrain.ports.threads import Threads
 
 
@@ -35,15 +39,6 @@ class Hit:
 
     id: int
     score: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """Who looks for what at which moment: what every search of the store is confined to."""
-
-    caller: Caller
-    filter: Filter
-    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +207,16 @@ class Transaction(Protocol):
         ...
 
     @property
+    def sessions(self) -> Sessions:
+        """Who is at work."""
+        ...
+
+    @property
+    def mail(self) -> Mail:
+        """To whom messages went."""
+        ...
+
+    @property
     def links(self) -> Links:
         """The edges between memories."""
         ...
@@ -239,6 +244,21 @@ class Transaction(Protocol):
     @property
     def reviews(self) -> Reviews:
         """What needs review."""
+        ...
+
+    @property
+    def duties(self) -> Duties:
+        """What was decided on action items."""
+        ...
+
+    @property
+    def board(self) -> Board:
+        """What binds and what is owed."""
+        ...
+
+    @property
+    def notes(self) -> Notes:
+        """What sessions keep at hand."""
         ...
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -290,11 +310,14 @@ class Store(Protocol):
         *,
         traces: Sequence[Trace],
         accesses: Sequence[Access],
+        beats: Sequence[Beat] = (),
         keep_from: datetime,
     ) -> int:
-        """Keep recall traces, count accesses, drop traces from before a moment; all together.
+        """Keep recall traces, count accesses and signs of life, drop old traces; all together.
 
-        An access counts once more for each memory, and never moves its last access back.
+        An access counts once more for each memory, and never moves its last access back, nor does
+        a beat. A beat makes its session where it is missing, and revives one that was taken for
+        over, not one that was ended or rebooted; with an `ending` it ends a live one.
 
         Returns:
             How many of the traces are new: one whose id is taken is passed over.

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from commonbrain.domain.memory import Thread, ThreadRef
+from commonbrain.domain.scope import Caller
 
 
 class Threads(Protocol):
@@ -23,6 +24,33 @@ class Threads(Protocol):
             IdTaken: another thread has the new id; nothing was stored.
 
         """
+        ...
+
+    def last(self) -> int:
+        """Give the id of the newest message of any thread, whoever sees it; 0 without any."""
+        ...
+
+    def is_begun(self, thread_id: int) -> bool | None:
+        """Say whether a message was ever in a thread; None when there is no such thread."""
+        ...
+
+    def recent(
+        self, caller: Caller, *, now: datetime, below: int, limit: int
+    ) -> list[tuple[Thread, int]]:
+        """List threads with a current message that a caller sees, each with its newest's id.
+
+        The newest is below `below` and comes first.
+        """
+        ...
+
+    def messages(
+        self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
+    ) -> list[int]:
+        """List the current messages of a thread that a caller sees, newest first."""
+        ...
+
+    def participants(self, messages: Sequence[int]) -> set[str]:
+        """Give who sent these messages or was sent them by name."""
         ...
 
     def page(self, *, after: int, limit: int) -> list[Thread]:

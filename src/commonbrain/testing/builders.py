@@ -23,6 +23,7 @@ from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.models import Embedder
 from commonbrain.testing.clock import FakeClock, SeededChance
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from commonbrain.testing.processes import FakeProcesses
 
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
@@ -51,6 +52,7 @@ def a_brain(
         journal=Journal(store, screen, clock=clock),
         importers=IMPORTERS,
         archive=JsonLines(),
+        processes=FakeProcesses(born=NOON),
         screen=screen,
         on_secret=on_secret,
     )

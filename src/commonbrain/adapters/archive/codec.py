@@ -14,6 +14,7 @@ from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory, Thread
+from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.ports.archive import Kept, Record
 from commonbrain.ports.history import Annotation
@@ -27,6 +28,7 @@ _POINTERS: Final = {
     "cause_id": ids.MEMORY,
     "via_id": ids.MEMORY,
     "parent_id": ids.MEMORY,
+    "message_id": ids.MEMORY,
     "thread_id": ids.THREAD,
     "changed": ids.CHANGE,
 }
@@ -37,13 +39,14 @@ _OWN: Final = {
     "annotation": ids.ANNOTATION,
     "change": ids.CHANGE,
 }
-"""What a record's own id is shown with; a link has none."""
+"""What a record's own id is shown with; a link or a receipt has none."""
 _TYPES: Final[Mapping[str, type]] = {
     "thread": Thread,
     "link": Link,
     "annotation": Annotation,
     "change": Change,
     "review": Review,
+    "receipt": Receipt,
 }
 _KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
 
@@ -59,16 +62,11 @@ def to_json(record: Record) -> Fields:
     match record:
         case Kept(memory=memory, changed=changed):
             return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
-        case Thread():
-            return {"thread": _plain("thread", record)}
-        case Link():
-            return {"link": _plain("link", record)}
-        case Annotation():
-            return {"annotation": _plain("annotation", record)}
         case Change():
             return {"change": _change(record)}
-        case Review():
-            return {"review": _plain("review", record)}
+        case Thread() | Link() | Annotation() | Review() | Receipt():
+            what = type(record).__name__.lower()
+            return {what: _plain(what, record)}
 
 
 def from_json(value: object) -> Record:

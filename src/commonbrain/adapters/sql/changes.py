@@ -13,7 +13,7 @@ from commonbrain.adapters.sql.tables import DETAILS, changes, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids as ids_
 from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.revision import Action, Change, Span
+from commonbrain.domain.revision import BESIDE, Action, Change, Span
 
 _ROWS: Final = (
     select(changes, memories.c.kind)
@@ -32,6 +32,15 @@ _LATEST: Final = (
     .where(
         changes.c.tenant_id == bindparam("tenant"),
         changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
+    .group_by(changes.c.memory_id)
+)
+_VERSIONS: Final = (
+    select(changes.c.memory_id, func.count())
+    .where(
+        changes.c.tenant_id == bindparam("tenant"),
+        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        changes.c.action.not_in(sorted(BESIDE)),
     )
     .group_by(changes.c.memory_id)
 )
@@ -85,6 +94,14 @@ class ChangeShelf:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         rows = self.work.connection.execute(_LATEST, given)
         return {memory_id: latest for memory_id, latest in rows}  # noqa: C416 rows are no pairs
+
+    def versions(self, ids: Sequence[int]) -> dict[int, int]:
+        """Count the changes of each memory but those beside it; unchanged ones are absent."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        rows = self.work.connection.execute(_VERSIONS, given)
+        return {memory_id: count for memory_id, count in rows}  # noqa: C416 rows are no pairs
 
     def of(self, ids: Sequence[int]) -> list[Change]:
         """List what was done to memories, oldest first."""

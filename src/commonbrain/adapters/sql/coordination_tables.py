@@ -35,6 +35,9 @@ sessions = Table(
     Column("host", String(255)),
     Column("pid", BigInteger),
     Column("pid_created_at", Instant),
+    Column("server_pid", BigInteger),
+    Column("server_created_at", Instant),
+    Column("probed_at", Instant),
     Column("started_at", Instant, nullable=False),
     Column("heartbeat_at", Instant, nullable=False),
     Column("booted_at", Instant),
@@ -80,14 +83,19 @@ acks = Table(
     one_of("decision", Decision),
 )
 
-# To whom a message went, and what became of it there. A broadcast has one row for everybody, never
-# read, and one for each who read it.
+# To whom a message went, and what became of it there: a broadcast has one row for everybody, never
+# read, which each reader's mailbox takes over. What was shared with somebody has a row as well, as
+# if read: these rows say who beside its author sees a private memory.
 receipts = Table(
     "receipts",
     METADATA,
     tenant(),
     Column("agent", String(128), nullable=False),
     Column("message_id", BigInteger, nullable=False, autoincrement=False),
+    Column("sender", String(128), nullable=False),
+    # The project of a broadcast; what is for one agent has none and is shown in every project.
+    Column("project", String(128)),
+    Column("is_urgent", Boolean, nullable=False),
     Column("read_at", Instant),
     Column("acked_at", Instant),
     Column("answer", Text),
@@ -98,7 +106,19 @@ receipts = Table(
         "ix_receipts_unread",
         "tenant_id",
         "agent",
+        "project",
+        "is_urgent",
         "message_id",
         sqlite_where=text("read_at IS NULL"),
     ),
+)
+
+# Up to which broadcast an agent's own rows say what it has read.
+mailboxes = Table(
+    "mailboxes",
+    METADATA,
+    tenant(),
+    Column("agent", String(128), nullable=False),
+    Column("taken_until", BigInteger, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "agent"),
 )

@@ -18,10 +18,12 @@ from sqlalchemy import (
     select,
 )
 
+from commonbrain.adapters.sql.coordination_tables import receipts
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.cascade import SUPPORTS, Standing, Support
 from commonbrain.domain.links import LinkType
+from commonbrain.domain.scope import Scope
 from commonbrain.ports.graph import Reached, Walk, Way
 
 AT_ONCE: Final = 5000
@@ -43,6 +45,14 @@ _STANDINGS: Final = select(
 ).where(
     memories.c.tenant_id == bindparam("tenant"),
     memories.c.id.in_(bindparam("ids", expanding=True)),
+)
+_READERS: Final = (
+    select(receipts.c.message_id, receipts.c.agent)
+    .where(
+        receipts.c.tenant_id == bindparam("tenant"),
+        receipts.c.message_id.in_(bindparam("ids", expanding=True)),
+    )
+    .order_by(receipts.c.message_id, receipts.c.agent)
 )
 _FIELDS: Final = ("id", "kind", "state", "scope", "agent", "trust", "expires_at", "is_erased")
 
@@ -88,8 +98,12 @@ class GraphShelf:
 
     def standings(self, ids: Sequence[int]) -> dict[int, Standing]:
         """Give what decides whether memories bear others; unknown ids are absent."""
-        found = (dict(zip(_FIELDS, row, strict=True)) for row in self._rows(_STANDINGS, ids))
-        return {one["id"]: Standing(**one) for one in found}
+        found = [dict(zip(_FIELDS, row, strict=True)) for row in self._rows(_STANDINGS, ids)]
+        shared: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
+        private = [one["id"] for one in found if one["scope"] is Scope.PRIVATE]
+        for id_, agent in self._rows(_READERS, private):
+            shared[id_] += (agent,)
+        return {one["id"]: Standing(**one, audience=shared[one["id"]]) for one in found}
 
     def _rows(self, statement: Executable, ids: Sequence[int]) -> Iterable[Sequence[Any]]:
         for batch in batches(ids):

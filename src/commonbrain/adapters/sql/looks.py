@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.cascade_tables import reviews
 from commonbrain.adapters.sql.columns import Instant
+from commonbrain.adapters.sql.coordination_tables import receipts
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, changes, entities, memories
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES
@@ -66,13 +67,26 @@ def _open_to(
     believed = [trust for trust in Trust if trust.weight >= wanted.trust_min]
     conditions = [
         row.tenant_id == tenant,
-        or_(row.scope != Scope.PRIVATE, row.agent == caller.agent),
+        or_(row.scope != Scope.PRIVATE, row.agent == caller.agent, _is_shared(caller)),
         *_believed(wanted, now=now),
         *_given(wanted),
     ]
     if len(believed) < len(Trust):
         conditions.append(row.trust.in_(believed))
     return conditions
+
+
+def _is_shared(caller: Caller) -> ColumnElement[bool]:
+    """Say which rows went to the caller; asked only of what is private to others."""
+    return (
+        select(1)
+        .where(
+            receipts.c.tenant_id == memories.c.tenant_id,
+            receipts.c.agent == caller.agent,
+            receipts.c.message_id == memories.c.id,
+        )
+        .exists()
+    )
 
 
 def _in_project(wanted: Filter) -> list[ColumnElement[bool]]:

@@ -24,9 +24,9 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.graph import batches
 from commonbrain.adapters.sql.looks import confine
-from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories
+from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories, threads
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.kinds import KINDS, Detail, Kind
+from commonbrain.domain.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.ports.store import Hit, IdTaken, Look
 
@@ -49,6 +49,11 @@ _COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
 _ADD_ENTITIES: Final = insert(entities)
+_IN_THREAD: Final = (
+    update(threads)
+    .where(threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread"))
+    .values(last_id=func.max(func.coalesce(threads.c.last_id, 0), bindparam("message")))
+)
 _GET: Final = select(*(memories.c[name] for name in _PROJECTED)).where(
     memories.c.tenant_id == bindparam("tenant"),
     memories.c.id.in_(bindparam("ids", expanding=True)),
@@ -138,6 +143,9 @@ class MemoryShelf:
         own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
         detail = asdict(memory.detail)
         self.work.connection.execute(_ADD_DETAIL[memory.kind], tenant | own | detail)
+        if isinstance(memory.detail, MessageDetail) and memory.detail.thread_id is not None:
+            thread = {"tenant": self.work.tenant, "thread": memory.detail.thread_id}
+            self.work.connection.execute(_IN_THREAD, thread | {"message": memory.id})
         rows = _names(memory)
         if rows:
             entity = tenant | {"memory_id": memory.id}

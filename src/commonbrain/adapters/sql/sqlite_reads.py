@@ -3,10 +3,12 @@
 A process that reads all day writes its traces from a thread of its own, which has to ask for the
 interpreter again after every step of a statement, up to 5 ms each while a reader computes. Row by
 row, the write lock would be held for all that time: 8 readers left 8 writers one write a second. So
-each of the two statements is one step, whatever the number of rows.
+each of the statements is one step, whatever the number of rows.
 """
 
 from typing import Any, Final
+
+from commonbrain.adapters.sql.sqlite_beats import HEARD
 
 _KEPT: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
@@ -26,9 +28,10 @@ _OLD: Final = "DELETE FROM recall_traces WHERE tenant_id = :tenant AND id < :bef
 
 
 def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
-    """Write traces and accesses, given as JSON lists, and drop old traces; count the new ones."""
+    """Write traces, accesses and beats, given as JSON lists; drop old traces, count new ones."""
     cursor.execute(_KEPT, given)
     kept = cursor.rowcount
     cursor.execute(_TOUCHED, given)
+    cursor.execute(HEARD, given)
     cursor.execute(_OLD, given)
     return kept

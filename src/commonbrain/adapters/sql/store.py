@@ -12,13 +12,18 @@ from threading import Event
 from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
+from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
+from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.links import LinkShelf
+from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
+from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
 from commonbrain.adapters.sql.reviews import ReviewShelf
 from commonbrain.adapters.sql.scrubbing import scrub
+from commonbrain.adapters.sql.sessions import SessionShelf, beat_row
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.work import Dialect, Work
@@ -31,6 +36,7 @@ from commonbrain.domain.space import Space
 from commonbrain.domain.times import to_millis
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
+from commonbrain.ports.sessions import Beat
 from commonbrain.ports.store import Finding, Index, SpaceMismatch
 
 _VERSION = text("SELECT version_num FROM alembic_version")
@@ -57,12 +63,17 @@ class SqlTransaction:
     memories: MemoryShelf
     index: Index
     threads: ThreadShelf
+    sessions: SessionShelf
+    mail: MailShelf
     links: LinkShelf
     changes: ChangeShelf
     annotations: AnnotationShelf
     records: RecordShelf
     graph: GraphShelf
     reviews: ReviewShelf
+    duties: DutyShelf
+    board: BoardShelf
+    notes: NoteShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -72,12 +83,17 @@ class SqlTransaction:
             memories=MemoryShelf(work),
             index=work.dialect.index(work),
             threads=ThreadShelf(work),
+            sessions=SessionShelf(work),
+            mail=MailShelf(work),
             links=LinkShelf(work),
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),
             records=RecordShelf(work),
             graph=GraphShelf(work),
             reviews=ReviewShelf(work),
+            duties=DutyShelf(work),
+            board=BoardShelf(work),
+            notes=NoteShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -165,9 +181,10 @@ class SqlStore:
         *,
         traces: Sequence[Trace],
         accesses: Sequence[Access],
+        beats: Sequence[Beat] = (),
         keep_from: datetime,
     ) -> int:
-        """Keep recall traces, count accesses, drop traces from before a moment; all together."""
+        """Keep traces, count accesses and signs of life, drop old traces; all together."""
         self._check_open()
         touched = [(id_, to_millis(one.at)) for one in accesses for id_ in one.ids]
         # Everything that can be is done before the lock is taken.
@@ -175,6 +192,7 @@ class SqlStore:
             "tenant": tenant,
             "traces": json.dumps([trace_row(trace) for trace in traces], ensure_ascii=False),
             "accesses": json.dumps(touched),
+            "beats": json.dumps([beat_row(beat.session) for beat in beats], ensure_ascii=False),
             "before": ids.make_id(keep_from, 0),
         }
         with self.begin(tenant) as tx:

@@ -150,8 +150,11 @@ threads = Table(
     Column("subject", String(512), nullable=False),
     Column("project", String(128)),
     Column("created_at", Instant, nullable=False),
+    # Its newest message; kept here, so that threads are listed without a look at every message.
+    Column("last_id", BigInteger),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "key"),
+    Index("ix_threads_last", "tenant_id", "last_id"),
 )
 
 
@@ -210,6 +213,9 @@ DETAILS: Final[Mapping[Kind, Table]] = {
             sqlite_where=text("status IN ('open', 'blocked')"),
         ),
         Index("ix_tasks_must_ack", "tenant_id", "memory_id", sqlite_where=text("must_ack")),
+        Index(
+            "ix_tasks_given", "tenant_id", "memory_id", sqlite_where=text("assignee IS NOT NULL")
+        ),
         one_of("status", TaskStatus),
         one_of("priority", TaskPriority),
     ),

@@ -3,21 +3,44 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, select, update
 
-from commonbrain.adapters.sql.tables import DETAILS, threads
+from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.tables import DETAILS, memories, threads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Thread, ThreadRef
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
 from commonbrain.ports.store import IdTaken
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
+_ALL: Final = Filter(trust_min=0.0)
+"""What was said is shown whoever said it; its trust stands beside it."""
 _SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
     threads.c.tenant_id == bindparam("tenant"),
     threads.c.id.in_(bindparam("ids", expanding=True)),
+)
+
+_LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == bindparam("tenant"))
+_BY_KEY: Final = select(threads.c.id).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.key == bindparam("key")
+)
+_IS_BEGUN: Final = select(threads.c.last_id.is_not(None)).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread")
+)
+_BUILT_MAX: Final = 256
+_PARTICIPANTS: Final = (
+    select(_MESSAGES.c.sender, _MESSAGES.c.recipients)
+    .where(
+        _MESSAGES.c.tenant_id == bindparam("tenant"),
+        _MESSAGES.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
+    .distinct()
 )
 
 
@@ -47,6 +70,46 @@ class ThreadShelf:
             raise IdTaken
         return new_id
 
+    def last(self) -> int:
+        """Give the id of the newest message of any thread."""
+        given = {"tenant": self.work.tenant}
+        return self.work.connection.execute(_LAST, given).scalar() or 0
+
+    def is_begun(self, thread_id: int) -> bool | None:
+        """Say whether a message was ever in a thread; None when there is no such thread."""
+        given = {"tenant": self.work.tenant, "thread": thread_id}
+        return self.work.connection.execute(_IS_BEGUN, given).scalar()
+
+    def recent(
+        self, caller: Caller, *, now: datetime, below: int, limit: int
+    ) -> list[tuple[Thread, int]]:
+        """List threads with a current message that a caller sees, latest first."""
+        given = {"tenant": self.work.tenant, "now": now, "below": below, "limit": limit}
+        found = self.work.connection.execute(_recent(caller, self.work.tenant), given)
+        rows = [dict(row) for row in found.mappings()]
+        return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
+
+    def messages(
+        self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
+    ) -> list[int]:
+        """List the current messages of a thread that a caller sees, newest first."""
+        given = {"thread": thread_id, "now": now, "below": below, "limit": limit}
+        statement = _said(caller, self.work.tenant)
+        return list(self.work.connection.execute(statement, given).scalars())
+
+    def participants(self, messages: Sequence[int]) -> set[str]:
+        """Give who sent these messages or was sent them by name."""
+        if not messages:
+            return set()
+        given = {"tenant": self.work.tenant, "ids": list(messages)}
+        rows = self.work.connection.execute(_PARTICIPANTS, given)
+        return {
+            name
+            for sender, recipients in rows
+            for name in (sender, *recipients)
+            if name is not None
+        }
+
     def page(self, *, after: int, limit: int) -> list[Thread]:
         """List threads above one id, ascending."""
         here = threads.c.tenant_id == self.work.tenant, threads.c.id > after
@@ -65,15 +128,22 @@ class ThreadShelf:
         self._update_thread(known, key=f"{thread.key}\n{known}")
         self._add(thread)
         self._move_messages(known, to=thread.id)
+        self._follow(thread.id)
         self.work.connection.execute(delete(threads).where(*self._at(known)))
         return thread.id
 
     def _id_of(self, key: str) -> int | None:
-        here = threads.c.tenant_id == self.work.tenant, threads.c.key == key
-        return self.work.connection.execute(select(threads.c.id).where(*here)).scalar()
+        given = {"tenant": self.work.tenant, "key": key}
+        return self.work.connection.execute(_BY_KEY, given).scalar()
 
     def _add(self, thread: Thread) -> bool:
         return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
+
+    def _follow(self, id_: int) -> None:
+        """Bring what a thread keeps of its newest message up to its messages."""
+        here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
+        newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
+        self.work.connection.execute(update(threads).where(*self._at(id_)).values(last_id=newest))
 
     def _update_thread(self, id_: int, *, key: str) -> None:
         self.work.connection.execute(update(threads).where(*self._at(id_)).values(key=key))
@@ -84,3 +154,35 @@ class ThreadShelf:
 
     def _at(self, id_: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
         return threads.c.tenant_id == self.work.tenant, threads.c.id == id_
+
+
+@lru_cache(_BUILT_MAX)
+def _recent(caller: Caller, tenant: str) -> Select[Any]:
+    """Select threads with a message that a caller sees at the moment `now`."""
+    is_there = _seen(caller, tenant).where(_MESSAGES.c.thread_id == threads.c.id)
+    return (
+        _ROW.add_columns(threads.c.last_id)
+        .where(threads.c.tenant_id == bindparam("tenant"), threads.c.last_id < bindparam("below"))
+        .where(is_there.correlate(threads).exists())
+        .order_by(threads.c.last_id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _said(caller: Caller, tenant: str) -> Select[int]:
+    """Select the messages of a thread that a caller sees at the moment `now`."""
+    here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
+    newest = _seen(caller, tenant).where(*here).order_by(_MESSAGES.c.memory_id.desc())
+    return newest.limit(bindparam("limit"))
+
+
+def _seen(caller: Caller, tenant: str) -> Select[int]:
+    memory = and_(
+        memories.c.tenant_id == _MESSAGES.c.tenant_id, memories.c.id == _MESSAGES.c.memory_id
+    )
+    return (
+        select(_MESSAGES.c.memory_id)
+        .join(memories, memory)
+        .where(_MESSAGES.c.tenant_id == tenant, within(caller, _ALL, tenant=tenant))
+    )

@@ -15,6 +15,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Role, is_visible
 from commonbrain.flows.act import Act, checked_reason
 from commonbrain.flows.cascade.spread import mark_erased
+from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import (
     KEPT_STATES,
     Selection,
@@ -90,11 +91,12 @@ class Erase:
         if preview.count and confirm != preview.count:
             return preview
         with self.house.store.begin(self.caller.tenant) as tx:
-            selection, kept = _with_copies(self._act(tx), given)
+            act = self._act(tx)
+            selection, kept = _with_copies(act, given)
             preview = _preview(selection, kept, confirm=confirm, reason=why)
             if preview.count and confirm != preview.count:
                 return preview
-            act = self._act(tx)
+            check_changes(tx, self.caller, memories=selection.taken, now=act.now, is_settling=True)
             receipt = _scrub(act, selection.taken, reason=why)
             preview = replace(preview, unseated=act.cascade())
         preview = followed_up(self.house, self.caller, done=preview)

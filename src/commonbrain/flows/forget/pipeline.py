@@ -11,6 +11,7 @@ from commonbrain.domain.memory import State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.flows.act import Act, checked_reason
+from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import (
     Selection,
     SelectorFields,
@@ -88,6 +89,7 @@ def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str
     ids = given.get("ids", ())
     if len(ids) == 1:
         [only] = select(act, given)
+        check_changes(act.tx, act.caller, memories=[only], now=act.now, is_settling=True)
         check_may_write(act.caller, only.scope)
         if only.state is not State.FORGOTTEN and not is_entitled(act.caller, only):
             wanted = Proposal(op=Action.FORGET, id=only.id, reason=reason)
@@ -103,6 +105,7 @@ def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str
     preview = _preview(act, selection, confirm=confirm, reason=reason)
     if preview.count > 1 and confirm != preview.count:
         return preview
+    check_changes(act.tx, act.caller, memories=selection.taken, now=act.now, is_settling=True)
     deed = act.deed(Action.FORGET, reason)
     for one in selection.taken:
         act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)

@@ -17,6 +17,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.domain.scoring import is_archived, last_touched
 from commonbrain.flows.act import Act
+from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import preview_of, resting_on, within_reach
 from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed, named
 from commonbrain.flows.house import House
@@ -107,6 +108,7 @@ def _prune(act: Act, ask: _Ask) -> Swept:
     preview, taken = _plan(act, ask)
     if ask.confirm != preview.count:
         return preview
+    check_changes(act.tx, act.caller, memories=taken, now=act.now)
     deed = act.deed(Action.PRUNE, ask.reason)
     for one in taken:
         act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)

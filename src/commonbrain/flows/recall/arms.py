@@ -16,9 +16,9 @@ from commonbrain.domain.limits import (
     SKILLS_MAX,
     VECTOR_CANDIDATES,
 )
-from commonbrain.domain.skills import read_skill
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.plan import Plan
+from commonbrain.flows.skills import fired
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Hit, Transaction
 
@@ -48,10 +48,9 @@ def newest(tx: Transaction, plan: Plan) -> list[Hit]:
 
 
 def by_skill(tx: Transaction, plan: Plan) -> list[Hit]:
-    """Find the rules whose trigger the query names, newest first."""
-    triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(plan.look).items())
-    fired = [id_ for id_, skill in triggers if skill and skill.fires(plan.query, plan.project)]
-    return [Hit(id=id_, score=1.0) for id_ in sorted(fired, reverse=True)[:SKILLS_MAX]]
+    """Find the rules whose trigger the query names, the first five of them."""
+    found = fired(tx, plan.look, query=plan.query, project=plan.project)
+    return [Hit(id=memory.id, score=1.0) for memory in found[:SKILLS_MAX]]
 
 
 def by_words(tx: Transaction, plan: Plan) -> list[Hit]:
@@ -72,7 +71,7 @@ def by_time(tx: Transaction, plan: Plan) -> list[Hit]:
 
 ARMS: Final[Mapping[str, Arm]] = {
     "recent": Arm(lambda plan: not plan.query, newest),
-    "skill": Arm(lambda plan: bool(plan.query), by_skill),
+    "skill": Arm(lambda plan: bool(plan.query) and plan.is_about_now, by_skill),
     "lexical": Arm(lambda plan: bool(plan.terms), by_words),
     "time": Arm(lambda plan: plan.period is not None, by_time),
 }

@@ -1,6 +1,6 @@
 """Making one list of several: each arm's scores brought to 0..1 and weighed together."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from commonbrain.domain.space import Space
@@ -24,15 +24,32 @@ _NAMING: Final = ("recent", "skill", "lexical")
 """Arms that find only what the query names."""
 
 
-def answering(found: Found, space: Space, *, is_about_time: bool = False) -> Found:
+def answering(
+    found: Found, space: Space, *, is_about_time: bool = False, is_unasked: bool = False
+) -> Found:
     """Leave out what shares no word with the query and whose meaning is too far from it.
 
-    What only happened in the time that a query names answers it if that is all it asks for.
+    What only happened in the time that a query names answers it if that is all it asks for. Where
+    nobody asked, a shared word is not enough once meaning is known.
     """
+    if is_unasked and found["vector"]:
+        near = {i for i, cosine in found["vector"].items() if cosine >= standing_out_at(space)}
+        return _only(found, near | set(found.get("skill", ())))
     arms = (*_NAMING, "time") if is_about_time else _NAMING
     named = {id_ for arm in arms for id_ in found.get(arm, ())}
     close = {id_ for id_, cosine in found["vector"].items() if cosine >= space.relevant_at}
-    kept = named | close
+    return _only(found, named | close)
+
+
+def standing_out_at(space: Space) -> float:
+    """Give the cosine at which a memory is worth telling who did not ask.
+
+    Half-way from what may be an answer to what says nearly the same.
+    """
+    return (space.relevant_at + space.similar_at) / 2
+
+
+def _only(found: Found, kept: Collection[int]) -> Found:
     return {arm: {i: s for i, s in scores.items() if i in kept} for arm, scores in found.items()}
 
 

@@ -12,7 +12,7 @@ from commonbrain.domain.limits import ANNOTATIONS_MAX
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.query import Candidate, Filter, is_allowed
-from commonbrain.domain.skills import skill_of
+from commonbrain.domain.skill import skill_of
 from commonbrain.flows.cascade.showing import notes
 from commonbrain.flows.recall.graph import Graph
 from commonbrain.flows.recall.plan import Plan

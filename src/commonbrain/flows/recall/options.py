@@ -40,6 +40,7 @@ class RecallOptions(TypedDict, total=False):
     min_confidence: float
     deadline_ms: float | None
     bump: bool
+    unasked: bool
 
 
 def read_filter(options: RecallOptions) -> Filter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from commonbrain.domain import ids, limits
@@ -18,7 +18,7 @@ from commonbrain.domain.recollection import Recollection, Verdict, certainty
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.showing import needing
 from commonbrain.flows.house import House
-from commonbrain.flows.recall.arms import Asked, ask_arms
+from commonbrain.flows.recall.arms import MEANING, Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.fuse import answering, fuse, shortlist
 from commonbrain.flows.recall.graph import Graph, contradicted, follow_links
@@ -31,7 +31,7 @@ from commonbrain.flows.recall.options import (
 )
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
-from commonbrain.flows.recall.weigh import weigh
+from commonbrain.flows.recall.weigh import tells_much, weigh
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access
@@ -87,8 +87,8 @@ class Recall:
                 names ("last week", "in March 2024") is preferred, never a bound.
             options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
                 bound the answer; past `deadline_ms` nothing more is asked, and `degraded` says
-                what is missing; `bump=False` leaves no access on what is recalled; the rest are
-                fields of `Filter`.
+                what is missing; `bump=False` leaves no access on what is recalled; `unasked=True`
+                gives only what stands out, for who did not ask; the rest are fields of `Filter`.
 
         Returns:
             Items best first, never over the budget, with a verdict that tells an empty store from
@@ -135,7 +135,8 @@ class Recall:
         """Settle filter, budget, words, time and intent."""
         look = Look(caller=self.caller, filter=read_filter(options), now=self.house.clock.now())
         budget = read_budget(options)
-        return make_plan(query, look, budget=budget, speakers=self._speakers(query))
+        plan = make_plan(query, look, budget=budget, speakers=self._speakers(query))
+        return replace(plan, is_unasked=True) if options.get("unasked") else plan
 
     def _speakers(self, query: str) -> set[str]:
         names = possible_names(query)
@@ -161,8 +162,13 @@ class Recall:
     def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
         """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
         space = self.house.store.space
-        features = fuse(answering(asked.found, space, is_about_time=plan.is_about_time))
+        telling = answering(
+            asked.found, space, is_about_time=plan.is_about_time, is_unasked=plan.is_unasked
+        )
+        features = fuse(telling)
         found = tx.memories.get(shortlist(features, count=plan.candidates))
+        if plan.is_unasked and not asked.found[MEANING]:
+            found = {id_: one for id_, one in found.items() if tells_much(plan, one)}
         fused = {id_: features[id_]["fused"] for id_ in found}
         graph = follow_links(tx, plan, found=found, fused=fused) if plan.query else Graph()
         known = {**graph.ends, **found}

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
+from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.query import Budget, Filter
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller
@@ -53,6 +54,14 @@ class Plan:
     """The time it names: preferred, never a bound."""
     is_about_time: bool = False
     """Whether it asks for nothing but what was at that time."""
+    is_unasked: bool = False
+    """Whether nobody asked: only what stands out is worth being told."""
+
+    @property
+    def is_about_now(self) -> bool:
+        """Whether it asks for what holds now, not for the past or for what awaits review."""
+        wanted = self.look.filter
+        return wanted.as_of is None and CURRENT_STATES.issuperset(wanted.states)
 
     @property
     def candidates(self) -> int:

@@ -47,6 +47,7 @@ _FADING: Final = timedelta(days=7)
 """How far from the time that a query names a memory counts a third as near."""
 _BESIDE: Final = 2
 """Neighbours of a message in its thread that speak for it."""
+_WORDS_SHARED_MIN: Final = 2
 _VOTES: Final = 3.0
 """Votes at which a rating counts two thirds."""
 
@@ -115,6 +116,16 @@ def _nearness(memory: Memory, period: Span | None) -> float:
 def _share(terms: frozenset[str], headline: str) -> float:
     """Say how many of the terms a headline has, as a share."""
     return len(words_of(headline) & terms) / len(terms) if terms else 0.0
+
+
+def tells_much(plan: Plan, memory: Memory) -> bool:
+    """Say whether a memory has at least half of a query's telling words, and two of them.
+
+    It stands in for meaning where nobody asked and the embedder has not answered in time.
+    """
+    terms = frozenset(plan.terms)
+    shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
+    return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
 
 
 def _is_of_session(memory: Memory, plan: Plan) -> bool:

@@ -1,11 +1,12 @@
 """The last stage: everything one new memory needs, inside the caller's transaction."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import must_be_acknowledged
 from commonbrain.domain.kinds import (
     Detail,
     EventDetail,
@@ -14,13 +15,15 @@ from commonbrain.domain.kinds import (
     MessageDetail,
     TaskDetail,
 )
-from commonbrain.domain.memory import Draft, Memory, State, ThreadRef, semantic_hash
+from commonbrain.domain.memory import AUDIENCE, Draft, Memory, State, ThreadRef, semantic_hash
+from commonbrain.domain.message import deliveries
 from commonbrain.domain.revision import Action
 from commonbrain.domain.salience import LOW, salience
 from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.scoring import confidence
 from commonbrain.domain.times import instant
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, record_birth
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.clock import Chance
@@ -67,17 +70,25 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
         occurred_at=instant(draft.occurred_at) if draft.occurred_at else now,
         expires_at=_expiry(draft, admitted.detail, now=now),
         superseded_count=revises,
+        payload=_shared(prepared),
     )
 
 
 def commit(
-    tx: Transaction, memory: Memory, *, prepared: Prepared, caller: Caller, chance: Chance
+    tx: Transaction, memory: Memory, *, prepared: Prepared, caller: Caller, house: House
 ) -> Memory:
     """Store row, thread, index, audit and event together; give the memory with its id."""
-    if prepared.draft.thread is not None and isinstance(memory.detail, MessageDetail):
-        thread_id = _open_thread(tx, prepared.draft.thread, memory=memory, chance=chance)
-        memory = replace(memory, detail=replace(memory.detail, thread_id=thread_id))
-    memory = _add(tx, memory, chance=chance)
+    last = 0
+    if isinstance(memory.detail, MessageDetail):
+        memory = _in_thread(tx, memory, thread=prepared.draft.thread, chance=house.chance)
+        # Ids are the order of what was said, whatever the clock of a process says: readers take
+        # broadcasts over up to an id, and what came in below it later would be lost to them.
+        last = tx.threads.last()
+    memory = _add(tx, memory, last=last, chance=house.chance)
+    if memory.audience:
+        # A message waits to be read; what it gave rise to is only shared.
+        read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
+        tx.mail.post(deliveries(memory, to=memory.audience, read_at=read_at))
     if memory.state is not State.QUARANTINED:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because
@@ -86,14 +97,34 @@ def commit(
     return memory
 
 
+def open_thread(
+    tx: Transaction, thread: ThreadRef, *, project: str | None, now: datetime, chance: Chance
+) -> int:
+    """Find a thread by its key or make it; give its id."""
+    for drawn in _draws(now, chance):
+        with suppress(IdTaken):
+            return tx.threads.open(thread, project, new_id=drawn, now=now)
+    raise _broken_chance()
+
+
 def _first_state(prepared: Prepared) -> State:
-    """Hold back what would bind or reach everybody on the word of an untrusted source."""
+    """Hold back what would bind or reach everybody on an untrusted word, or on nobody's."""
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
-    must_ack = isinstance(detail, TaskDetail) and detail.must_ack
+    must_ack = must_be_acknowledged(detail)
     is_weighty = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
-    if is_weighty and prepared.trust is Trust.UNTRUSTED_WEB:
+    is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
+    # What nobody meant to write down holds up nobody either.
+    if (is_weighty and is_untrusted) or (must_ack and prepared.draft.auto_captured):
         return State.QUARANTINED
     return State.ARCHIVED if _salience(prepared) < LOW else State.ACTIVE
+
+
+def _shared(prepared: Prepared) -> Mapping[str, object]:
+    """Name who else sees what is private, but for a message, which names its recipients."""
+    audience = prepared.draft.audience
+    is_shared = audience and prepared.scope is Scope.PRIVATE
+    is_message = prepared.admitted.kind is Kind.MESSAGE
+    return {AUDIENCE: list(audience)} if is_shared and not is_message else {}
 
 
 def _salience(prepared: Prepared) -> float:
@@ -117,19 +148,26 @@ def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:
     return None if lives_s is None else now + timedelta(seconds=lives_s)
 
 
-def _add(tx: Transaction, memory: Memory, *, chance: Chance) -> Memory:
+def _in_thread(
+    tx: Transaction, memory: Memory, *, thread: ThreadRef | None, chance: Chance
+) -> Memory:
+    detail = memory.detail
+    if thread is None or not isinstance(detail, MessageDetail):
+        return memory
+    thread_id = open_thread(
+        tx, thread, project=memory.project, now=memory.recorded_at, chance=chance
+    )
+    return replace(memory, detail=replace(detail, thread_id=thread_id))
+
+
+def _add(tx: Transaction, memory: Memory, *, last: int, chance: Chance) -> Memory:
     for drawn in _draws(memory.recorded_at, chance):
+        id_ = ids.after(last, drawn)
         with suppress(IdTaken):
-            tx.memories.add(replace(memory, id=drawn))
-            return replace(memory, id=drawn)
-    raise _broken_chance()
-
-
-def _open_thread(tx: Transaction, thread: ThreadRef, *, memory: Memory, chance: Chance) -> int:
-    now = memory.recorded_at
-    for drawn in _draws(now, chance):
-        with suppress(IdTaken):
-            return tx.threads.open(thread, memory.project, new_id=drawn, now=now)
+            tx.memories.add(replace(memory, id=id_))
+            return replace(memory, id=id_)
+        # Where the clock went back every draw gives the next one, which is taken.
+        last = last if id_ == drawn else id_
     raise _broken_chance()
 
 

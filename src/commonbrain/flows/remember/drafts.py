@@ -134,8 +134,12 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "occurred_at": instant,
     "expires_at": instant,
 }
-_FIELDS: Final = {field.name for field in fields(Draft)} - {"body"}
-# Severity stands in the draft itself, for the gate has a step of its own for it.
-_COLUMNS: Final = frozenset(
-    column for policy in KINDS.values() for column in policy.columns if column != "severity"
-)
+# Whom a memory is shared with is settled by messages alone.
+_FIELDS: Final = {field.name for field in fields(Draft)} - {"body", "audience"}
+# Severity stands in the draft itself, for the gate has a step of its own for it; a lease is
+# claimed, not given.
+_COLUMNS: Final = frozenset(column for policy in KINDS.values() for column in policy.columns) - {
+    "severity",
+    "lease_holder",
+    "lease_until",
+}

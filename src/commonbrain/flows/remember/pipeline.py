@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Unpack, cast
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import is_report
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.gate import Rejected
@@ -18,6 +19,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.spread import follow_up, spread
 from commonbrain.flows.cascade.telling import tell_unseated
+from commonbrain.flows.duty import check_duties
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, amend
@@ -64,6 +66,8 @@ class Course:
     compares_meaning: bool = True
     besides: frozenset[int] = frozenset()
     revises: int = 0
+    spares_reports: bool = True
+    """Whether action items let messages, incidents and handoffs through."""
     proposal: Mapping[str, object] | None = None
     """The payload of a text that its author may only propose: it is stored, and held back."""
 
@@ -107,8 +111,8 @@ class Remember:
         Raises:
             Invalid: an argument is malformed; nothing was stored.
             NotFound: a memory it is derived from is none, or not to be seen; nothing was stored.
-            Refused: the caller may not write there or claim that, gave over 100 items, or used the
-                key for something else; nothing was stored.
+            Refused: the caller may not write there or claim that, gave over 100 items, used the
+                key for something else, or has to answer action items first; nothing was stored.
             Unavailable: the store stayed locked, is full or read-only; nothing was stored.
 
         """
@@ -147,6 +151,7 @@ class Remember:
             known = replay(tx, ticket, look=look) if ticket else None
             if known is not None:
                 return known
+            self._check_duties(tx, ready, look=look, course=course)
             settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
             outcomes = tuple(
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
@@ -163,6 +168,19 @@ class Remember:
             follow_up(self.house, self.caller)
         self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
         return replace(reply, stages_ms=watch.stages_ms)
+
+    def _check_duties(
+        self, tx: Transaction, ready: Sequence[Prepared], *, look: Look, course: Course
+    ) -> None:
+        """Refuse the whole batch where action items bind any of it that is no report."""
+        bound = [
+            one
+            for one in ready
+            if not (course.spares_reports and is_report(one.admitted.kind, one.admitted.label))
+        ]
+        if bound:
+            projects = {one.project for one in bound}
+            check_duties(tx, self.caller, projects=projects, now=look.now)
 
     def _catch_up(self, *, is_embedding: bool) -> None:
         """Embed some of what was stored without vectors, once the embedder answers again.
@@ -196,8 +214,8 @@ class Remember:
 
     def settle(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Outcome:
         """Decide on one prepared draft against what is stored, and store it or say why not."""
-        prepared = settle_sources(tx, prepared, caller=self.caller)
-        refusal = check_skill(tx, prepared, besides=course.besides)
+        prepared = settle_sources(tx, prepared, look=look)
+        refusal = check_skill(tx, prepared, caller=self.caller, besides=course.besides)
         if refusal is not None:
             return rejected(refusal)
         outcome = self._settle(tx, prepared, look=look, course=course)
@@ -231,8 +249,7 @@ class Remember:
                 warnings = (*warnings, f"Another {kind} may say this already: {of.headline}")
         made = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
         memory = course.held(made)
-        chance = self.house.chance
-        memory = commit(tx, memory, prepared=prepared, caller=self.caller, chance=chance)
+        memory = commit(tx, memory, prepared=prepared, caller=self.caller, house=self.house)
         link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
         self._mark_conflicts(tx, memory, judged=judged)
         if judged.recurring is not None:
@@ -294,7 +311,8 @@ class Remember:
                 )
 
     def _judge(self, tx: Transaction, prepared: Prepared, *, look: Look, course: Course) -> Judged:
-        if not course.compares_meaning:
+        # What was said is kept however like something else it is, so nothing like it is looked for.
+        if not course.compares_meaning or prepared.admitted.kind is Kind.MESSAGE:
             return Judged(verdict=Novel())
         space = self.house.store.space
         return judge_neighbours(tx, prepared, look=look, space=space, besides=course.besides)

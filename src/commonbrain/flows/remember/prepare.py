@@ -10,7 +10,7 @@ from commonbrain.domain.classify import classify, kind_with, severity_of
 from commonbrain.domain.entities import Entities, found_in
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.gate import Admitted, Rejected, admit
-from commonbrain.domain.kinds import Kind, Severity
+from commonbrain.domain.kinds import Detail, Kind, MessageDetail, Severity
 from commonbrain.domain.limits import (
     NAME_CHARS_MAX,
     RAW_TEXT_BYTES_MAX,
@@ -182,8 +182,13 @@ def _parts(source: Prepared) -> Iterator[Draft]:
             trust=source.trust,
             source_ref=draft.source_ref,
             occurred_at=draft.occurred_at,
+            audience=_audience(source.admitted.detail),
             auto_captured=True,
         )
+
+
+def _audience(detail: Detail) -> tuple[str, ...]:
+    return detail.recipients if isinstance(detail, MessageDetail) else ()
 
 
 def _severity(part: Marked) -> Severity | None:

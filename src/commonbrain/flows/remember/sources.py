@@ -13,6 +13,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.flows.recording import Deed, record_beside
 from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.flows.skills import namesakes
 from commonbrain.ports.store import Look, Transaction
 
 _PREMISES_MAX = 20
@@ -21,7 +22,7 @@ _DECISION = "decision"
 _WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 
 
-def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Prepared:
+def settle_sources(tx: Transaction, prepared: Prepared, *, look: Look) -> Prepared:
     """Lower trust and narrow scope to those of the sources; asks nothing when none is named.
 
     Raises:
@@ -30,11 +31,12 @@ def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Pr
         Refused: `scope_denied`, private memories of different authors would be mixed.
 
     """
-    sources = _sources(tx, prepared, caller=caller)
-    _check_thread(tx, prepared)
+    sources = _sources(tx, prepared, caller=look.caller)
+    _check_thread(tx, prepared, look=look)
     if not sources:
         return prepared
-    if any(one.scope is Scope.PRIVATE and one.agent != caller.agent for one in sources):
+    # What went to the caller alone may be a source of what the caller keeps to itself.
+    if len({one.agent for one in sources if one.scope is Scope.PRIVATE}) > 1:
         raise Refused(
             "Private memories of different authors cannot be made into one.",
             code="scope_denied",
@@ -48,18 +50,20 @@ def settle_sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> Pr
     return replace(prepared, trust=trust, scope=scope, warnings=warnings)
 
 
-def check_skill(tx: Transaction, prepared: Prepared, *, besides: frozenset[int]) -> Rejected | None:
+def check_skill(
+    tx: Transaction, prepared: Prepared, *, caller: Caller, besides: frozenset[int]
+) -> Rejected | None:
     """Refuse a trigger whose name another rule has: a skill is loaded by its name."""
     detail = prepared.admitted.detail
     if not isinstance(detail, RuleDetail) or detail.skill is None:
         return None
     name = str(detail.skill["name"])
-    taken = [id_ for id_ in tx.memories.skilled(name) if id_ not in besides]
+    taken = namesakes(tx, caller, name=name, besides=besides)
     if not taken:
         return None
     return Rejected(
         code="gate_skill",
-        reason=f"There is a skill {name} already.",
+        reason=f"There is a skill {name} already: {ids.show(ids.MEMORY, taken[0].id)}.",
         hint="Choose another name, or supersede the rule that has it.",
     )
 
@@ -147,13 +151,26 @@ def _sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> list[Mem
     return [known[id_] for id_ in dict.fromkeys(wanted)]
 
 
-def _check_thread(tx: Transaction, prepared: Prepared) -> None:
+def _check_thread(tx: Transaction, prepared: Prepared, *, look: Look) -> None:
+    """Let a message into a thread, and answer one, of which its author sees something."""
     detail = prepared.admitted.detail
     if not isinstance(detail, MessageDetail):
         return
-    thread_id = detail.thread_id
-    found = tx.threads.page(after=thread_id - 1, limit=1) if thread_id is not None else []
-    if thread_id is not None and [one.id for one in found] != [thread_id]:
-        raise Invalid("There is no such thread.", hint="Give a ThreadRef; it opens one.")
-    if detail.parent_id is not None and detail.parent_id not in tx.memories.get([detail.parent_id]):
+    if detail.thread_id is not None and not _is_open(tx, detail.thread_id, look=look):
+        raise Invalid(
+            "There is no such thread.", hint="Ask which there are, or leave it out: it opens one."
+        )
+    if detail.parent_id is None:
+        return
+    parent = tx.memories.get([detail.parent_id]).get(detail.parent_id)
+    if parent is None or not is_visible(look.caller, parent):
         raise Invalid("There is no such parent message.", hint="Leave parent_id out.")
+
+
+def _is_open(tx: Transaction, thread_id: int, *, look: Look) -> bool:
+    """Say whether the author sees anything of a thread; one without a message is open to all."""
+    is_begun = tx.threads.is_begun(thread_id)
+    if not is_begun:
+        return is_begun is False
+    caller, now = look.caller, look.now
+    return bool(tx.threads.messages(thread_id, caller, now=now, below=ids.LAST, limit=1))

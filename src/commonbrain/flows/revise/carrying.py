@@ -7,22 +7,28 @@ from dataclasses import replace
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import ack_image
 from commonbrain.domain.authority import Proposal, check_entitled, is_entitled, own_trust
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import TaskStatus
 from commonbrain.domain.links import link_image
-from commonbrain.domain.memory import FINDABLE_STATES, Memory, State
+from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Scope, check_may_write
+from commonbrain.domain.skill import skill_of
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.act import Act
+from commonbrain.flows.duty import check_changes
 from commonbrain.flows.proposals import how_settled, propose
 from commonbrain.flows.recording import Deed, annotation_image, record_beside
-from commonbrain.flows.revise import beside, chain, marks
+from commonbrain.flows.revise import answers, beside, chain, marks
 from commonbrain.flows.revise.plan import (
     Amend,
     Completion,
     Note,
     Plan,
     Planner,
+    PutAck,
     PutLink,
     Revised,
     Settle,
@@ -33,9 +39,10 @@ from commonbrain.flows.revise.plan import (
 )
 from commonbrain.flows.revise.review import activated, check_approval, rejected, settled
 from commonbrain.flows.revise.supersede import carry_out
+from commonbrain.flows.skills import namesakes
 from commonbrain.ports.history import Annotation
 
-_FREE: Final = frozenset({Action.ANNOTATE, Action.RATE})
+_FREE: Final = frozenset({Action.ANNOTATE, Action.RATE, Action.ACK})
 """What needs no authority over the memory: it stands beside it, under an author of its own."""
 _LATER: Final = "It is found by its words only until the embedder is back."
 
@@ -56,6 +63,7 @@ _PLANNERS: Final[Mapping[Action, Planner]] = {
     Action.RETAG: marks.retag,
     Action.STATUS: marks.set_status,
     Action.REVIEW: marks.review,
+    Action.ACK: answers.acknowledge,
     Action.FORGET: _forgetting,
 }
 
@@ -65,6 +73,9 @@ def perform(act: Act, wanted: Proposal) -> Revised:
     memory = act.fetch(wanted.id)
     is_free = wanted.op in _FREE
     check_may_write(act.caller, Scope.TEAM if is_free else memory.scope)
+    if wanted.op is not Action.ACK:
+        done = {"status": TaskStatus.DONE}.items() <= wanted.told.items()
+        check_changes(act.tx, act.caller, memories=[memory], now=act.now, is_settling=done)
     plan = _PLANNERS[wanted.op](act, memory, wanted=wanted)
     if not is_free and not _is_in_reach(act, plan):
         held = propose(act, wanted, target=memory)
@@ -94,6 +105,7 @@ def approve(act: Act, wanted: Proposal) -> Revised:
     if carried.op is Action.SUPERSEDE:
         new = activated(act, memory, at_least=target.trust)
         carry_out(act, memory, activated=new, wanted=carried)
+        _check_name(act, new)
         return Revised(
             id=show(memory),
             action=Action.APPROVE,
@@ -132,6 +144,9 @@ def _amended(plan: Plan) -> list[Memory]:
 def _carried(act: Act, memory: Memory, *, wanted: Proposal, plan: Plan) -> Revised:
     for step in plan.steps:
         _take(act, step, wanted=wanted)
+    for step in plan.steps:
+        if isinstance(step, Amend) and step.before.state not in CURRENT_STATES:
+            _check_name(act, step.after)
     lines = tuple(line for step in plan.steps for line in told(step))
     is_late = any(_is_bare(act, step) for step in plan.steps)
     hints = [*([plan.hint] if plan.hint else []), *([_LATER] if is_late else [])]
@@ -145,6 +160,18 @@ def _carried(act: Act, memory: Memory, *, wanted: Proposal, plan: Plan) -> Revis
     )
 
 
+def _check_name(act: Act, memory: Memory) -> None:
+    """Refuse to let a skill hold again whose name another has taken meanwhile."""
+    skill = skill_of(memory) if memory.state in CURRENT_STATES else None
+    taken = namesakes(act.tx, act.caller, name=skill.name, besides=[memory.id]) if skill else []
+    if skill and taken:
+        raise Refused(
+            f"There is another skill {skill.name} by now: {show(taken[0])}.",
+            code="gate_skill",
+            hint="Supersede or forget that one first.",
+        )
+
+
 def _take(act: Act, step: Step, *, wanted: Proposal) -> None:
     """Take one step of a plan and record it."""
     match step:
@@ -152,6 +179,8 @@ def _take(act: Act, step: Step, *, wanted: Proposal) -> None:
             act.amend(before, after, deed=act.deed(action or wanted.op, wanted.reason))
         case PutLink():
             _put_link(act, step, deed=act.deed(wanted.op, wanted.reason))
+        case PutAck():
+            _put_ack(act, step)
         case Note(memory=memory, text=text):
             _note(act, memory, text=text)
         case Settle():
@@ -170,6 +199,17 @@ def _put_link(act: Act, step: PutLink, *, deed: Deed) -> None:
         deed=deed,
         before={"link": link_image(known)} if known else {},
         after={"link": link_image(link)} if link else {},
+    )
+
+
+def _put_ack(act: Act, step: PutAck) -> None:
+    act.tx.duties.put(step.ack)
+    record_beside(
+        act.tx,
+        step.memory,
+        deed=act.deed(Action.ACK, step.ack.told()),
+        before={"ack": ack_image(step.known)} if step.known else {},
+        after={"ack": ack_image(step.ack)},
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from commonbrain.domain.action_items import OWED
 from commonbrain.domain.authority import Proposal
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid, Refused
@@ -16,6 +17,7 @@ from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
 from commonbrain.flows.revise.plan import Plan, Settle, Step, amending, check_current, show
+from commonbrain.flows.versions import check_lease
 
 
 def pin(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
@@ -64,16 +66,29 @@ def set_status(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     check_current(memory, act.now)
     if not isinstance(memory.detail, TaskDetail):
         raise Invalid(f"{show(memory)} is a {memory.kind}; only a task has a status.")
+    check_lease(act.tx, act.caller, memory=memory, now=act.now)
     given = wanted.told
     due_at, priority, assignee = given["due_at"], given["priority"], given["assignee"]
+    status = one_of(TaskStatus, given["status"])
     detail = replace(
-        memory.detail,
-        status=one_of(TaskStatus, given["status"]),
+        _moved(memory.detail, status),
         due_at=instant(due_at) if due_at else memory.detail.due_at,
         priority=one_of(TaskPriority, priority) if priority else memory.detail.priority,
         assignee=assignee or memory.detail.assignee,
     )
     return Plan(steps=amending(memory, replace(memory, detail=detail)))
+
+
+def closed(memory: Memory, detail: TaskDetail) -> Memory:
+    """Give a task as it is once it is done."""
+    return replace(memory, detail=_moved(detail, TaskStatus.DONE))
+
+
+def _moved(detail: TaskDetail, status: TaskStatus) -> TaskDetail:
+    """Move a task on; nobody holds what is no longer to be done."""
+    if status in OWED:
+        return replace(detail, status=status)
+    return replace(detail, status=status, lease_holder=None, lease_until=None)
 
 
 def plain_names(given: Sequence[str], *, what: str) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, Literal, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import Decision
 from commonbrain.domain.authority import Proposal, proposal_of
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid
@@ -18,6 +19,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.act import Act, checked_reason, vectors_of
 from commonbrain.flows.cascade.spread import follow_up
 from commonbrain.flows.cascade.telling import Unseated, foretell
+from commonbrain.flows.duty import check_duties
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.outcome import Outcome, rejected
@@ -29,12 +31,23 @@ from commonbrain.flows.revise.marks import plain_instant, plain_names
 from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
 from commonbrain.flows.screening import screened
+from commonbrain.flows.versions import check_version
 from commonbrain.ports.models import Matrix
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
 _CARRIED: Final = {Action.APPROVE: approve, Action.REJECT: reject}
 """What is carried out otherwise than by a plan."""
+
+
+class TaskMove(TypedDict, total=False):
+    """What changes of a task beside its status, on what condition and why."""
+
+    due_at: datetime | str | None
+    priority: TaskPriority | str | None
+    assignee: str | None
+    version: int | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,7 @@ class Revise:
         reason: str,
         inherit_pin: bool = False,
         inherit_skill: bool = False,
+        version: int | None = None,
         **known: Unpack[DraftFields],
     ) -> Outcome:
         """Replace a current memory by a new text; what is not given is taken from the old one.
@@ -69,7 +83,8 @@ class Revise:
         Raises:
             Invalid: the text is not an id, or there is no reason.
             NotFound: there is none, or the caller may not see it.
-            Refused: `already_superseded` (names the head), or the scope is out of reach.
+            Refused: `already_superseded` (names the head), `version_conflict`, action items are to
+                be answered first, or the scope is out of reach.
             Unavailable: the store stayed locked; the old one still holds.
 
         """
@@ -86,6 +101,15 @@ class Revise:
         [ready] = embed([prepared], self.house.embedder)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+            old = act.fetch(old_id)
+            check_duties(
+                tx,
+                self.caller,
+                projects=[old.project, ready.project],
+                now=act.now,
+                settles=[old_id],
+            )
+            check_version(tx, old_id, version=version)
             outcome = replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
             outcome = replace(outcome, unseated=act.cascade())
         if outcome.unseated is not None and outcome.unseated.is_more:
@@ -156,19 +180,44 @@ class Revise:
         self,
         id: str,  # noqa: A002 the public name is id
         status: TaskStatus | str,
-        *,
-        due_at: datetime | str | None = None,
-        priority: TaskPriority | str | None = None,
-        assignee: str | None = None,
+        **more: Unpack[TaskMove],
     ) -> Revised:
-        """Move a task on: open, blocked, done or stale."""
+        """Move a task on: open, blocked, done or stale; a task that another has claimed stays.
+
+        Args:
+            id: the task.
+            status: where it stands now.
+            more: `due_at`, `priority` and `assignee` where they change too; `version`, as get
+                tells it, refuses the change where somebody else was faster; `reason` says what
+                came of it.
+
+        """
+        priority, assignee, reason = more.get("priority"), more.get("assignee"), more.get("reason")
         told = {
             "status": str(one_of(TaskStatus, status)),
-            "due_at": plain_instant(due_at),
+            "due_at": plain_instant(more.get("due_at")),
             "priority": str(one_of(TaskPriority, priority)) if priority else None,
             "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
         }
-        return self._do(Action.STATUS, id, told=told)
+        why = checked_reason(reason, self.house) if reason else None
+        return self._do(Action.STATUS, id, reason=why, told=told, version=more.get("version"))
+
+    def ack(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        decision: Decision | str,
+        *,
+        reason: str | None = None,
+        until: datetime | str | None = None,
+    ) -> Revised:
+        """Answer an action item: will_execute, already_done, not_relevant, or deferred until then.
+
+        already_done (of tasks only, which are done then) and not_relevant need a reason. A task is
+        answered for everybody, a rule for the caller's session.
+        """
+        told = {"decision": str(one_of(Decision, decision)), "until": plain_instant(until)}
+        why = checked_reason(reason, self.house) if reason else None
+        return self._do(Action.ACK, id, reason=why, told=told)
 
     def review(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Vouch for a memory that needs review: it was looked at, and it holds because ..."""
@@ -199,6 +248,7 @@ class Revise:
         *,
         reason: str | None = None,
         told: Mapping[str, Any] | None = None,
+        version: int | None = None,
     ) -> Revised:
         wanted = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
         vectors = self._vectors(wanted) if op in _REVIVING else None
@@ -210,6 +260,7 @@ class Revise:
                 now=self.house.clock.now(),
                 vectors=vectors or {},
             )
+            check_version(tx, wanted.id, version=version)
             done = _CARRIED.get(op, perform)(act, wanted)
             done = replace(done, unseated=act.cascade())
         if done.unseated is not None and done.unseated.is_more:

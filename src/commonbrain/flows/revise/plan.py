@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import Ack
 from commonbrain.domain.authority import AWAITING_STATES, Proposal
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Refused
@@ -41,6 +42,15 @@ class PutLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PutAck:
+    """Keep an answer to an action item, in the place of the one that is known."""
+
+    memory: Memory
+    known: Ack | None
+    ack: Ack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Note something beside a memory."""
 
@@ -56,7 +66,7 @@ class Settle:
     reviews: tuple[Review, ...]
 
 
-Step = Amend | PutLink | Note | Settle
+Step = Amend | PutLink | PutAck | Note | Settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +158,20 @@ def told(step: Step) -> tuple[str, ...]:
                 f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
                 f"(strength {link.strength:.2f}, seen {link.observations}x)",
             )
-        case Note(memory=memory):
-            return (f"{show(memory)} annotated",)
-        case Settle(memory=memory, reviews=reviews):
-            return (f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on",)
+        case PutAck(memory=memory, ack=ack):
+            return (f"{show(memory)} acknowledged: {ack.told()}",)
+        case Note() | Settle():
+            return (_told_beside(step),)
         case _:
             return ()
+
+
+def _told_beside(step: Note | Settle) -> str:
+    match step:
+        case Note(memory=memory):
+            return f"{show(memory)} annotated"
+        case Settle(memory=memory, reviews=reviews):
+            return f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on"
 
 
 _QUIET = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})

@@ -7,11 +7,12 @@ from datetime import datetime
 
 from commonbrain.domain import ids
 from commonbrain.domain.authority import Proposal, is_entitled, own_trust, proposal_of
-from commonbrain.domain.kinds import Detail, FactDetail, RuleDetail, kind_and_label
-from commonbrain.domain.memory import Draft, Memory, State
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import Detail, FactDetail, Kind, RuleDetail, kind_and_label
+from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action, superseded
-from commonbrain.domain.scope import check_may_write
+from commonbrain.domain.scope import Scope, check_may_write, is_visible
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.act import Act
 from commonbrain.flows.proposals import how_settled, pending
@@ -49,6 +50,8 @@ def inherit(draft: Draft, old: Memory, *, act: Act, heritage: Heritage) -> Draft
         source_ref=draft.source_ref or old.source_ref,
         expires_at=draft.expires_at or (_expiry(old, act) if draft.detail is None else None),
         detail=draft.detail or (detail if stays else None),
+        audience=_others(old, act),
+        source_message_id=draft.source_message_id or _shared_source(old, act),
     )
 
 
@@ -66,6 +69,7 @@ def replace_by(
     check_may_write(act.caller, old.scope)
     check_is_head(act, old)
     check_stays_seen(old, prepared.scope)
+    _check_own_words(act, old)
     told = {"pin": heritage.pin}
     wanted = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, told=told)
     is_proposed = not _is_entitled(act, prepared, old=old, heritage=heritage)
@@ -87,6 +91,21 @@ def replace_by(
         return _proposed(outcome, new)
     _retire(act, old, new=new, wanted=wanted)
     return outcome
+
+
+def _check_own_words(act: Act, old: Memory) -> None:
+    """Let nobody but its sender put other words into a direct message.
+
+    Raises:
+        Refused: `scope_denied`.
+
+    """
+    if old.kind is Kind.MESSAGE and old.scope is Scope.PRIVATE and old.agent != act.caller.agent:
+        raise Refused(
+            f"{_shown(old.id)} is a message of another agent to you.",
+            code="scope_denied",
+            hint="Reply to it, or annotate it.",
+        )
 
 
 def carry_out(act: Act, new: Memory, *, activated: Memory, wanted: Proposal) -> None:
@@ -134,6 +153,22 @@ def _expiry(old: Memory, act: Act) -> datetime | None:
 
 def _without_trigger(detail: Detail) -> Detail:
     return replace(detail, skill=None) if isinstance(detail, RuleDetail) else detail
+
+
+def _others(old: Memory, act: Act) -> tuple[str, ...]:
+    """Keep the audience of what is private: whoever saw the old one sees the new."""
+    if old.scope is not Scope.PRIVATE:
+        return ()
+    return tuple(name for name in (old.agent, *old.audience) if name != act.caller.agent)
+
+
+def _shared_source(old: Memory, act: Act) -> int | None:
+    """Keep the message that a shared memory came from, while it is there."""
+    source = old.source_message_id if old.audience else None
+    found = act.tx.memories.get([source]).get(source) if source is not None else None
+    if found is None or found.state not in FINDABLE_STATES:
+        return None
+    return source if is_visible(act.caller, found) else None
 
 
 def _shown(id_: int) -> str:

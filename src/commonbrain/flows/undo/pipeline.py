@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import ack_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_DAYS_MAX
 from commonbrain.domain.links import link_of
@@ -18,6 +19,7 @@ from commonbrain.domain.revision import Action, Change
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant, show_instant
 from commonbrain.flows.act import Act, checked_reason, vectors_of
+from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.swept import (
     Stage,
     Swept,
@@ -29,7 +31,7 @@ from commonbrain.flows.forget.swept import (
 )
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, annotation_image, annotation_of, record_beside
-from commonbrain.flows.undo.reversal import Reversal, built_on, reverse, settled_by
+from commonbrain.flows.undo.reversal import BESIDE, Reversal, built_on, reverse, settled_by
 from commonbrain.ports.store import Transaction
 
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
@@ -188,6 +190,8 @@ def _undo(act: Act, ask: _Ask, *, confirm: int, reason: str) -> Swept:
     preview = _preview(reversals, confirm=confirm, reason=reason)
     if confirm != preview.count:
         return preview
+    due = [one.before for one in reversals if one.is_due]
+    check_changes(act.tx, act.caller, memories=due, now=act.now, is_settling=True)
     token = ids.show("und", ids.make_id(act.now, act.house.chance.bits(ids.RANDOM_BITS)))
     one_reason = f"{token}, undo of {ask.shown()}: {reason}"[:REASON_CHARS_MAX]
     deed = act.deed(Action.UNDO, one_reason)
@@ -209,6 +213,12 @@ def _take_back(act: Act, one: Reversal, *, deed: Deed) -> None:
 def _put_back(act: Act, change: Change) -> tuple[Mapping[str, object], Mapping[str, object]]:
     """Set what stands beside a memory to what it was; give both as they are now called."""
     old, new = _image(change.before), _image(change.after)
+    if "ack" in {*change.before, *change.after}:
+        if old is not None:
+            act.tx.duties.put(ack_of(old))
+        elif new is not None:
+            act.tx.duties.drop(ack_of(new))
+        return change.after, change.before
     if "annotation" in {*change.before, *change.after}:
         if new is not None:
             act.tx.annotations.drop(int(new["id"]))
@@ -230,7 +240,9 @@ def _put_back(act: Act, change: Change) -> tuple[Mapping[str, object], Mapping[s
 
 
 def _image(images: Mapping[str, object]) -> Mapping[str, Any] | None:
-    return cast("Mapping[str, Any] | None", images.get("annotation") or images.get("link"))
+    return cast(
+        "Mapping[str, Any] | None", next((images[one] for one in BESIDE if one in images), None)
+    )
 
 
 def _preview(reversals: Sequence[Reversal], *, confirm: int | None, reason: str) -> Swept:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import Ack, ack_of
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.links import Link, LinkType, link_of
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
@@ -17,7 +18,7 @@ from commonbrain.flows.act import Act
 from commonbrain.flows.forget.selection import why_not
 from commonbrain.ports.store import Transaction
 
-_BESIDE: Final = frozenset({"link", "annotation", "review"})
+BESIDE: Final = frozenset({"link", "annotation", "ack", "review"})
 """Keys of images that are no fields of a memory."""
 _NOBODYS: Final = frozenset({Action.UNDO, Action.CASCADE})
 """What an earlier undo did and another took back, or what followed from a deed, is no work."""
@@ -25,6 +26,15 @@ _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
 _Ends = tuple[int, int, LinkType]
+_Whose = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What stands beside a memory, as it is once what came later is taken back."""
+
+    links: dict[_Ends, Link | None] = field(default_factory=dict[_Ends, "Link | None"])
+    acks: dict[_Whose, Ack | None] = field(default_factory=dict[_Whose, "Ack | None"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +106,7 @@ def reverse(
 
 
 def _is_beside(change: Change) -> bool:
-    return bool(_BESIDE & {*change.before, *change.after})
+    return bool(BESIDE & {*change.before, *change.after})
 
 
 def _own(
@@ -124,9 +134,9 @@ def _beside(
     """Pick the links and notes that can be taken back."""
     taken: list[Change] = []
     kept = None
-    links: dict[_Ends, Link | None] = {}
+    seen = _Seen()
     for change in changes:
-        stands = _stands(act, change, links=links)
+        stands = _stands(act, change, seen=seen)
         if stands:
             taken.append(change)
         elif stands is False:
@@ -166,15 +176,19 @@ def _who_changed(change: Change, others: Sequence[Change]) -> str:
     return f"{who}; {change.action} is not taken back."
 
 
-def _stands(act: Act, change: Change, *, links: dict[_Ends, Link | None]) -> bool | None:
+def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
     """Say whether what stands beside is as a change left it; None when it is as before.
 
-    `links` holds how links look once what came later is taken back.
+    `seen` holds how things look once what came later is taken back.
     """
-    if "annotation" in {*change.before, *change.after}:
+    named = {*change.before, *change.after}
+    if "annotation" in named:
         return _is_noted(act, change)
-    if "review" in {*change.before, *change.after}:
+    if "review" in named:
         return True if settled_by(act.tx, change) else None
+    if "ack" in named:
+        return _is_answered(act, change, acks=seen.acks)
+    links = seen.links
     was, is_ = _link(change.before), _link(change.after)
     either = was or is_
     if either is None:
@@ -193,6 +207,21 @@ def settled_by(tx: Transaction, change: Change) -> list[Review]:
     """Give the reviews that a change settled, as far as they are as it left them."""
     there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
     return [one for one in there if one.settled_at == change.at]
+
+
+def _is_answered(act: Act, change: Change, *, acks: dict[_Whose, Ack | None]) -> bool | None:
+    """Say whether an action item is answered as a change left it; None when it is as before."""
+    was, is_ = (
+        ack_of(image["ack"]) if "ack" in image else None for image in (change.before, change.after)
+    )
+    whose = (is_ or was).whose  # type: ignore[union-attr]
+    if whose not in acks:
+        there = act.tx.duties.of([change.memory_id]).get(change.memory_id, [])
+        acks[whose] = next((one for one in there if one.whose == whose), None)
+    if acks[whose] == is_:
+        acks[whose] = was
+        return True
+    return None if acks[whose] == was else False
 
 
 def _is_noted(act: Act, change: Change) -> bool | None:

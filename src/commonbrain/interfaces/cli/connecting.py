@@ -1,5 +1,7 @@
 """`brain connect`: tell a client how to start the memory; every change is shown first."""
 
+from dataclasses import dataclass
+
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
@@ -9,25 +11,52 @@ from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.clients import (
     Change,
     Entry,
+    HookCommand,
     apply,
     brain_command,
     connect,
     diff,
     disconnect,
+    with_hooks,
+    without_hooks,
 )
 
 
-def plan(state: State, client: str, *, scope: str, force: bool, remove: bool) -> Change:
-    """Compute the change to a client's file; it starts the store and agent that this call names."""
-    if remove:
-        return disconnect(client, scope=scope)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be done with a client."""
+
+    client: str
+    scope: str
+    force: bool
+    remove: bool
+    hooks: bool
+
+
+def plan(state: State, wish: Wish) -> list[Change]:
+    """Compute the changes to a client's files; it starts the store and agent that this call names.
+
+    Raises:
+        Invalid: there is no such client or scope, or a file is not valid; all are left alone.
+        Refused: an entry of the same name starts something else.
+        Unavailable: a file cannot be read.
+
+    """
+    if wish.remove:
+        change = disconnect(wish.client, scope=wish.scope)
+        return without_hooks(change, wish.client, scope=wish.scope)
     command, *arguments = brain_command()
+    options: list[str] = []
     if state.store is not None:
-        arguments += ["--store", str(state.store.expanduser().absolute())]
+        options += ["--store", str(state.store.expanduser().absolute())]
     if state.agent is not None:
-        arguments += ["--agent", state.agent]
-    entry = Entry(command=command, args=(*arguments, "mcp"))
-    return connect(client, entry, scope=scope, force=force)
+        options += ["--agent", state.agent]
+    entry = Entry(command=command, args=(*arguments, *options, "mcp"))
+    change = connect(wish.client, entry, scope=wish.scope, force=wish.force)
+    if not wish.hooks:
+        return [change]
+    started = HookCommand(brain=(command, *arguments), options=options)
+    return with_hooks(change, wish.client, scope=wish.scope, command=started)
 
 
 def show(client: str, change: Change, *, is_rehearsal: bool) -> None:

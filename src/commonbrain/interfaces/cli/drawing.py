@@ -20,7 +20,7 @@ from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.operations import Command, Operation
 
 # A list is given by repeating its option, which reads better in the singular.
-_SINGULAR: Final = {
+SINGULAR: Final = {
     "tags": "tag",
     "kinds": "kind",
     "labels": "label",
@@ -28,6 +28,8 @@ _SINGULAR: Final = {
     "skill_projects": "skill-project",
     "states": "state",
     "views": "view",
+    "next_steps": "next",
+    "blockers": "blocker",
 }
 _FROM_STDIN: Final = "-"
 
@@ -42,6 +44,7 @@ _NAMED: Final = (("as_json", Json), ("yes", Yes))
 
 def draw(operation: Operation[Any, Any], special: Command | None = None) -> Callable[..., None]:
     """Make the command of one operation: parse, run, show, and exit by what became of it."""
+    name = special.name if special else operation.name
 
     def command(
         context: typer.Context,
@@ -54,11 +57,12 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
     ) -> None:
         state: State = context.obj
         if operation.many is not None and file is not None:
-            requests = _requests(operation, given, file=file)
+            requests = _requests(operation, given, file=file, command=name)
             with state.open() as brain:
                 reply = operation.many(brain, requests)
             _answer(operation, reply, as_json=as_json)
-        request = _request(operation, given | (dict(special.preset) if special else {}))
+        preset = dict(special.preset) if special else {}
+        request = _request(operation, given | preset, command=name)
         with state.open() as brain:
             reply = (
                 operation.handle(brain, request)
@@ -74,9 +78,11 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
     named = _NAMED if "confirm" in operation.request.model_fields else _NAMED[:1]
     filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
     parameters = [
-        inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        inspect.Parameter(
+            "typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        ),
         *_parameters(operation, special),
-        *([filed] if operation.many else []),
+        *([filed] if _takes_file(operation, special) else []),
         *(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=how, default=False)
             for name, how in named
@@ -84,11 +90,11 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
     ]
 
     def adapted(**given: Any) -> None:  # noqa: ANN401 the signature below types it
-        command(given.pop("context"), **given)
+        command(given.pop("typer_context"), **given)
 
     adapted.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     adapted.__doc__ = special.purpose if special else operation.purpose
-    adapted.__name__ = special.name if special else operation.name
+    adapted.__name__ = name
     return adapted
 
 
@@ -101,12 +107,12 @@ def _answer(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoR
     raise typer.Exit(operation.exit_code(reply))
 
 
-def _requests(operation: Operation[Any, Any], given: dict[str, Any], *, file: Path) -> list[Any]:
+def _requests(
+    operation: Operation[Any, Any], given: dict[str, Any], *, file: Path, command: str
+) -> list[Any]:
     """Read a file of requests; what else was typed holds for each of them."""
     if any(given.get(name) for name in operation.positional):
-        raise Invalid(
-            "Give a text or a file, not both.", hint=f"See brain {operation.name} --help."
-        )
+        raise Invalid("Give a text or a file, not both.", hint=f"See brain {command} --help.")
     # Only who has a file waits for its reader to be loaded.
     from commonbrain.interfaces.cli.batch import read_requests  # noqa: PLC0415
 
@@ -146,29 +152,55 @@ def _agrees(operation: Operation[Any, Any], reply: Any, *, counted: int) -> bool
 def _parameters(operation: Operation[Any, Any], special: Command | None) -> list[inspect.Parameter]:
     fields = operation.request.model_fields
     taken = [name for name in fields if special is None or name in special.fields]
-    positional = [name for name in operation.positional if name in taken]
+    order = (special and special.positional) or operation.positional
+    positional = [name for name in order if name in taken]
     named = [name for name in taken if name not in positional]
-    spared = operation.many is not None
+    spared = _takes_file(operation, special)
+    required = special.required if special else ()
+    needed = {name for name in taken if fields[name].is_required() or name in required}
+    single = special.single if special else ()
     return [
-        _parameter(name, fields[name], is_positional=name in positional, is_spared=spared)
-        for name in (*positional, *named)
+        _one_of_a_list(parameter) if parameter.name in single else parameter
+        for parameter in (
+            _parameter(
+                name,
+                fields[name],
+                is_positional=name in positional,
+                is_needed=name in needed,
+                is_spared=spared,
+            )
+            for name in (*positional, *named)
+        )
     ]
 
 
+def _one_of_a_list(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Take one where the request takes several, which it reads as a list of it."""
+    _, how = get_args(parameter.annotation)
+    return parameter.replace(annotation=Annotated[str, how])
+
+
+def _takes_file(operation: Operation[Any, Any], special: Command | None) -> bool:
+    """Say whether a command takes a file of requests, which none does that settles some fields."""
+    return operation.many is not None and special is None
+
+
 def _parameter(
-    name: str, field: FieldInfo, *, is_positional: bool, is_spared: bool
+    name: str, field: FieldInfo, *, is_positional: bool, is_needed: bool, is_spared: bool
 ) -> inspect.Parameter:
     """Draw one parameter; `is_spared` when a file may be given in the place of what is required."""
     help_ = _help(field)
-    required = field.is_required() and not is_spared
+    required = is_needed and not is_spared
     if is_positional:
         how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
     else:
-        option = f"--{_SINGULAR.get(name, name).replace('_', '-')}"
+        option = f"--{SINGULAR.get(name, name).replace('_', '-')}"
         how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name))
     type_ = _plain(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
-    if is_spared and field.is_required():
+    if required and type(None) in get_args(type_):
+        type_ = str
+    if is_spared and is_needed:
         type_, default = type_ | None, None
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[type_, how], default=default
@@ -203,7 +235,7 @@ def _default(field: FieldInfo) -> Any:  # noqa: ANN401 defaults are of any sort
     return field.get_default(call_default_factory=True)
 
 
-def _request(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:  # noqa: ANN401
+def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401
     """Check what was typed.
 
     Raises:
@@ -217,16 +249,16 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any]) -> Any:  # n
         name for name, value in given.items() if value is None and _is_needed(operation, name)
     ]
     if missing:
-        raise Invalid(f"Missing {', '.join(missing)}.", hint=f"See brain {operation.name} --help.")
+        raise Invalid(f"Missing {', '.join(missing)}.", hint=f"See brain {command} --help.")
     try:
         return operation.request.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = str(first["loc"][0]) if first["loc"] else "arguments"
-        option = name if name in operation.positional else f"--{_SINGULAR.get(name, name)}"
+        option = name if name in operation.positional else f"--{SINGULAR.get(name, name)}"
         raise Invalid(
             f"{option.replace('_', '-')}: {first['msg']}.",
-            hint=f"See brain {operation.name} --help.",
+            hint=f"See brain {command} --help.",
         ) from error
 
 

@@ -2,19 +2,24 @@
 
 import json
 import sys
+from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import escaped
 from commonbrain.interfaces.cli import choices
-from commonbrain.interfaces.cli.drawing import Json, draw
+from commonbrain.interfaces.cli.drawing import Json
+from commonbrain.interfaces.cli.groups import add_operations
 from commonbrain.interfaces.cli.state import Source, State
 from commonbrain.interfaces.errors import describe, fault_of
-from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.interfaces.operations import OPERATIONS
+
+_STATE: Final = ContextVar("_STATE", default=State())  # noqa: B039 it is frozen
+"""What Typer's context holds, for a command that has all the parameters a function may have."""
 
 app = typer.Typer(
     name="brain",
@@ -24,11 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _operation in OPERATIONS:
-    if Door.CLI in _operation.doors:
-        app.command(_operation.name)(draw(_operation))
-        for _special in _operation.commands:
-            app.command(_special.name)(draw(_operation, _special))
+add_operations(app, OPERATIONS)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so
@@ -54,6 +55,7 @@ def _before(
     ] = False,
 ) -> None:
     context.obj = State(store=store, agent=agent, session=session)
+    _STATE.set(context.obj)
 
 
 @app.command()
@@ -137,7 +139,6 @@ def restore(
 
 @app.command("connect")
 def connect(
-    context: typer.Context,
     *,
     client: Annotated[
         str,
@@ -156,14 +157,34 @@ def connect(
     force: Annotated[
         bool, typer.Option("--force", help="Replace an entry that starts something else.")
     ] = False,
+    hooks: Annotated[
+        bool, typer.Option("--hooks", help="Also boot, recall and capture by the client's hooks.")
+    ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False,
 ) -> None:
     """Add this memory to a client's servers; everything else in its file stays as it is."""
-    from commonbrain.interfaces.cli.connecting import plan, show  # noqa: PLC0415
+    from commonbrain.interfaces.cli.connecting import Wish, plan, show  # noqa: PLC0415
 
-    change = plan(context.obj, client, scope=scope, force=force, remove=remove)
-    show(client, change, is_rehearsal=dry_run)
+    wish = Wish(client=client, scope=scope, force=force, remove=remove, hooks=hooks)
+    for change in plan(_STATE.get(), wish):
+        show(client, change, is_rehearsal=dry_run)
+
+
+@app.command("hook")
+def hook(
+    context: typer.Context,
+    *,
+    client: Annotated[str, typer.Argument(help="claude-code, codex, cursor, gemini; or: status.")],
+    event: Annotated[str, typer.Argument(help="Such as session-start.")] = "",
+) -> None:
+    """Answer what a client's hook tells on stdin; it never fails. status: what hooks do here."""
+    from commonbrain.interfaces.hooks.fail_open import run_hook  # noqa: PLC0415
+
+    state: State = context.obj
+    store = ("--store", str(state.store)) if state.store else ()
+    agent = ("--agent", state.agent) if state.agent else ()
+    run_hook([client, event, *store, *agent])
 
 
 def run() -> None:

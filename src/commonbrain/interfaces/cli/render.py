@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import inert
@@ -16,13 +17,19 @@ from commonbrain.domain.recollection import Item, Recollection, Verdict
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.get import Shown
+from commonbrain.flows.origins import Provenance
 from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
 from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
+from commonbrain.flows.sessions.told import Told
+from commonbrain.flows.skills import SkillList
 from commonbrain.flows.status import Condition, Diagnosis
 from commonbrain.flows.views import View
+from commonbrain.interfaces.cli.mail import mail
+from commonbrain.interfaces.cli.render_boot import briefing
+from commonbrain.interfaces.cli.render_sessions import told
 from commonbrain.interfaces.operations import Operation
-from commonbrain.interfaces.operations.get import Fetched, rows_of
+from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
 from commonbrain.ports.store import Finding
 
 _COLOURS: Final = {
@@ -146,7 +153,19 @@ def _shown(reply: Shown) -> RenderableType:
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
     views = [_view(view, getattr(reply, view)) for view in View]
-    return Group(*banner, body, table, *(view for view in views if view))
+    way = [_way_back(reply.id, reply.provenance)] if reply.provenance else []
+    return Group(*banner, body, table, *(view for view in views if view), *way)
+
+
+def _way_back(id_: str, known: Provenance) -> RenderableType:
+    """Draw where a memory comes from as a tree, and say in a sentence what it ends in."""
+    branches = [Tree(Text(id_))]
+    for one in known.origins:
+        # A step belongs to the last one that is nearer.
+        del branches[one.depth :]
+        branches.append(branches[-1].add(Text(told_origin(one))))
+    cut = [Text("It goes on beyond what is shown.", style="dim")] if known.is_cut else []
+    return Group(branches[0], *cut, *([Text(known.because)] if known.because else []))
 
 
 def _view(view: View, side: object) -> RenderableType | None:
@@ -214,6 +233,25 @@ def _mark(one: Finding) -> Text:
     return Text("look", "yellow") if one.hint else Text("sound", "green")
 
 
+def _session(reply: Told) -> RenderableType:
+    handoff = [outcome(reply.outcome)] if reply.outcome else []
+    return Group(told(reply), *handoff)
+
+
+def _skills(reply: SkillList) -> RenderableType:
+    if not reply.skills:
+        return Text("No skill.", style="yellow")
+    table = Table(box=None, header_style="dim")
+    for name in ("name", "headline", "keywords", "projects"):
+        table.add_column(name, overflow="fold")
+    table.add_column("id", no_wrap=True)
+    for one in reply.skills:
+        always = ("always on",) if one.always_on else ()
+        told = (one.name, one.headline, ", ".join((*always, *one.keywords)))
+        table.add_row(*map(Text, (*told, ", ".join(one.projects) or "all", one.id)))
+    return table
+
+
 def report(reply: Report) -> RenderableType:
     """Show what became of everything an import read."""
     table = Table()
@@ -259,11 +297,15 @@ def swept(reply: Swept) -> RenderableType:
 
 
 _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
+    "boot": briefing,
     "remember": _remembered,
     "recall": _recollection,
     "get": _fetched,
     "revise": revised,
     "forget": swept,
+    "session": _session,
+    "skill": _skills,
+    "message": mail,
     "status": _condition,
     "doctor": _diagnosis,
 }

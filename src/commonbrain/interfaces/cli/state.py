@@ -1,9 +1,11 @@
 """What the options before the command settle: which store, and who acts."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from commonbrain.brain import Brain, Identity
+from commonbrain.domain.session import UNKNOWN, Contact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,4 +36,18 @@ class State:
             identity["agent"] = self.agent
         if self.session is not None:
             identity["session"] = self.session
-        return open_brain(self.store, **identity)
+        brain = open_brain(self.store, **identity)
+        if brain.caller.session is None:
+            return brain.acting_as(contact=_here())
+        # A command is over in a moment: it is a sign of life of the session that it names, whose
+        # project it means.
+        session = brain.session.meet()
+        project = brain.caller.project or session.project
+        return brain.acting_as(project=project, contact=_here())
+
+
+def _here() -> Contact:
+    """Tell the folder that a command was given in, which is all that lasts of it."""
+    with suppress(OSError):
+        return Contact(cwd=str(Path.cwd()))
+    return UNKNOWN

@@ -4,7 +4,8 @@
 change and touch nothing; `apply` makes it; `diff` shows it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,19 +16,24 @@ from commonbrain.interfaces.clients.codex import Codex
 from commonbrain.interfaces.clients.cursor import CURSOR
 from commonbrain.interfaces.clients.entry import Client, Entry, brain_command
 from commonbrain.interfaces.clients.gemini import GEMINI
+from commonbrain.interfaces.clients.hooks_file import HOOKS_FILES, HookCommand, HooksFile
 from commonbrain.interfaces.clients.opencode import OPENCODE
 from commonbrain.interfaces.clients.vscode import VSCODE
 
 __all__ = [
     "CLIENTS",
+    "HOOKS_FILES",
     "Change",
     "Client",
     "Entry",
+    "HookCommand",
     "apply",
     "brain_command",
     "connect",
     "diff",
     "disconnect",
+    "with_hooks",
+    "without_hooks",
 ]
 
 CLIENTS: Final[Mapping[str, Client]] = {
@@ -67,6 +73,52 @@ def disconnect(client: str, *, scope: str = "user") -> Change:
     before = read(path)
     after = None if before is None else chosen.remove(before, path=path)
     return Change(path=path, before=before, after=after)
+
+
+def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand) -> list[Change]:
+    """Add to what tells a client of this memory what makes it call our hooks.
+
+    Raises:
+        Invalid: the client has no hooks there, or its file is not valid; the file is left alone.
+        Unavailable: the file cannot be read.
+
+    """
+    file = HOOKS_FILES.get(client)
+    if file is None or scope not in file.files:
+        raise Invalid(
+            f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
+            hint=f"Choose one of {', '.join(HOOKS_FILES)}, and the scope user.",
+        )
+    return _both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
+
+
+def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
+    """Add to what makes a client forget this memory what takes out our hooks, if it has any.
+
+    Raises:
+        Invalid: its file is not valid; it is left alone.
+        Unavailable: the file cannot be read.
+
+    """
+    file = HOOKS_FILES.get(client)
+    if file is None or scope not in file.files:
+        return [change]
+    return _both(change, file, scope=scope, alter=lambda t, p: t and file.remove(t, path=p))
+
+
+def _both(
+    change: Change,
+    file: HooksFile,
+    *,
+    scope: str,
+    alter: Callable[[str | None, Path], str | None],
+) -> list[Change]:
+    """Give the changes to both files, or the one change where they are the same file."""
+    path = file.files[scope]()
+    if path == change.path:
+        return [replace(change, after=alter(change.after, path))]
+    before = read(path)
+    return [change, Change(path=path, before=before, after=alter(before, path))]
 
 
 def _file_of(client: str, scope: str) -> tuple[Client, Path]:

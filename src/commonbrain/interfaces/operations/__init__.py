@@ -5,21 +5,29 @@
 
 from typing import Any, Final
 
+from commonbrain.interfaces.operations.boot import BOOT
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
+from commonbrain.interfaces.operations.message import MESSAGE
 from commonbrain.interfaces.operations.operation import Command, Door, Operation
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
+from commonbrain.interfaces.operations.session import SESSION
+from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
+    BOOT,
     REMEMBER,
     RECALL,
     GET,
     REVISE,
     FORGET,
+    SESSION,
+    MESSAGE,
+    SKILL,
     STATUS,
     DOCTOR,
 )

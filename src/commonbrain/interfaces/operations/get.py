@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Literal, cast
+from typing import Annotated, Final, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import inert, inert_line
+from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.get import Shown
+from commonbrain.flows.origins import Origin, Provenance
 from commonbrain.flows.views import View
-from commonbrain.interfaces.operations.operation import Name, Operation, Request
+from commonbrain.interfaces.operations.operation import Command, Name, Operation, Request
 
 
 def _listed(given: object) -> object:
@@ -60,18 +62,55 @@ def _lines(reply: Shown) -> Iterator[str]:
     by = inert_line(reply.agent)
     yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
     yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
+    if reply.namesakes:
+        yield f"Other skills have this name: {', '.join(reply.namesakes)}"
     for view in View:
         for row in rows_of(getattr(reply, view)):
             told = (f"{name} {value}" for name, value in row.items() if value not in (None, ()))
             yield f"{view}: {inert_line(', '.join(told))}"
+    if reply.provenance is not None:
+        yield from _way_back(reply.provenance)
+
+
+def _way_back(known: Provenance) -> Iterator[str]:
+    yield from (f"{'  ' * one.depth}{told_origin(one)}" for one in known.origins)
+    if known.is_cut:
+        yield "It goes on beyond what is shown."
+    if known.because:
+        yield known.because
 
 
 def rows_of(side: object) -> Sequence[Mapping[str, object]]:
-    """Give the rows of a view, each name with what it holds; one not asked for has none."""
+    """Give the rows of a view, each name with what it holds; one not asked for has none.
+
+    The way back of a provenance is no row: it is a tree, and shown as one.
+    """
     if side is None:
         return ()
     rows = cast("tuple[object, ...]", side) if isinstance(side, tuple) else (side,)
-    return [{name: getattr(row, name) for name in getattr(row, "__slots__", ())} for row in rows]
+    return [
+        {name: getattr(row, name) for name in getattr(row, "__slots__", ()) if name not in _TREE}
+        for row in rows
+    ]
+
+
+_TREE: Final = frozenset({"origins", "is_cut", "because"})
+
+
+def told_origin(one: Origin) -> str:
+    """Tell of one step back on one line."""
+    known = (
+        f"{one.via} {one.id}",
+        one.kind,
+        f"by {one.agent}",
+        show_instant(one.occurred_at)[:10],
+        f"trust {one.trust}",
+        f"session {one.session}" if one.session else "",
+        f"source {one.source_ref}" if one.source_ref else "",
+        f"in {one.thread} {one.thread_subject}" if one.thread else "",
+        f"{one.state}" if one.state not in CURRENT_STATES else "",
+    )
+    return inert_line(f"{' | '.join(part for part in known if part)}: {one.headline}")
 
 
 GET = Operation(
@@ -86,4 +125,14 @@ GET = Operation(
     positional=("id",),
     is_read_only=True,
     is_idempotent=True,
+    commands=(
+        Command(
+            name="skill show",
+            purpose="Show the skill of a name, that of the project before that of all projects.",
+            preset={},
+            fields=frozenset({"skill", "views"}),
+            positional=("skill",),
+            required=frozenset({"skill"}),
+        ),
+    ),
 )

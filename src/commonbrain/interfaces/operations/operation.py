@@ -51,10 +51,17 @@ class Command:
     """A command of its own for one way to use an operation: some fields are settled by its name."""
 
     name: str
+    """One word, or two: the group it stands in, and its own in there."""
     purpose: str
     preset: Mapping[str, object]
     fields: frozenset[str]
     """The request's other fields that it takes."""
+    positional: tuple[str, ...] = ()
+    """Those that it takes without a name, in order, where they are not the operation's."""
+    required: frozenset[str] = frozenset()
+    """Those that it cannot do without, though the operation can."""
+    single: frozenset[str] = frozenset()
+    """Lists of which it takes one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import (
     PLAIN,
     UNSEEN,
+    Command,
     Name,
     Operation,
     Request,
@@ -49,6 +50,11 @@ class RememberRequest(Request):
     due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     priority: Name = Field(default=None, description="low, medium, high")
     assignee: Name = Field(default=None, description="Whose task", json_schema_extra=UNSEEN)
+    must_ack: bool = Field(
+        default=False,
+        description="A task or rule that others must answer before they write",
+        json_schema_extra=PLAIN,
+    )
     subject: Name = Field(default=None, description="Of a fact")
     ttl_s: int | None = Field(
         default=None, description="Seconds that a fact holds", json_schema_extra=UNSEEN
@@ -79,6 +85,12 @@ _SKILL: Final = {
     "always_on": "always_on",
 }
 """What the fields are called that make up the trigger of a skill."""
+
+
+_OF_TASKS: Final = frozenset(
+    {"text", "headline", "project", "scope", "tags", "due_at", "priority", "assignee", "must_ack"}
+)
+"""The fields that the command for tasks takes."""
 
 
 def _handle(brain: Brain, request: RememberRequest) -> Remembered:
@@ -154,4 +166,23 @@ REMEMBER = Operation(
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
     positional=("text",),
+    commands=(
+        Command(
+            name="task add",
+            purpose="Remember what is to be done.",
+            preset={"kind": "task"},
+            fields=_OF_TASKS,
+            required=frozenset({"text"}),
+        ),
+        Command(
+            name="skill add",
+            purpose="Store a rule that comes up by itself where one of its keywords is named.",
+            preset={"kind": "rule"},
+            fields=frozenset(
+                {"text", "headline", "severity", "label", "project", "scope", "source_ref", *_SKILL}
+            ),
+            positional=("skill_name", "text"),
+            required=frozenset({"skill_name", "text"}),
+        ),
+    ),
 )

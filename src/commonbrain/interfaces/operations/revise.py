@@ -15,7 +15,15 @@ from commonbrain.flows.remember.pipeline import DraftFields
 from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.revise.plan import Completion, Revised
 from commonbrain.interfaces.errors import EXIT_REFUSED
-from commonbrain.interfaces.operations.operation import Id, Name, Operation, Request, Since
+from commonbrain.interfaces.operations.operation import (
+    UNSEEN,
+    Command,
+    Id,
+    Name,
+    Operation,
+    Request,
+    Since,
+)
 from commonbrain.interfaces.operations.remember import tell_outcome
 
 Op = Literal[
@@ -31,6 +39,7 @@ Op = Literal[
     "link",
     "unlink",
     "status",
+    "ack",
     "approve",
     "reject",
     "review",
@@ -52,21 +61,34 @@ class ReviseRequest(Request):
     other: str | None = Field(default=None, description="mem_... of link, resolve, keep_both")
     value: str | None = Field(
         default=None,
-        description="rate: up, down; status: open, blocked, done, stale; link: derived_from, "
+        description="rate: up, down; status: open, blocked, done, stale; ack: will_execute, "
+        "already_done, not_relevant, deferred; link: derived_from, "
         "depends_on, supports, conflicts_with, causes, enables, precedes, correlates, relates_to, "
         "about",
     )
     strength: float = Field(default=STRENGTH_DEFAULT, description="link: 0 to 1")
     tags: list[str] = Field(default=[], description="retag: add")
     untag: list[str] = Field(default=[], description="retag: remove")
-    due_at: Since = Field(default=None, description="status: ISO 8601")
+    due_at: Since = Field(default=None, description="status, ack deferred: ISO 8601")
     priority: Name = Field(default=None, description="low, medium, high")
     assignee: Name = None
     headline: str | None = None
     kind: Name = None
     source_ref: str | None = None
+    version: int | None = Field(
+        default=None,
+        description="supersede, status: refuse where get tells another by now",
+        json_schema_extra=UNSEEN,
+    )
     inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
 
+
+_MOVES: Final = (
+    ("done", "done", "Say that a task is done."),
+    ("block", "blocked", "Say that a task cannot go on."),
+    ("open", "open", "Say that a task is to be done again."),
+)
+"""Commands that move a task on."""
 
 _Call = Callable[[Revise, ReviseRequest], Revised]
 _CALLS: Final[Mapping[str, _Call]] = {
@@ -98,6 +120,11 @@ _CALLS: Final[Mapping[str, _Call]] = {
         due_at=told.due_at,
         priority=told.priority,
         assignee=told.assignee,
+        reason=told.reason or None,
+        version=told.version,
+    ),
+    "ack": lambda revise, told: revise.ack(
+        told.id, _needed(told, "value"), reason=told.reason or None, until=told.due_at
     ),
     "approve": lambda revise, told: revise.approve(told.id, reason=told.reason),
     "reject": lambda revise, told: revise.reject(told.id, reason=told.reason),
@@ -124,6 +151,7 @@ def _handle(brain: Brain, request: ReviseRequest) -> Revised:
         reason=request.reason,
         inherit_pin="pin" in request.inherit,
         inherit_skill="skill" in request.inherit,
+        version=request.version,
         **DraftFields(**given),
     )
     return _of(outcome, request)
@@ -158,4 +186,23 @@ REVISE = Operation(
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is Completion.REFUSED),
     role=Role.WRITER,
     positional=("op", "id", "text"),
+    commands=(
+        *(
+            Command(
+                name=f"task {name}",
+                purpose=purpose,
+                preset={"op": "status", "value": status},
+                fields=frozenset({"id", "version"}),
+            )
+            for name, status, purpose in _MOVES
+        ),
+        Command(
+            name="task ack",
+            purpose="Answer an action item: will_execute, already_done, not_relevant, deferred.",
+            preset={"op": "ack"},
+            fields=frozenset({"id", "value", "reason", "due_at"}),
+            positional=("id", "value"),
+            required=frozenset({"value"}),
+        ),
+    ),
 )

@@ -1,11 +1,12 @@
 """Pages of what can be called: operations at every door, and the commands."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import typer.main
-from typer.core import TyperArgument, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from commonbrain.interfaces.cli.groups import GROUPS
 from commonbrain.interfaces.cli.main import app
 from commonbrain.interfaces.operations import OPERATIONS, Operation
 from commonbrain.interfaces.reference.writing import code, table, yes_or_no
@@ -26,8 +27,8 @@ def commands_page() -> str:
     if not isinstance(brain, TyperGroup):
         raise TypeError("The command line has become a single command.")
     sections = (
-        f"\n## brain {name}\n\n{command.help}\n\n{_parameters(command.params)}\n"
-        for name, command in brain.commands.items()
+        f"\n## {name}\n\n{command.help}\n\n{_parameters(command.params)}\n"
+        for name, command in _commands(brain, "brain")
     )
     return (
         f"# Commands\n\nOptions that stand before the command:\n\n"
@@ -35,18 +36,35 @@ def commands_page() -> str:
     )
 
 
+def _commands(group: TyperGroup, name: str) -> Iterator[tuple[str, TyperCommand]]:
+    """Give every command with its full name, those of groups in the place of the group."""
+    for own, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _commands(command, f"{name} {own}")
+        elif isinstance(command, TyperCommand):
+            yield f"{name} {own}", command
+
+
 def _operation(operation: Operation[Any, Any]) -> str:
     doors = ", ".join(sorted(operation.doors))
     request = lean_schema(operation.request, shows_all=True)
-    usage = " ".join(["brain", operation.name, *map(str.upper, operation.positional)])
+    usage = _usage(operation)
     reply = operation.replies.json_schema(mode="serialization")
     shapes = (_shape(name, shape) for name, shape in sorted(reply.get("$defs", {}).items()))
     return (
         f"## {operation.name}\n\n{operation.purpose}\n\n"
-        f"Doors: {doors}, library. Command: `{usage}`. Role: {operation.role}.\n\n"
+        f"Doors: {doors}, library. Command: {usage}. Role: {operation.role}.\n\n"
         f"### {operation.name}: request\n\n{_request(request)}\n\n"
         f"### {operation.name}: reply\n\n{_reply(reply)}\n{''.join(shapes)}"
     )
+
+
+def _usage(operation: Operation[Any, Any]) -> str:
+    """Name the commands of an operation; one that is a group has those in it only."""
+    taken = [(f"brain {one.name}", one.positional) for one in operation.commands]
+    if operation.name not in GROUPS:
+        taken.insert(0, (f"brain {operation.name}", operation.positional))
+    return code(" ".join([name, *map(str.upper, given)]) for name, given in taken)
 
 
 def _request(schema: _Schema) -> str:

@@ -35,6 +35,7 @@ def upgrade() -> None:
         ("ix_tasks_owed", "tasks", "status IN ('open', 'blocked')"),
         ("ix_tasks_must_ack", "tasks", "must_ack"),
         ("ix_rules_must_ack", "rules", "must_ack"),
+        ("ix_tasks_given", "tasks", "assignee IS NOT NULL"),
     ):
         op.create_index(
             name, table, ["tenant_id", "memory_id"], unique=False, sqlite_where=sa.text(where)
@@ -53,6 +54,9 @@ def upgrade() -> None:
         sa.Column("host", sa.String(length=255), nullable=True),
         sa.Column("pid", sa.BigInteger(), nullable=True),
         sa.Column("pid_created_at", sa.BigInteger(), nullable=True),
+        sa.Column("server_pid", sa.BigInteger(), nullable=True),
+        sa.Column("server_created_at", sa.BigInteger(), nullable=True),
+        sa.Column("probed_at", sa.BigInteger(), nullable=True),
         sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("heartbeat_at", sa.BigInteger(), nullable=False),
         sa.Column("booted_at", sa.BigInteger(), nullable=True),
@@ -119,6 +123,9 @@ def upgrade() -> None:
         _tenant(),
         sa.Column("agent", sa.String(length=128), nullable=False),
         sa.Column("message_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("sender", sa.String(length=128), nullable=False),
+        sa.Column("project", sa.String(length=128), nullable=True),
+        sa.Column("is_urgent", sa.Boolean(), nullable=False),
         sa.Column("read_at", sa.BigInteger(), nullable=True),
         sa.Column("acked_at", sa.BigInteger(), nullable=True),
         sa.Column("answer", sa.Text(), nullable=True),
@@ -130,7 +137,21 @@ def upgrade() -> None:
     op.create_index(
         "ix_receipts_unread",
         "receipts",
-        ["tenant_id", "agent", "message_id"],
+        ["tenant_id", "agent", "project", "is_urgent", "message_id"],
         unique=False,
         sqlite_where=sa.text("read_at IS NULL"),
+    )
+    op.create_table(
+        "mailboxes",
+        _tenant(),
+        sa.Column("agent", sa.String(length=128), nullable=False),
+        sa.Column("taken_until", sa.BigInteger(), nullable=False),
+        _of_tenant("mailboxes"),
+        sa.PrimaryKeyConstraint("tenant_id", "agent", name=op.f("pk_mailboxes")),
+    )
+    op.add_column("threads", sa.Column("last_id", sa.BigInteger(), nullable=True))
+    op.create_index("ix_threads_last", "threads", ["tenant_id", "last_id"], unique=False)
+    op.execute(
+        "UPDATE threads SET last_id = (SELECT max(memory_id) FROM messages"
+        " WHERE messages.tenant_id = threads.tenant_id AND messages.thread_id = threads.id)"
     )

@@ -1,0 +1,156 @@
+"""Messages: the store's part of sending and polling in a large mailbox, and a crowd that writes."""
+
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from statistics import median, quantiles
+
+import typer
+
+from benchmarks.shared_file import let_go
+from benchmarks.timing import Timing, timed, timing
+from benchmarks.workers import opened
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.message import Reader
+from commonbrain.flows.act import Act
+from commonbrain.flows.messages.inbox import Unread, unread_of
+from commonbrain.flows.messages.sending import (
+    Envelope,
+    addressed,
+    deliver,
+    draft_of,
+    embedded,
+    prepared,
+)
+from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.ports.store import Transaction
+from tests.faults.mailing import AGENTS, begin_threads, drain, heard_of, send_many, wrongs
+from tests.faults.workers import worker
+
+mailing = typer.Typer()
+_RUNS = 300
+_BATCH = 200
+_THREADS = 2000
+_BROADCASTS = 0.2
+
+
+@mailing.command()
+def mail(messages: int = typer.Argument(default=100_000), *, seed: int = 5) -> None:
+    """Send and poll in a store of so many messages: what the store takes, embedding left out.
+
+    Twenty agents; one in five messages is a broadcast, half of the others are read.
+    """
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "b.db", AGENTS[0]) as brain:
+        filled = timed(lambda: _fill(brain, messages, chance))
+        print(f"{messages:,} messages, {filled.wall_ms / messages:.2f} ms each")
+        crew = [brain.acting_as(agent=agent) for agent in AGENTS]
+        print(_polls(crew, _boot).line("poll, 1,000+ unread"))
+        print(_polls(crew, lambda one: one.message.inbox()).line("inbox, 1,000+ unread"))
+        caught_up = crew[0]
+        while waiting := caught_up.message.inbox(limit=20).messages:
+            caught_up.message.read([one.id for one in waiting])
+        print(_polls([caught_up], _boot).line("poll, nothing unread"))
+        for number in range(20):
+            crew[1].message.send(caught_up.caller.agent, f"Call {number}.")
+        print(_polls([caught_up], _boot).line("poll, 20 unread"))
+        print(_polls([caught_up], lambda one: one.message.inbox()).line("inbox, 20 unread"))
+        print(_sends(crew[2:], to=crew[0].caller.agent).line("send to one, made durable"))
+        print(_sends(crew[2:], to="all").line("send to all, made durable"))
+        print(_polls(crew[:2], lambda one: one.message.threads()).line("threads"))
+
+
+@mailing.command()
+def messages(writers: int = 8, messages: int = 10_000) -> None:
+    """Twenty agents in several processes write and read: none lost, none twice, threads in order.
+
+    Each process has a clock a minute behind the one before.
+    """
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        path = Path(folder) / "b.db"
+        begin_threads(path)
+        working = [
+            stack.enter_context(worker(send_many, path, number=number, times=messages // writers))
+            for number in range(writers)
+        ]
+        let_go(working)
+        started = time.perf_counter()
+        told = [told for one in working for told in heard_of(one)]
+        seconds = time.perf_counter() - started
+        times_ms = [one.ms for one in told if one.sent]
+        p95 = quantiles(times_ms, n=20)[-1]
+        print(f"{len(times_ms):,} sent by {writers} processes in {seconds:.0f} s")
+        print(f"a send: p50 {median(times_ms):.1f} ms, p95 {p95:.1f} ms, waiting for others too")
+        with opened(path, "maker") as brain:
+            told += drain(brain)
+            print(f"read {sum(len(one.got) for one in told):,} times")
+            found = wrongs(brain, told)
+            print("\n".join(found[:20]) or "none lost, none delivered twice, all in order")
+
+
+def _fill(brain: Brain, count: int, chance: random.Random) -> None:
+    """Send so many messages, half of the direct ones read."""
+    threads: list[int] = []
+    for first in range(0, count, _BATCH):
+        with brain.house.store.begin(brain.caller.tenant) as tx:
+            for number in range(first, min(first + _BATCH, count)):
+                sender = brain.acting_as(agent=chance.choice(AGENTS))
+                to = _recipient(sender, chance)
+                ready = _ready(sender, number, to=to)
+                is_new = len(threads) < _THREADS
+                thread = None if is_new or to != "all" else chance.choice(threads)
+                sent = deliver(_act(tx, sender), ready, thread=thread)
+                if is_new and to == "all":
+                    threads.append(ids.parse(ids.THREAD, sent.thread))
+                if to != "all" and number % 2:
+                    reader = Reader(agent=to, project=None, now=brain.house.clock.now())
+                    tx.mail.mark(reader, [ids.parse(ids.MEMORY, sent.id)])
+
+
+def _recipient(sender: Brain, chance: random.Random) -> str:
+    others = [name for name in AGENTS if name != sender.caller.agent]
+    return "all" if chance.random() < _BROADCASTS else chance.choice(others)
+
+
+def _ready(sender: Brain, number: int, *, to: str, embeds: bool = False) -> Prepared:
+    names = addressed(to, sender.caller, house=sender.house)
+    body = f"Note {number} about thing{number % 97}: it is done, and so is its neighbour."
+    draft = draft_of(body, to=names, told=Envelope(), caller=sender.caller)
+    ready = prepared(draft, sender.caller, house=sender.house)
+    return embedded([ready], sender.house)[0] if embeds else ready
+
+
+def _act(tx: Transaction, sender: Brain) -> Act:
+    return Act(tx=tx, house=sender.house, caller=sender.caller, now=sender.house.clock.now())
+
+
+def _sends(crew: Sequence[Brain], *, to: str) -> Timing:
+    """Store messages that are prepared and embedded, each in a transaction of its own."""
+    ready = [
+        (sender, _ready(sender, number, to=to, embeds=True)) for number, sender in _turns(crew)
+    ]
+    return timing(partial(_send, sender, one) for sender, one in ready)
+
+
+def _send(sender: Brain, ready: Prepared) -> None:
+    with sender.house.store.begin(sender.caller.tenant) as tx:
+        deliver(_act(tx, sender), ready, thread=None)
+
+
+def _polls(crew: Sequence[Brain], poll: Callable[[Brain], object]) -> Timing:
+    return timing(partial(poll, reader) for _, reader in _turns(crew))
+
+
+def _boot(reader: Brain) -> Unread:
+    caller, now = reader.caller, reader.house.clock.now()
+    with reader.house.store.snapshot(caller.tenant) as tx:
+        return unread_of(tx, caller, project=None, now=now)
+
+
+def _turns(crew: Sequence[Brain]) -> Iterator[tuple[int, Brain]]:
+    return ((number, crew[number % len(crew)]) for number in range(_RUNS))

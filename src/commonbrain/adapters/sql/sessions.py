@@ -1,0 +1,171 @@
+"""The shelf of sessions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, update
+
+from commonbrain.adapters.sql.coordination_tables import sessions
+from commonbrain.adapters.sql.sqlite_beats import BEAT_COLUMNS
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.liveness import is_same_process
+from commonbrain.domain.session import Ending, Process, Session
+from commonbrain.domain.times import to_millis
+
+_PLAIN: Final = (
+    "id",
+    "key",
+    "agent",
+    "project",
+    "task",
+    "client",
+    "cwd",
+    "started_at",
+    "heartbeat_at",
+    "booted_at",
+    "ended_at",
+    "ending",
+)
+"""What a session and its row name alike."""
+_BIRTHS: Final = {"pid": "pid_created_at", "server_pid": "server_created_at"}
+_HERE: Final = sessions.c.tenant_id == bindparam("tenant")
+_LIVE: Final = select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
+_ONE: Final = select(sessions).where(
+    _HERE, sessions.c.agent == bindparam("agent"), sessions.c.key == bindparam("key")
+)
+_OF_PROCESS: Final = _LIVE.where(
+    sessions.c.agent == bindparam("agent"),
+    sessions.c.host == bindparam("host"),
+    sessions.c.pid == bindparam("pid"),
+    sessions.c.cwd.is_not_distinct_from(bindparam("cwd")),
+).order_by(sessions.c.id)
+_IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
+_TO_PROBE: Final = (
+    _LIVE.where(sessions.c.host == bindparam("host"), _IS_PROBED)
+    .order_by(func.coalesce(sessions.c.probed_at, sessions.c.started_at), sessions.c.id)
+    .limit(bindparam("limit"))
+)
+_SILENT: Final = (
+    _LIVE.where(
+        or_(~_IS_PROBED, sessions.c.host.is_distinct_from(bindparam("host"))),
+        sessions.c.heartbeat_at <= bindparam("since", type_=sessions.c.heartbeat_at.type),
+    )
+    .order_by(sessions.c.heartbeat_at)
+    .limit(bindparam("limit"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionShelf:
+    """Sessions of one tenant in one transaction."""
+
+    work: Work
+
+    def get(self, agent: str, key: str) -> Session | None:
+        """Give a session, live or over."""
+        return next(iter(self._all(_ONE, agent=agent, key=key)), None)
+
+    def save(self, session: Session) -> None:
+        """Write a session whole, over what is there under its agent and key."""
+        values = _row(session)
+        known = {name: value for name, value in values.items() if name != "id"}
+        here = (
+            sessions.c.tenant_id == self.work.tenant,
+            sessions.c.agent == session.agent,
+            sessions.c.key == session.key,
+        )
+        changed = self.work.connection.execute(update(sessions).where(*here).values(known))
+        if not changed.rowcount and not self._add(values):
+            # Another session was drawn the same id: any free one will do, for only keys are shown.
+            del values["id"]
+            self.work.append(sessions, values, at=session.started_at)
+
+    def live(
+        self, *, limit: int, agent: str | None = None, project: str | None = None
+    ) -> list[Session]:
+        """List who is not known to be over, latest heartbeat first."""
+        wanted: list[ColumnElement[bool]] = []
+        if agent is not None:
+            wanted.append(sessions.c.agent == agent)
+        if project is not None:
+            wanted.append(sessions.c.project == project)
+        latest = sessions.c.heartbeat_at.desc(), sessions.c.id
+        return self._all(_LIVE.where(*wanted).order_by(*latest).limit(limit))
+
+    def of_process(self, agent: str, process: Process, *, cwd: str | None) -> list[Session]:
+        """List an agent's live sessions of one process in one folder, oldest first."""
+        given = {"agent": agent, "host": process.host, "pid": process.pid, "cwd": cwd}
+        return [
+            one
+            for one in self._all(_OF_PROCESS, **given)
+            if one.process is not None and is_same_process(one.process, process)
+        ]
+
+    def to_probe(self, host: str, *, limit: int) -> list[Session]:
+        """List live sessions with a process on this host, the longest unlooked-at first."""
+        return self._all(_TO_PROBE, host=host, limit=limit)
+
+    def silent(self, host: str, *, since: datetime, limit: int) -> list[Session]:
+        """List live sessions unheard since then that nobody on this host can look at."""
+        return self._all(_SILENT, host=host, since=since, limit=limit)
+
+    def probed(self, ids: Sequence[int], *, at: datetime) -> None:
+        """Note when sessions were looked at."""
+        self._update(ids, probed_at=at)
+
+    def end(self, ids: Sequence[int], *, ending: Ending, at: datetime) -> None:
+        """End those of the sessions that are live."""
+        self._update(ids, ended_at=at, ending=ending)
+
+    def _all(self, statement: Select[Any], **given: object) -> list[Session]:
+        rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
+        return [_session(row) for row in rows.mappings()]
+
+    def _add(self, values: Mapping[str, Any]) -> bool:
+        return self.work.add(sessions, {"tenant_id": self.work.tenant, **values})
+
+    def _update(self, ids: Sequence[int], **values: object) -> None:
+        here = (
+            sessions.c.tenant_id == self.work.tenant,
+            sessions.c.id.in_(list(ids)),
+            sessions.c.ended_at.is_(None),
+        )
+        if ids:
+            self.work.connection.execute(update(sessions).where(*here).values(**values))
+
+
+def beat_row(session: Session) -> list[object]:
+    """Write a sign of life as the JSON values that `write_reads` reads, in its order."""
+    row = _row(session)
+    return [
+        to_millis(value) if isinstance(value, datetime) else value
+        for value in (row[name] for name in BEAT_COLUMNS)
+    ]
+
+
+def _row(session: Session) -> dict[str, Any]:
+    client, server = session.process, session.server
+    seen = client or server
+    return {name: getattr(session, name) for name in _PLAIN} | {
+        "host": seen.host if seen else None,
+        "pid": client.pid if client else None,
+        "pid_created_at": client.created_at if client else None,
+        "server_pid": server.pid if server else None,
+        "server_created_at": server.created_at if server else None,
+    }
+
+
+def _session(row: Mapping[Any, Any]) -> Session:
+    return Session(
+        **{name: row[name] for name in _PLAIN},
+        process=_process(row, "pid"),
+        server=_process(row, "server_pid"),
+    )
+
+
+def _process(row: Mapping[Any, Any], pid: str) -> Process | None:
+    if row["host"] is None or row[pid] is None:
+        return None
+    return Process(host=row["host"], pid=row[pid], created_at=row[_BIRTHS[pid]])

@@ -1,0 +1,1 @@
+"""Messages: agents talk through the memory they share."""

@@ -1,0 +1,1 @@
+"""Sessions: who is at work, and what one session keeps at hand and claims."""

@@ -1,0 +1,1 @@
+"""The door that clients open by themselves: `brain hook CLIENT EVENT`, told on stdin."""

@@ -1,0 +1,44 @@
+"""The operation boot."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from commonbrain.brain import Brain
+from commonbrain.domain.briefing import Briefing
+from commonbrain.interfaces.folder import folder_of
+from commonbrain.interfaces.operations.operation import Name, Operation, Request
+
+
+class BootRequest(Request):
+    """Who begins what, and where."""
+
+    project: Name = Field(default=None, description="Default: the folder's")
+    task: str | None = Field(default=None, description="What you are to do")
+    client: Name = Field(default=None, description="Your program")
+
+
+def _handle(brain: Brain, request: BootRequest) -> Briefing:
+    project = request.project or brain.caller.project or _project_of(brain.caller.contact.cwd)
+    return brain.boot(project, request.task, client=request.client)
+
+
+def _project_of(cwd: str | None) -> str | None:
+    """Give the project of the folder that the client was started in, where one is known."""
+    return folder_of(Path(cwd)).project if cwd else None
+
+
+def _tell(reply: Briefing) -> str:
+    return reply.text
+
+
+BOOT = Operation(
+    name="boot",
+    title="Boot",
+    purpose="Begin: the rules that bind you, open tasks, the last handoff, messages, who else "
+    "is at work. Call it first.",
+    request=BootRequest,
+    reply=Briefing,
+    handle=_handle,
+    tell=_tell,
+)

@@ -1,0 +1,97 @@
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.processes import LocalProcesses, client_among
+from tests.processes import PATIENCE_S
+
+HOLD = (
+    "import sys; from commonbrain.adapters.processes import LocalProcesses as P; "
+    "print(P().own().created_at.isoformat(), flush=True); sys.stdin.read()"
+)
+ASK = "from commonbrain.adapters.processes import LocalProcesses as P; print(P().client().pid)"
+
+
+@pytest.mark.requirement("SE-29")
+def test_a_process_is_itself_by_number_and_birth() -> None:
+    here = LocalProcesses()
+    own = here.own()
+
+    assert here.is_alive(own)
+    assert own.host == here.host
+    assert not here.is_alive(replace(own, created_at=own.created_at - timedelta(minutes=1)))
+
+
+@pytest.mark.requirement("SE-08")
+def test_a_killed_process_is_dead_though_nobody_has_collected_it() -> None:
+    here = LocalProcesses()
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        told = child.stdout.readline()
+        process = replace(
+            here.own(), pid=child.pid, created_at=datetime.fromisoformat(told.strip())
+        )
+        assert here.is_alive(process)
+        child.kill()
+        if sys.platform != "win32":
+            # It is dead when this returns, and its exit code is still to be asked for.
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+            assert not here.is_alive(process)
+        child.wait(PATIENCE_S)
+        assert not here.is_alive(process)
+    assert not here.is_alive(process)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+def test_the_client_is_found_past_the_shell_that_launched_for_it() -> None:
+    # With a command after it, the shell stays and starts a child.
+    line = f'"{sys.executable}" -c "{ASK}"; true'
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True)
+
+    assert int(done.stdout) == LocalProcesses().own().pid
+
+
+@pytest.mark.parametrize(
+    ("names", "at"),
+    [
+        (["claude", "bash", "sshd"], 0),
+        (["sh", "uv", "npm exec @x/y", "codex", "-zsh"], 3),
+        (["uvx.exe", "cmd.exe", "Cursor.exe"], 2),
+        (["bash", "systemd"], None),
+        (["python3"], 0),
+        ([], None),
+    ],
+)
+def test_shells_and_launchers_are_nobodys_client(names: list[str], at: int | None) -> None:
+    assert client_among(names) == at
+
+
+def test_the_folder_is_the_clients_where_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    here = LocalProcesses()
+    assert here.folder() == str(tmp_path)
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", "/home/ann/api")
+    assert here.folder() == "/home/ann/api"
+
+
+def test_a_session_in_the_environment_is_that_of_the_client_that_set_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = LocalProcesses()
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "c0ffee")
+    assert here.session("claude-code") == "c0ffee"
+    assert here.session("codex") is None
+    for unfit in ("", "x" * 129, "a\x1bb"):
+        monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", unfit)
+        assert here.session("claude-code") is None

@@ -1,0 +1,133 @@
+"""The plugin in the real Claude Code: a whole loop, from what it shows its model to what it leaves.
+
+What the model is shown is read from the requests that it was sent; what was kept, from the store.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+import commonbrain
+from commonbrain.brain import Brain
+from tests.clients.claude_code import ClaudeCode, ToolCall
+from tests.clients.conftest import CLAUDE_CODE
+from tests.clients.processes import Place
+from tests.clients.scripted_model import ScriptedModel
+from tests.processes import PATIENCE_S
+
+pytestmark = pytest.mark.clients
+
+PLUGIN = Path(__file__).parents[2] / "plugins" / "claude-code"
+# How the client names the tools of a plugin's server.
+PREFIX = "mcp__plugin_commonbrain_commonbrain__"
+RULE = "Never push to the branch release without a green build."
+FACT = "We chose Postgres over MySQL for its row-level security."
+LEARNT = "The nightly job reads its slots from helios.toml."
+LAST_WORDS = "Done.\n\nThe root cause was a pool closed twice; we decided to close it in wiring."
+
+
+@pytest.fixture
+def brain(store: Path) -> Brain:
+    """The store that the client will use, with something in it."""
+    brain = commonbrain.open(store, agent="somebody")
+    brain.remember(RULE, kind="rule", severity="BLOCKER")
+    brain.remember(FACT, kind="fact")
+    return brain
+
+
+@pytest.fixture
+def claude(modules: Path, place: Place, *, server_command: Path, store: Path) -> ClaudeCode:
+    """Claude Code with the plugin and nothing else: the command is found on its path."""
+    environment = {
+        **place.environment,
+        "PATH": f"{server_command.parent}:{place.environment['PATH']}",
+        "COMMONBRAIN_STORE": str(store),
+        # Below the client's own patience, and more than a busy machine takes.
+        "COMMONBRAIN_HOOK_START_S": "9",
+        "COMMONBRAIN_HOOK_PROMPT_S": "5",
+    }
+    return ClaudeCode(
+        place=replace(place, environment=environment),
+        program=modules / CLAUDE_CODE / "claude",
+        options=("--plugin-dir", PLUGIN),
+        prefix=PREFIX,
+        prompt="Why did we choose Postgres over MySQL?",
+        last_words=LAST_WORDS,
+    )
+
+
+def wait_for_hooks(store: Path) -> None:
+    """Wait for what goes on after the client is gone, known by its command line and folder."""
+    behind = [
+        one
+        for one in psutil.process_iter(["cmdline"])
+        if "--behind" in (one.info["cmdline"] or ()) and uses(one, store)
+    ]
+    _, alive = psutil.wait_procs(behind, timeout=PATIENCE_S)
+    assert not alive
+
+
+def uses(process: psutil.Process, store: Path) -> bool:
+    with suppress(psutil.Error):
+        return process.environ().get("COMMONBRAIN_STORE") == str(store)
+    return False
+
+
+def shown(model: ScriptedModel) -> str:
+    return json.dumps(model.requests[-1]["messages"], ensure_ascii=False)
+
+
+def bodies(brain: Brain, kinds: Sequence[str]) -> list[str]:
+    return [item.body or "" for item in brain.recall("", kinds=kinds, max_items=50).items]
+
+
+def test_the_client_itself_finds_the_plugin_valid(claude: ClaudeCode) -> None:
+    ended = claude.check_plugin(PLUGIN)
+
+    assert ended.status == 0, ended
+
+
+def test_a_whole_loop_shows_what_is_known_and_keeps_what_is_told(
+    claude: ClaudeCode, brain: Brain, store: Path
+) -> None:
+    call = ToolCall(PREFIX + "remember", {"text": LEARNT, "kind": "fact"})
+
+    model = claude.converse(call)
+    wait_for_hooks(store)
+
+    # The session's start shows what binds, the prompt what is known about it.
+    assert RULE in shown(model)
+    assert FACT in shown(model)
+    assert shown(model).count("<commonbrain-memory>") == 2
+    # The tool stored what it was told, the hooks what the last message decided.
+    assert LEARNT in bodies(brain, ["fact"])
+    [event] = bodies(brain, ["event"])
+    assert "pool closed twice" in event
+    [handoff] = bodies(brain, ["episode"])
+    assert "pool closed twice" in handoff
+    # Nothing that was put before the model came back.
+    kept = "\n".join(bodies(brain, ["event", "episode"]))
+    assert RULE not in kept
+    assert FACT not in kept
+
+
+def test_the_hooks_and_the_server_of_one_client_are_one_session(
+    claude: ClaudeCode, brain: Brain, store: Path
+) -> None:
+    call = ToolCall(PREFIX + "remember", {"text": LEARNT, "kind": "fact"})
+
+    claude.converse(call)
+    wait_for_hooks(store)
+
+    # Who wrote by the tool and who wrote by a hook went by the same name and session.
+    rows = brain.recall("", kinds=["fact", "event", "episode"], agent="claude-code").items
+    told = [brain.get(item.id, views=["provenance"]).provenance for item in rows]
+    assert len(rows) == 3
+    assert len({one.session for one in told if one}) == 1
+    # It ended as its client said, and nobody is left.
+    assert brain.session.list().sessions == ()

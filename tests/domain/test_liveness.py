@@ -1,0 +1,136 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.liveness import (
+    IDLE_AFTER,
+    SILENCE_MAX,
+    ending_of,
+    is_idle,
+    is_same_process,
+    key_of,
+    rebooted_by,
+)
+from commonbrain.domain.session import Ending, Process, Session
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+CLIENT = Process(host="here", pid=7, created_at=NOON)
+MILLISECOND = timedelta(milliseconds=1)
+
+processes = st.builds(
+    Process,
+    host=st.sampled_from(["here", "there"]),
+    pid=st.integers(1, 3),
+    created_at=st.timedeltas(timedelta(), timedelta(seconds=3)).map(lambda after: NOON + after),
+)
+sessions = st.builds(
+    Session,
+    id=st.integers(1, 9),
+    key=st.sampled_from(["ses_1", "ses_2", "one", "two"]),
+    agent=st.just("ann"),
+    process=st.none() | processes,
+    server=st.none() | processes,
+    started_at=st.just(NOON),
+    heartbeat_at=st.just(NOON),
+    ending=st.none() | st.sampled_from(Ending),
+)
+silences = st.timedeltas(timedelta(), timedelta(days=3))
+
+
+def over(key: str, ending: Ending) -> Session:
+    return Session(id=1, key=key, agent="ann", started_at=NOON, heartbeat_at=NOON, ending=ending)
+
+
+@given(one=processes, other=processes)
+def test_processes_are_the_same_by_host_number_and_birth_whoever_asks(
+    one: Process, other: Process
+) -> None:
+    assert is_same_process(one, one)
+    assert is_same_process(one, other) is is_same_process(other, one)
+    if (one.host, one.pid) != (other.host, other.pid):
+        assert not is_same_process(one, other)
+
+
+@pytest.mark.requirement("SE-29")
+def test_a_number_that_is_used_again_is_another_process() -> None:
+    second = timedelta(seconds=1)
+    assert is_same_process(CLIENT, replace(CLIENT, created_at=NOON + second))
+    assert not is_same_process(CLIENT, replace(CLIENT, created_at=NOON + second + MILLISECOND))
+
+
+@given(session=sessions, silence=silences)
+def test_silence_alone_ends_nothing_that_can_be_looked_at(
+    session: Session, silence: timedelta
+) -> None:
+    near = [one for one in (session.process, session.server) if one and one.host == "here"]
+    ending = ending_of(session, host="here", now=NOON + silence, is_alive=lambda _: True)
+    if near or silence < SILENCE_MAX:
+        assert ending is None
+    else:
+        assert ending is Ending.SILENT
+    assert is_idle(session, NOON + silence) is (silence > IDLE_AFTER)
+
+
+@pytest.mark.requirement("SE-08")
+@given(session=sessions, silence=silences, gone=st.sets(processes))
+def test_a_dead_process_of_this_host_ends_a_session_and_one_elsewhere_does_not(
+    session: Session, silence: timedelta, gone: set[Process]
+) -> None:
+    dead = {one for one in (session.process, session.server) if one and one in gone}
+    ending = ending_of(
+        session, host="here", now=NOON + silence, is_alive=lambda one: one not in dead
+    )
+    assert (ending is Ending.DEAD) is (session.process in dead and session.process.host == "here")
+    if ending is Ending.CLOSED:
+        assert session.server in dead
+
+
+@given(session=sessions, silence=silences)
+def test_processes_of_other_hosts_are_never_looked_at(session: Session, silence: timedelta) -> None:
+    looked: list[Process] = []
+
+    def look(process: Process) -> bool:
+        looked.append(process)
+        return True
+
+    ending_of(session, host="here", now=NOON + silence, is_alive=look)
+
+    assert all(one.host == "here" for one in looked)
+
+
+@given(
+    last=st.none() | st.sampled_from(["ses_1", "one"]),
+    known=st.none() | sessions,
+    around=st.lists(sessions.filter(lambda one: one.ending is None)),
+)
+def test_a_connection_takes_no_key_but_its_own_or_the_one_its_client_gave(
+    last: str | None, known: Session | None, around: Sequence[Session]
+) -> None:
+    named = {one.key for one in around if one.is_named}
+    key = key_of(last, known=known, around=around)
+    assert key is None or key == last or named == {key}
+    assert key_of(key, known=None, around=around) == key
+
+
+@pytest.mark.parametrize("ending", [Ending.ENDED, Ending.REBOOTED])
+def test_what_ended_for_good_is_not_gone_on_with(ending: Ending) -> None:
+    assert key_of("ses_1", known=over("ses_1", ending), around=[]) is None
+
+
+@pytest.mark.parametrize("ending", [Ending.CLOSED, Ending.DEAD, Ending.SILENT])
+def test_what_was_taken_for_over_is_gone_on_with(ending: Ending) -> None:
+    assert key_of("ses_1", known=over("ses_1", ending), around=[]) == "ses_1"
+
+
+@pytest.mark.requirement("SE-10")
+@given(session=sessions, around=st.lists(sessions))
+def test_only_a_named_session_ends_others_of_its_process_and_never_itself(
+    session: Session, around: Sequence[Session]
+) -> None:
+    gone = rebooted_by(session, around)
+    assert all(one.key != session.key for one in gone)
+    assert session.is_named or not gone

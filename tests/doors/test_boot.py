@@ -1,0 +1,113 @@
+"""Boot at the doors: the tool, the prompt, the resources, the command."""
+
+import json
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp.types import TextContent, TextResourceContents
+
+from commonbrain.brain import Brain
+from commonbrain.domain.tokens import estimate
+from commonbrain.interfaces.mcp import INSTRUCTIONS, TOOLS
+from commonbrain.interfaces.schemas import lean_schema
+from tests.doors.test_mcp import Era, client_of, era, structured, text_of
+
+__all__ = ["era"]
+BOOT_TOKENS_MAX = 110
+RULE = "Never push to main without a review."
+
+
+@pytest.fixture
+def blocker(brain: Brain) -> str:
+    (item,) = brain.remember(RULE, kind="rule", severity="BLOCKER").items
+    assert item.id
+    return item.id
+
+
+def text_at(contents: Any) -> str:  # noqa: ANN401 a protocol's union
+    (page,) = contents
+    assert isinstance(page, TextResourceContents)
+    return page.text
+
+
+async def test_boot_is_always_shown_and_costs_little(brain: Brain) -> None:
+    async with client_of(brain) as client:
+        (tool,) = (one for one in (await client.list_tools()).tools if one.name == "boot")
+
+    schema = json.dumps(lean_schema(TOOLS["boot"].request), separators=(",", ":"))
+    assert estimate(f"{tool.name}\n{tool.description}\n{schema}") <= BOOT_TOKENS_MAX
+    assert (tool.meta or {})["anthropic/alwaysLoad"] is True
+    assert "Boot first" in INSTRUCTIONS
+
+
+@pytest.mark.requirement("SE-28", "SE-30")
+async def test_an_agent_boots_and_is_told_the_same_as_text_and_as_json(
+    brain: Brain, era: Era, blocker: str
+) -> None:
+    async with client_of(brain, era) as client:
+        result = await client.call_tool("boot", {"project": "shop", "task": "Mend the cart."})
+
+    told = structured(result)
+    assert list(told)[:4] == ["notice", "blockers", "skills", "notes"]
+    assert told["blockers"] == [{"id": blocker, "headline": RULE}]
+    assert (told["project"], told["writes_blocked"]) == ("shop", False)
+    assert told["session"]
+    assert f"- {blocker} {RULE}" in text_of(result)
+    assert text_of(result).endswith("BLOCKERS loaded: 1, TASKS loaded: 0")
+
+
+async def test_the_prompt_startup_boots_and_says_how_to_work(
+    brain: Brain, era: Era, blocker: str
+) -> None:
+    async with client_of(brain, era) as client:
+        (prompt,) = (await client.list_prompts()).prompts
+        given = await client.get_prompt(prompt.name, {"project": "shop", "task": "Mend it."})
+        with pytest.raises(MCPError, match="invalid: There is no such prompt"):
+            await client.get_prompt("shutdown", {})
+
+    (message,) = given.messages
+    assert isinstance(message.content, TextContent)
+    assert blocker in message.content.text
+    assert "YOUR TASK: Mend it." in message.content.text
+    assert message.content.text.endswith("hand over with session end at the end.")
+
+
+async def test_resources_are_templates_and_read_what_the_operations_show(
+    brain: Brain, era: Era, blocker: str
+) -> None:
+    sent = brain.message.send("all", "The paint is wet.")
+    async with client_of(brain, era) as client:
+        templates = (await client.list_resource_templates()).resource_templates
+        listed = (await client.list_resources()).resources
+        memory = await client.read_resource(f"memory://{blocker}")
+        thread = await client.read_resource(f"thread://{sent.thread}")
+        boot = await client.read_resource("boot://my%20shop")
+
+    assert [one.uri_template for one in templates] == [
+        "memory://{id}",
+        "thread://{id}",
+        "boot://{project}",
+    ]
+    assert listed == []
+    assert f"> {RULE}" in text_at(memory.contents)
+    assert "The paint is wet." in text_at(thread.contents)
+    assert "project my shop." in text_at(boot.contents)
+
+
+@pytest.mark.parametrize(
+    "uri", ["memory://mem_0000000000000", "thread://thr_0000000000000", "weather://today"]
+)
+async def test_a_resource_that_is_not_there_or_not_to_be_seen_is_not_found(
+    brain: Brain, era: Era, uri: str
+) -> None:
+    async with client_of(brain, era) as client:
+        with pytest.raises(MCPError, match="not_found: "):
+            await client.read_resource(uri)
+
+
+async def test_another_agent_s_private_memory_is_no_resource(brain: Brain, era: Era) -> None:
+    (item,) = brain.remember("Ann's diary.", kind="event", scope="private").items
+    async with client_of(brain, era, name="codex") as client:
+        with pytest.raises(MCPError, match="not_found: "):
+            await client.read_resource(f"memory://{item.id}")

@@ -1,0 +1,93 @@
+"""Action items, tasks, notes and checkpoints as agents and people call them."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from commonbrain.interfaces.cli.main import run
+from commonbrain.interfaces.mcp import build_server
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import stored
+
+Command = Callable[..., tuple[int, str]]
+TASK = "Rotate the deploy key before friday"
+
+
+@pytest.fixture
+def command(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Run `brain` on the test's own store; give its exit code and what it printed."""
+    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["brain", *arguments])
+        with pytest.raises(SystemExit) as left:
+            run()
+        printed = capsys.readouterr()
+        assert isinstance(left.value.code, int)
+        return left.value.code, printed.out + printed.err
+
+    return command
+
+
+def test_the_command_task_leads_a_task_from_its_beginning_to_its_end(command: Command) -> None:
+    code, said = command("--agent", "ada", "task", "add", TASK, "--must-ack", "--priority", "high")
+    assert (code, "stored" in said) == (0, True)
+    code, listed = command("task", "list", "--json")
+    [task] = json.loads(listed)["tasks"]
+    assert (task["headline"], task["priority"], task["must_ack"]) == (TASK, "high", True)
+    id_ = task["id"]
+    code, said = command("--agent", "bo", "remember", "The kettle is blue")
+    assert (code, "action_items_pending" in said, id_ in said) == (3, True, True)
+    assert command("--agent", "bo", "task", "ack", id_, "not_relevant")[0] == 2
+    assert (
+        command("--agent", "bo", "task", "ack", id_, "deferred", "--due-at", "2020-01-01")[0] == 2
+    )
+    assert command("--agent", "bo", "task", "ack", id_, "will_execute")[0] == 0
+    assert command("--agent", "bo", "remember", "The kettle is blue")[0] == 0
+    assert "claimed by bo" in command("--agent", "bo", "task", "claim", id_, "--minutes", "5")[1]
+    assert command("--agent", "cy", "task", "block", id_)[0] == 3
+    assert "released" in command("--agent", "bo", "task", "release", id_)[1]
+    assert command("task", "block", id_)[0] == 0
+    assert "blocked" in command("task", "list")[1]
+    code, said = command("task", "done", id_, "--version", "1")
+    assert (code, "version_conflict" in said) == (3, True)
+    assert command("task", "done", id_, "--version", "2")[0] == 0
+    assert command("task", "list")[1].strip() == "Nothing is to be done."
+    assert command("task", "open", id_)[0] == 0
+
+
+def test_notes_and_checkpoints_are_told_to_people(command: Command) -> None:
+    assert command("session", "note", "cup", "blue")[1].strip() == "cup: blue"
+    assert command("session", "notes")[1].strip() == "cup: blue"
+    assert command("session", "note", "cup", "")[1].strip() == "Nothing is noted."
+    assert command("session", "note", "cup")[0] == 2
+    assert command("task", "claim")[0] == 2
+    command("remember", "Never push on a friday", "--kind", "rule", "--severity", "BLOCKER")
+    assert "BLOCKER mem_" in command("session", "checkpoint", "push it")[1]
+    assert "Already checked" in command("session", "checkpoint", "Push it")[1]
+
+
+async def test_an_agent_is_told_what_to_answer_and_answers_it(path: Path) -> None:
+    with a_brain(path, agent="ada") as brain:
+        id_ = stored(brain, TASK, kind="task", must_ack=True)
+        server = build_server(lambda: brain, agent="bo")
+        async with Client(server) as client:
+            held = await client.call_tool("remember", {"text": "The kettle is blue"})
+            assert held.is_error
+            assert f"revise ack {id_}" in str(held.content)
+            reason = {"op": "ack", "id": id_, "value": "already_done", "reason": "last week"}
+            answered = await client.call_tool("revise", reason)
+            assert not answered.is_error
+            stored_now = await client.call_tool("remember", {"text": "The kettle is blue"})
+            assert not stored_now.is_error
+            must = {"text": "Water the plants daily", "kind": "task", "must_ack": True}
+            assert not (await client.call_tool("remember", must)).is_error
+            tasks = await client.call_tool("session", {"op": "tasks"})
+            assert "Water the plants daily (action item)" in str(tasks.content)

@@ -1,0 +1,70 @@
+"""Which project a folder belongs to: the nearest that says so, or the nearest repository."""
+
+from pathlib import Path
+
+import pytest
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.interfaces.folder import FILE, folder_of
+
+
+def made(path: Path, *, git: bool = False, told: str | None = None) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    if git:
+        (path / ".git").mkdir()
+    if told is not None:
+        (path / FILE).write_text(told)
+    return path
+
+
+def test_a_repository_is_a_project_for_all_below(tmp_path: Path) -> None:
+    repository = made(tmp_path / "tides", git=True)
+
+    assert folder_of(made(repository / "a" / "b")).project == "tides"
+    assert folder_of(repository / "not" / "there").project == "tides"
+
+
+def test_a_name_that_is_told_beats_the_repositorys(tmp_path: Path) -> None:
+    repository = made(tmp_path / "tides", git=True, told='project = "moon"\n')
+
+    assert folder_of(repository / "src").project == "moon"
+
+
+def test_the_nearest_decides(tmp_path: Path) -> None:
+    above = made(tmp_path / "work", told='project = "all"\nhooks = false\ncapture = "marks"\n')
+    repository = made(above / "tides", git=True)
+
+    assert folder_of(above).project == "all"
+    found = folder_of(repository)
+    assert found.project == "tides"
+    # What is said of hooks holds for everything below.
+    assert (found.has_hooks, found.capture) == (False, "marks")
+
+
+def test_the_worktrees_of_a_repository_are_one_project(tmp_path: Path) -> None:
+    worktree = made(tmp_path / "tides-fix")
+    (worktree / ".git").write_text(f"gitdir: {tmp_path}/tides/.git/worktrees/tides-fix\n")
+    module = made(tmp_path / "tides" / "vendor")
+    (module / ".git").write_text("gitdir: ../.git/modules/vendor\n")
+
+    assert folder_of(worktree).project == "tides"
+    assert folder_of(module).project == "vendor"
+
+
+def test_a_home_kept_in_a_repository_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(made(tmp_path / "ann", git=True)))
+
+    assert folder_of(made(tmp_path / "ann" / "notes")).project is None
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["hooks = fals", 'hooks = "no"', "project = 3", 'project = ""', 'capture = "all"', "\x00"],
+)
+def test_what_cannot_be_understood_is_not_guessed_at(told: str, tmp_path: Path) -> None:
+    made(tmp_path, told=told)
+
+    with pytest.raises(Invalid, match=r"\.commonbrain\.toml"):
+        folder_of(tmp_path)

@@ -1,0 +1,66 @@
+"""Small steps for sessions: who boots, who is heard, who is seen to be at work."""
+
+from dataclasses import replace
+
+from commonbrain.brain import Brain
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.session import Contact, Ending, Process, Session
+from commonbrain.flows.act import Act
+from commonbrain.flows.sessions.registry import open_session
+from commonbrain.flows.sessions.told import Peer
+from commonbrain.testing.processes import FakeProcesses
+
+FOLDER = "/home/ann/api"
+
+
+def processes_of(brain: Brain) -> FakeProcesses:
+    """The process table that the brain looks at."""
+    processes = brain.house.processes
+    assert isinstance(processes, FakeProcesses)
+    return processes
+
+
+def at_work(
+    brain: Brain, key: str | None = None, *, process: Process | None = None, cwd: str = FOLDER
+) -> Brain:
+    """The brain as a client sees it that may have named its session and have a process."""
+    contact = Contact(client="codex 1", cwd=cwd, process=process)
+    return brain.acting_as(session=key, contact=contact)
+
+
+def boots(brain: Brain, *, task: str | None = None, project: str | None = None) -> Session:
+    """Begin a session in earnest."""
+    caller = replace(brain.caller, project=project or brain.caller.project)
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        act = Act(tx=tx, house=brain.house, caller=caller, now=brain.house.clock.now())
+        return open_session(act, contact=caller.contact, task=task)
+
+
+def heard(brain: Brain, *, last: str | None = None) -> str:
+    """Call once, and let what calls leave be written; give the session's key."""
+    session = brain.session.meet(last=last)
+    brain.house.journal.flush()
+    return session.key
+
+
+def stored_session(brain: Brain, key: str, *, agent: str = "ann") -> Session:
+    """Give what is stored of a session."""
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        session = tx.sessions.get(agent, key)
+    assert session is not None
+    return session
+
+
+def ending_of(brain: Brain, key: str, *, agent: str = "ann") -> Ending | None:
+    """Say how a session ended."""
+    return stored_session(brain, key, agent=agent).ending
+
+
+def shown(brain: Brain) -> list[Peer]:
+    """What a caller is shown of others."""
+    return list(brain.session.list().sessions or ())
+
+
+def seen(brain: Brain) -> list[str]:
+    """Name the sessions that a caller is shown."""
+    return [one.session for one in shown(brain)]

@@ -1,0 +1,291 @@
+"""Action items: who is held up by what, and by which answer no longer."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import TaskStatus
+from commonbrain.domain.memory import Draft, State
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.flows.revise.plan import Completion
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored, told
+
+TASK = "Rotate the deploy key before friday"
+RULE = "Never push to main on a friday"
+OTHER = "The kettle is blue"
+
+
+@pytest.fixture
+def bo(brain: Brain) -> Brain:
+    """Somebody else at work on the same store."""
+    return brain.acting_as(agent="bo", session="s1")
+
+
+def blocked(call: Callable[[], object]) -> str:
+    """Give the words with which a call is refused for action items."""
+    with pytest.raises(Refused) as refusal:
+        call()
+    assert refusal.value.code == "action_items_pending"
+    return str(refusal.value)
+
+
+def task(brain: Brain, text: str = TASK, **known: str) -> str:
+    return stored(brain, text, kind="task", must_ack=True, **known)  # pyright: ignore[reportArgumentType]
+
+
+def rule(brain: Brain, text: str = RULE, **known: str) -> str:
+    return stored(brain, text, kind="rule", must_ack=True, **known)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.requirement("SE-06")
+def test_an_action_item_holds_up_whoever_writes_until_it_is_answered(
+    brain: Brain, bo: Brain
+) -> None:
+    id_ = task(brain)
+    words = blocked(lambda: bo.remember(OTHER))
+    assert id_ in words
+    assert TASK in words
+    assert f"revise ack {id_}" in words
+    assert bodies(bo, "deploy key") == [TASK]
+    bo.revise.ack(id_, "will_execute")
+    assert told(bo, OTHER).status is Status.STORED
+
+
+@pytest.mark.requirement("SE-26")
+def test_every_way_of_writing_is_held_up(brain: Brain, bo: Brain) -> None:
+    fact, old = stored(brain, OTHER), stored(brain, "Tea is at four", kind="fact")
+    task(brain)
+    for write in (
+        lambda: bo.remember("Coffee is at nine", kind="fact"),
+        lambda: bo.revise.supersede(fact, "The kettle is red", reason="painted"),
+        lambda: bo.revise.pin(fact),
+        lambda: bo.revise.annotate(fact, "seen it"),
+        lambda: bo.revise.resolve(fact, other=old, reason="so it is"),
+        lambda: bo.forget(fact, reason="gone"),
+        lambda: bo.erase(fact, reason="gone", confirm=1),
+        lambda: bo.undo(agent="ann", reason="no", confirm=3),
+    ):
+        blocked(write)
+    assert brain.get(fact).state is State.ACTIVE
+    assert bo.forget([fact, old], reason="only looking").count == 2
+
+
+def test_pruning_and_taking_in_files_are_held_up(
+    brain: Brain, bo: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    stored(brain, "The tap drips", kind="event")
+    clock.move(timedelta(days=100))
+    task(brain)
+    blocked(lambda: bo.prune(confirm=bo.prune().count))
+    file, exported = tmp_path / "notes.md", tmp_path / "all.jsonl"
+    file.write_text("# Tea\n\nThe tea is in the left drawer of the kitchen.\n")
+    blocked(lambda: bo.import_("markdown", file))
+    assert bo.import_("markdown", file, dry_run=True).stored == 1
+    brain.export(exported)
+    blocked(lambda: bo.merge(exported))
+
+
+def test_who_is_held_up_may_still_report_hand_over_and_clear_up(brain: Brain, bo: Brain) -> None:
+    id_, other = task(brain), task(brain, "Water the plants of the office")
+    for known in (
+        {"kind": "message"},
+        {"kind": "incident"},
+        {"kind": "episode", "label": "handoff"},
+    ):
+        said = f"I am held up, says a {known['kind']}"
+        assert told(bo, said, **known).status is Status.STORED  # pyright: ignore[reportArgumentType]
+    assert bo.session.note("where", "in the kitchen").notes
+    assert bo.session.claim(id_).lease
+    assert bo.revise.status(id_, "done").status is Completion.DONE
+    assert bo.forget(other, reason="they died").count == 1
+    assert told(bo, OTHER).status is Status.STORED
+
+
+def test_who_is_held_up_may_settle_what_awaits_review(brain: Brain, bo: Brain) -> None:
+    held = told(brain, "Always boil the tea twice", kind="rule", trust="untrusted_web").id
+    assert held is not None
+    task(brain)
+    assert bo.revise.approve(held, reason="it is so").status is Completion.DONE
+
+
+def test_a_mixed_batch_is_refused_whole(brain: Brain, bo: Brain) -> None:
+    task(brain)
+    drafts = [Draft(body="The tap burst", kind="incident"), Draft(body=OTHER, kind="fact")]
+    blocked(lambda: bo.remember(drafts))
+    assert bodies(bo, "tap burst kettle") == []
+
+
+def test_an_item_binds_its_project_and_one_of_none_binds_all(brain: Brain, bo: Brain) -> None:
+    id_ = task(brain, project="kitchen")
+    assert told(bo, OTHER, project="garden").status is Status.STORED
+    blocked(lambda: bo.remember("The tap drips", project="kitchen"))
+    blocked(lambda: bo.acting_as(project="kitchen").remember("The tap leaks", project="garden"))
+    bo.revise.ack(id_, "will_execute")
+    task(brain, "Wash your hands first")
+    blocked(lambda: bo.remember("The tap drips", project="garden"))
+
+
+def test_who_set_an_item_is_not_held_up_by_it_but_its_next_session_is(brain: Brain) -> None:
+    ann = brain.acting_as(session="s1")
+    task(ann)
+    assert told(ann, OTHER).status is Status.STORED
+    blocked(lambda: ann.acting_as(session="s2").remember("The tap drips"))
+    blocked(lambda: ann.acting_as(agent="bo").remember("The tap drips"))
+
+
+def test_a_task_is_answered_once_for_all_and_a_rule_once_a_session(brain: Brain, bo: Brain) -> None:
+    job, law = task(brain), rule(brain)
+    bo.revise.ack(job, "will_execute")
+    bo.revise.ack(law, "will_execute")
+    assert told(bo, OTHER).status is Status.STORED
+    words = blocked(lambda: bo.acting_as(session="s2").remember("The tap drips"))
+    assert law in words
+    assert job not in words
+
+
+@pytest.mark.requirement("SE-27")
+def test_a_rule_is_never_done(brain: Brain, bo: Brain) -> None:
+    law = rule(brain)
+    with pytest.raises(Invalid, match="never done"):
+        bo.revise.ack(law, "already_done", reason="did it")
+
+
+@pytest.mark.requirement("SE-26", "DM-65")
+@pytest.mark.parametrize("decision", ["already_done", "not_relevant"])
+def test_some_answers_need_a_reason_and_the_audit_keeps_it(
+    brain: Brain, bo: Brain, decision: str
+) -> None:
+    id_ = task(brain)
+    with pytest.raises(Invalid, match="needs a reason"):
+        bo.revise.ack(id_, decision)
+    blocked(lambda: bo.remember(OTHER))
+    bo.revise.ack(id_, decision, reason="the key is new")
+    history = brain.get(id_, views=["history"]).history
+    assert history is not None
+    [answer] = [one for one in history if one.action == "ack"]
+    assert (answer.agent, answer.reason) == ("bo", f"{decision}: the key is new")
+
+
+def test_a_task_that_was_done_already_is_closed(brain: Brain, bo: Brain) -> None:
+    id_ = task(brain)
+    reply = bo.revise.ack(id_, "already_done", reason="last week")
+    assert brain.get(id_).detail["status"] == TaskStatus.DONE
+    assert any("status: open -> done" in line for line in reply.changed)
+    again = bo.revise.ack(id_, "already_done", reason="last week")
+    assert again.status is Completion.UNCHANGED
+
+
+@pytest.mark.requirement("SE-26")
+def test_the_same_answer_twice_changes_nothing(brain: Brain, bo: Brain) -> None:
+    id_ = task(brain)
+    assert bo.revise.ack(id_, "will_execute").status is Completion.DONE
+    assert bo.revise.ack(id_, "will_execute").status is Completion.UNCHANGED
+    assert bo.revise.ack(id_, "not_relevant", reason="no key").status is Completion.DONE
+
+
+def test_what_is_deferred_binds_again(brain: Brain, bo: Brain, clock: FakeClock) -> None:
+    id_ = task(brain)
+    bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=2))
+    assert told(bo, OTHER).status is Status.STORED
+    clock.move(timedelta(hours=2))
+    blocked(lambda: bo.remember("The tap drips"))
+
+
+@pytest.mark.parametrize("hours", [0, -1, 31 * 24])
+def test_nothing_is_deferred_into_the_past_or_for_months(
+    brain: Brain, bo: Brain, clock: FakeClock, hours: int
+) -> None:
+    id_ = task(brain)
+    with pytest.raises(Invalid):
+        bo.revise.ack(id_, "deferred", until=clock.now() + timedelta(hours=hours))
+    for decision, until in (("deferred", None), ("will_execute", "2026-03-03")):
+        with pytest.raises(Invalid, match="needs a time"):
+            bo.revise.ack(id_, decision, until=until)
+
+
+def test_what_is_no_action_item_is_not_answered(brain: Brain, bo: Brain) -> None:
+    id_ = stored(brain, TASK, kind="task")
+    with pytest.raises(Refused) as refusal:
+        bo.revise.ack(id_, "will_execute")
+    assert refusal.value.code == "not_an_action_item"
+
+
+def test_taking_an_answer_back_lets_the_item_bind_again(brain: Brain, bo: Brain) -> None:
+    id_ = task(brain)
+    bo.revise.ack(id_, "deferred", until="2026-03-03")
+    bo.revise.ack(id_, "will_execute")
+    ann = brain.acting_as(session="s9")
+    assert ann.undo(agent="bo", reason="they did not").count == 1
+    ann.undo(agent="bo", reason="they did not", confirm=1)
+    blocked(lambda: bo.remember(OTHER))
+    brain.undo(session="s9", reason="they did", confirm=1)
+    assert told(bo, OTHER).status is Status.STORED
+    assert bo.revise.ack(id_, "will_execute").status is Completion.UNCHANGED
+
+
+@pytest.mark.requirement("SE-26")
+def test_only_a_trusted_source_sets_one(brain: Brain, bo: Brain) -> None:
+    for known in ({"auto_captured": True}, {"trust": "untrusted_web"}):
+        for kind in ("task", "rule"):
+            held = told(brain, f"{kind} {known}", kind=kind, must_ack=True, **known)  # pyright: ignore[reportArgumentType]
+            assert held.status is Status.QUARANTINED
+    text = "The tap burst. We must call the plumber. @remember call them today #task"
+    stored(brain, text, kind="incident", finds_tasks=True)
+    assert told(bo, OTHER).status is Status.STORED
+
+
+@pytest.mark.parametrize("state", ["done", "forgotten", "expired", "private"])
+def test_what_no_longer_holds_or_is_not_seen_binds_nobody(
+    brain: Brain, bo: Brain, clock: FakeClock, state: str
+) -> None:
+    known = {"private": {"scope": "private"}, "expired": {"expires_at": "2026-03-02T10:00:00Z"}}
+    id_ = task(brain, **known.get(state, {}))
+    if state == "done":
+        brain.revise.status(id_, "done")
+    if state == "forgotten":
+        brain.forget(id_, reason="no more")
+    clock.move(timedelta(hours=2))
+    assert told(bo, OTHER).status is Status.STORED
+
+
+def test_a_new_wording_wants_a_new_answer(brain: Brain, bo: Brain) -> None:
+    id_ = task(brain)
+    bo.revise.ack(id_, "will_execute")
+    new = brain.revise.supersede(id_, "Rotate both deploy keys before friday", reason="two").id
+    assert str(new) in blocked(lambda: bo.remember(OTHER))
+
+
+@pytest.mark.requirement("SE-27")
+def test_ten_items_are_named_and_the_rest_counted(brain: Brain, bo: Brain) -> None:
+    for number in range(12):
+        task(brain, f"Water plant number {number} in room {number}", distinct_because="another")
+    words = blocked(lambda: bo.remember(OTHER))
+    assert words.startswith("12 action items want an answer")
+    assert words.count("mem_") == 11
+    assert "and 2 more" in words
+
+
+def test_what_binds_without_a_kind_is_a_task_unless_its_words_say_otherwise(brain: Brain) -> None:
+    assert told(brain, "The plants of the office", must_ack=True).kind == "task"
+    assert told(brain, RULE, must_ack=True).kind == "rule"
+
+
+def test_a_call_sent_twice_is_answered_though_an_item_came_between(brain: Brain, bo: Brain) -> None:
+    first = bo.remember(OTHER, idempotency_key="k")
+    task(brain)
+    assert bo.remember(OTHER, idempotency_key="k").items == first.items
+
+
+def test_erasing_an_item_takes_what_was_said_of_it(brain: Brain, bo: Brain) -> None:
+    id_ = task(brain)
+    bo.revise.ack(id_, "not_relevant", reason="a word that must go")
+    done = brain.erase(id_, reason="asked to", confirm=1)
+    assert done.receipt["acks"] == 1
+    history = brain.get(id_, views=["history"]).history
+    assert history is not None
+    assert all("a word" not in (one.reason or "") for one in history)

@@ -1,0 +1,185 @@
+"""What one session leaves to the next."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import EpisodeDetail, Kind
+from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.scope import Role
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.flows.sessions.handoff import last_handoff
+from commonbrain.flows.sessions.told import Told
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock, SeededChance
+from tests.flows.asking import bodies, stored
+
+SUMMARY = "Moved the parser to a file of its own"
+
+
+def left(told: Told) -> str:
+    assert told.outcome is not None
+    assert told.outcome.status is Status.STORED, told.outcome
+    return told.outcome.id or ""
+
+
+def last(brain: Brain, project: str | None = None) -> Memory | None:
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        now = brain.house.clock.now()
+        return last_handoff(tx, brain.caller, project=project, now=now)
+
+
+def last_id(brain: Brain, project: str | None = None) -> str | None:
+    found = last(brain, project)
+    return ids.show(ids.MEMORY, found.id) if found else None
+
+
+@pytest.mark.requirement("WP-14", "SE-12")
+def test_a_handoff_is_an_episode_of_its_session_that_recall_finds(
+    brain: Brain, clock: FakeClock
+) -> None:
+    ann = brain.acting_as(session="s1", project="api")
+    ann.session.task("parsing")
+    began = clock.now()
+    clock.move(timedelta(hours=2))
+    id_ = left(
+        ann.session.handoff(
+            SUMMARY, next_steps=["bench the lexer"], blockers=["the CI is red"], context="see docs"
+        )
+    )
+    shown = brain.get(id_)
+    assert (shown.kind, shown.label, shown.session) == (Kind.EPISODE, "handoff", "s1")
+    assert (shown.project, shown.source_ref) == ("api", "session:s1")
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        [memory] = tx.memories.get([ids.parse(ids.MEMORY, id_)]).values()
+    assert memory.detail == EpisodeDetail(started_at=began, ended_at=clock.now())
+    for query in ("parser file", "bench lexer", "what is red", "docs"):
+        assert id_ in {item.id for item in brain.recall(query).items}
+
+
+@pytest.mark.requirement("WP-14")
+def test_a_later_handoff_takes_the_place_of_the_sessions_own(brain: Brain) -> None:
+    ann = brain.acting_as(session="s1")
+    first = left(ann.session.handoff(SUMMARY))
+    other = left(brain.acting_as(session="s2").session.handoff(SUMMARY))
+    assert (again := ann.session.handoff(SUMMARY).outcome)
+    assert (again.status, again.id) == (Status.EXISTS, first)
+    second = left(ann.session.handoff("Benched the parser too"))
+    assert brain.get(first).state is State.SUPERSEDED
+    assert brain.get(first).current_id == second
+    assert brain.get(other).state is State.ACTIVE
+
+
+def test_at_its_end_a_session_hands_over_and_ends(brain: Brain) -> None:
+    ann = brain.acting_as(session="s1")
+    ann.session.task("parsing")
+    assert left(ann.session.end(SUMMARY, next_steps=["bench it"]))
+    assert brain.acting_as(session="s2").session.list().sessions == ()
+    assert brain.acting_as(session="s3").session.end().outcome is None
+
+
+def test_what_is_refused_leaves_the_session_open(brain: Brain) -> None:
+    ann = brain.acting_as(session="s1")
+    ann.session.task("parsing")
+    told = ann.session.end("The key is AKIA" + "IOSFODNN7EXAMPLQ")
+    assert told.outcome is not None
+    assert (told.outcome.status, told.outcome.code) == (Status.REJECTED, "secret_detected")
+    with pytest.raises(Refused, match="more than the 2,000"):
+        ann.session.end("x" * 2001)
+    with pytest.raises(Invalid, match="summary"):
+        ann.session.end(next_steps=["bench it"])
+    assert len(brain.session.list().sessions or ()) == 1
+    assert last(brain) is None
+
+
+def test_it_belongs_to_a_session_and_to_who_may_write(brain: Brain) -> None:
+    with pytest.raises(Invalid, match="needs a session"):
+        brain.session.handoff(SUMMARY)
+    reader = Brain.of(
+        brain.house,
+        type(brain.caller)(agent="eve", role=Role.READER, session="s9"),
+    )
+    with pytest.raises(Refused, match="reader"):
+        reader.session.handoff(SUMMARY)
+
+
+@pytest.mark.requirement("WP-14")
+def test_what_a_recall_gave_is_not_handed_over_again(brain: Brain) -> None:
+    stored(brain, "The kettle is blue", kind="fact")
+    evidence = brain.recall("kettle").evidence
+    id_ = left(brain.acting_as(session="s1").session.handoff(SUMMARY, context=evidence))
+    assert brain.get(id_).body == SUMMARY
+
+
+def test_the_last_one_is_the_newest_of_the_project_that_others_left(
+    brain: Brain, clock: FakeClock
+) -> None:
+    def at(session: str, project: str | None = None, agent: str = "ann") -> Brain:
+        clock.move(timedelta(minutes=1))
+        return brain.acting_as(agent=agent, session=session, project=project)
+
+    old = left(at("s1", "api").session.handoff(SUMMARY))
+    left(at("s2", "web").session.handoff("Painted the page"))
+    own = at("s3", "api", agent="bob")
+    assert last_id(own, "api") == old
+    mine = left(own.session.handoff("Bob went on from there"))
+    assert last_id(own, "api") == old
+    assert last_id(at("s4", "api"), "api") == mine
+    wide = left(at("s5").session.handoff("Nothing in particular"))
+    assert last_id(at("s6"), "api") == last_id(at("s6")) == wide
+    brain.forget(wide, reason="it says nothing")
+    assert last_id(at("s6"), "api") == mine
+    assert last_id(at("s6"), "cli") is None
+
+
+def test_however_many_of_its_own_there_are_it_finds_the_others(brain: Brain) -> None:
+    other = left(brain.acting_as(session="s1").session.handoff(SUMMARY))
+    own = brain.acting_as(session="s2")
+    for n in range(20):
+        stored(own, f"Step {n} of many was done", kind="episode", label="handoff")
+    assert last_id(own) == other
+
+
+def test_another_agents_private_one_is_not_shown(brain: Brain) -> None:
+    bob = brain.acting_as(agent="bob", session="s1")
+    stored(bob, SUMMARY, kind="episode", label="handoff", scope="private")
+    assert last(brain) is None
+    assert last(bob.acting_as(session="s2")) is not None
+
+
+@pytest.mark.requirement("WP-14")
+def test_marks_in_it_are_memories_of_their_own(brain: Brain) -> None:
+    ann = brain.acting_as(session="s1")
+    id_ = left(ann.session.handoff(f"{SUMMARY}\n@decision The parser has no regex in it"))
+    assert "The parser has no regex in it" in bodies(brain, "parser regex", kinds=["fact"])
+    [fact] = brain.recall("parser regex", kinds=["fact"]).items
+    known = brain.get(fact.id, views=["provenance"]).provenance
+    assert known is not None
+    assert known.derived_from == (id_,)
+
+
+def test_undo_and_a_way_through_a_file_keep_handoffs_and_skills_whole(tmp_path: Path) -> None:
+    with (
+        a_brain(tmp_path / "one.db") as one,
+        a_brain(tmp_path / "two.db", chance=SeededChance(9)) as two,
+    ):
+        bob = one.acting_as(agent="bob", session="s1")
+        first = left(bob.session.handoff(SUMMARY))
+        second = left(bob.session.handoff("Benched it too", next_steps=["ship it"]))
+        trigger = {"name": "release", "keywords": ["deploy"], "projects": ["api"]}
+        skill = stored(bob, "Announce it first", kind="rule", skill=trigger)
+        one.export(tmp_path / "all.jsonl")
+        two.merge(tmp_path / "all.jsonl")
+        for brain in (one, two):
+            assert last_id(brain) == second
+            assert brain.get(second).detail["started_at"] is not None
+            assert brain.get(first).current_id == second
+            assert [x.id for x in brain.skills.firing("deploy", project="api").skills] == [skill]
+        preview = one.undo(session="s1", reason="mistaken")
+        one.undo(session="s1", reason="mistaken", confirm=preview.count)
+        assert last(one) is None
+        assert one.skills().skills == ()

@@ -1,0 +1,137 @@
+"""Leases and versions: two agents who want one task, and what each of them is told."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.scope import Role
+from commonbrain.flows.revise.plan import Completion
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored
+
+
+@pytest.fixture
+def ann(brain: Brain) -> Brain:
+    return brain.acting_as(session="s1")
+
+
+@pytest.fixture
+def bo(brain: Brain) -> Brain:
+    return brain.acting_as(agent="bo", session="s2")
+
+
+@pytest.fixture
+def task(brain: Brain) -> str:
+    return stored(brain, "Descale the kettle", kind="task")
+
+
+@pytest.mark.requirement("SE-30")
+def test_a_claimed_task_is_not_claimed_again_while_its_time_runs(
+    ann: Brain, bo: Brain, task: str, clock: FakeClock
+) -> None:
+    lease = ann.session.claim(task).lease
+    assert lease is not None
+    assert (lease.holder, lease.until) == ("s1", clock.now() + timedelta(minutes=30))
+    with pytest.raises(Refused, match=r"claimed by s1 until 2026-03-02T09:30:00Z") as refusal:
+        bo.session.claim(task)
+    assert refusal.value.code == "lease_held"
+    clock.move(timedelta(minutes=30))
+    taken = bo.session.claim(task, minutes=5).lease
+    assert taken is not None
+    assert (taken.holder, taken.status) == ("s2", "claimed")
+
+
+def test_the_holder_renews_and_gives_back(ann: Brain, bo: Brain, task: str) -> None:
+    ann.session.claim(task)
+    renewed = ann.session.claim(task, minutes=60).lease
+    assert renewed is not None
+    assert renewed.status == "renewed"
+    released = ann.session.release(task).lease
+    assert released is not None
+    assert released.status == "released"
+    again = bo.session.release(task).lease
+    assert again is not None
+    assert again.status == "free"
+    assert bo.session.claim(task).lease
+
+
+def test_who_has_no_session_claims_by_name(brain: Brain, task: str) -> None:
+    lease = brain.session.claim(task).lease
+    assert lease is not None
+    assert lease.holder == "ann"
+
+
+def test_only_its_holder_moves_a_claimed_task_on(ann: Brain, bo: Brain, task: str) -> None:
+    ann.session.claim(task)
+    with pytest.raises(Refused) as refusal:
+        bo.revise.status(task, "done")
+    assert refusal.value.code == "lease_held"
+    assert ann.revise.status(task, "done").status is Completion.DONE
+    assert ann.get(task).detail["lease_holder"] is None
+    with pytest.raises(Refused) as closed:
+        bo.session.claim(task)
+    assert closed.value.code == "not_open"
+
+
+def test_an_admin_releases_for_another_and_nobody_else_does(
+    ann: Brain, bo: Brain, task: str
+) -> None:
+    ann.session.claim(task)
+    writer = Brain.of(bo.house, type(bo.caller)(agent="cy", role=Role.WRITER))
+    with pytest.raises(Refused) as refusal:
+        writer.session.release(task)
+    assert refusal.value.code == "lease_held"
+    assert bo.session.release(task).lease
+    assert writer.session.claim(task).lease
+
+
+def test_a_session_that_is_over_holds_nothing(ann: Brain, bo: Brain, task: str) -> None:
+    ann.session.task("descaling")
+    ann.session.claim(task)
+    ann.session.end()
+    lease = bo.session.claim(task).lease
+    assert lease is not None
+    assert lease.holder == "s2"
+
+
+@pytest.mark.parametrize("minutes", [0, -5, 24 * 60 + 1])
+def test_a_lease_lasts_a_minute_to_a_day(ann: Brain, task: str, minutes: int) -> None:
+    with pytest.raises(Invalid, match="1 to 1440"):
+        ann.session.claim(task, minutes=minutes)
+
+
+def test_only_a_task_is_claimed_and_nobody_is_given_one(ann: Brain, brain: Brain) -> None:
+    fact = stored(brain, "The kettle is blue", kind="fact")
+    with pytest.raises(Invalid, match="only a task"):
+        ann.session.claim(fact)
+    with pytest.raises(Invalid, match="lease_holder"):
+        brain.remember("Descale it", kind="task", lease_holder="bo")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.requirement("SE-30")
+def test_a_change_that_rests_on_an_older_version_is_refused(
+    ann: Brain, bo: Brain, task: str
+) -> None:
+    version = ann.get(task).version
+    ann.session.claim(task)
+    ann.revise.rate(task, "up")
+    ann.revise.annotate(task, "use vinegar")
+    ann.session.release(task)
+    assert ann.get(task).version == version == 1
+    bo.revise.status(task, "blocked", version=version)
+    with pytest.raises(Refused, match="at version 2 now") as refusal:
+        ann.revise.status(task, "done", version=version)
+    assert refusal.value.code == "version_conflict"
+    with pytest.raises(Refused, match="at version 2 now"):
+        ann.revise.supersede(task, "Descale both kettles", reason="two", version=version)
+    new = ann.revise.supersede(task, "Descale both kettles", reason="two", version=2).id
+    assert new is not None
+    assert ann.get(new).version == 1
+
+
+def test_a_claim_taken_back_frees_the_task(ann: Brain, bo: Brain, task: str) -> None:
+    ann.session.claim(task)
+    assert bo.undo(session="s1", reason="by mistake", confirm=1).count == 1
+    assert bo.session.claim(task).lease

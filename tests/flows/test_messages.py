@@ -1,0 +1,315 @@
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.kinds import Kind, MessagePriority
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.messages.inbox import unread_of
+from commonbrain.flows.messages.shown import Page
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import FailingEmbedder, bodies
+from tests.secrets import SECRETS
+
+TEXT, SECRET = SECRETS["github classic"]
+
+
+def crew(brain: Brain) -> tuple[Brain, Brain, Brain]:
+    return brain, brain.acting_as(agent="bo"), brain.acting_as(agent="cy")
+
+
+def headlines(page: Page) -> list[str]:
+    return [one.headline for one in page.messages]
+
+
+@pytest.mark.requirement("MS-01", "MS-05", "DM-40")
+def test_a_message_to_one_agent_waits_in_its_inbox_until_it_is_read(brain: Brain) -> None:
+    ann, bo, cy = crew(brain)
+
+    sent = ann.message.send("bo", "The ferry leaves at nine.", subject="Ferry")
+
+    [letter] = bo.message.inbox().messages
+    assert (letter.id, letter.sender, letter.to) == (sent.id, "ann", ("bo",))
+    assert (letter.subject, letter.is_unread, letter.body) == ("Ferry", True, None)
+    [read] = bo.message.read(sent.id).messages
+    assert read.body == "The ferry leaves at nine."
+    assert bo.message.inbox().messages == ()
+    assert bo.message.inbox(all=True).messages[0].is_unread is False
+    assert cy.message.inbox(all=True).messages == ()
+    assert ann.message.inbox(all=True).messages == ()
+
+
+@pytest.mark.requirement("MS-05", "MS-08")
+@pytest.mark.parametrize("to", ["all", "*", ["bo", "all"]])
+def test_a_broadcast_reaches_everybody_but_its_sender_each_by_itself(
+    brain: Brain, to: str | list[str]
+) -> None:
+    ann, bo, cy = crew(brain)
+    sent = ann.message.send(to, "The kettle is mended.")
+
+    bo.message.read(sent.id)
+
+    assert sent.to == ("*",)
+    assert bo.message.inbox().messages == ()
+    assert headlines(cy.message.inbox()) == ["The kettle is mended."]
+    assert ann.message.inbox().messages == ()
+
+
+def test_a_message_to_several_reaches_them_and_nobody_else(brain: Brain) -> None:
+    ann, bo, cy = crew(brain)
+    dee = brain.acting_as(agent="dee")
+
+    sent = ann.message.send(["bo", "cy", "bo", "ann"], "Tea at four.")
+
+    assert sent.to == ("bo", "cy")
+    assert [len(one.message.inbox().messages) for one in (ann, bo, cy, dee)] == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("to", [[], "", "ann", "x" * 129])
+def test_a_message_for_nobody_is_refused(brain: Brain, to: str | list[str]) -> None:
+    with pytest.raises(Invalid):
+        brain.message.send(to, "Hello?")
+
+
+@pytest.mark.parametrize("name", ["all", "*"])
+def test_nobody_is_called_what_stands_for_everybody(name: str) -> None:
+    with pytest.raises(Invalid):
+        Caller(agent=name)
+
+
+@pytest.mark.requirement("MS-05")
+def test_an_inbox_is_read_page_by_page_urgent_first_then_newest_first(
+    brain: Brain, clock: FakeClock
+) -> None:
+    ann, bo, _ = crew(brain)
+    for number in range(7):
+        priority = MessagePriority.URGENT if number in {1, 4} else MessagePriority.INFO
+        ann.message.send("bo" if number % 2 else "all", f"Note {number}", priority=priority)
+        clock.move(timedelta(seconds=1))
+    bo.message.read([bo.message.inbox().messages[-1].id])
+
+    shown: list[str] = []
+    cursor = None
+    while True:
+        page = bo.message.inbox(all=True, limit=2, cursor=cursor)
+        shown += headlines(page)
+        if (cursor := page.cursor) is None:
+            break
+
+    wanted = [4, 1, 6, 5, 3, 2, 0]
+    assert shown == [f"Note {number}" for number in wanted]
+    assert bo.message.inbox().unread == "6"
+
+
+def test_a_broadcast_reaches_who_works_in_its_project_and_a_message_its_reader_anywhere(
+    brain: Brain,
+) -> None:
+    ann = brain.acting_as(project="api")
+    ann.message.send("all", "The schema is frozen.")
+    ann.message.send("bo", "Look at the schema, please.")
+    brain.message.send("all", "Lunch is here.")
+
+    def inbox(project: str | None) -> list[str]:
+        return headlines(brain.acting_as(agent="bo", project=project).message.inbox())
+
+    everywhere = ["Lunch is here.", "Look at the schema, please."]
+    assert inbox("web") == inbox(None) == everywhere
+    assert inbox("api") == [*everywhere, "The schema is frozen."]
+
+
+def test_a_new_agent_finds_the_broadcasts_of_the_last_seven_days(
+    brain: Brain, clock: FakeClock
+) -> None:
+    day_s = 24 * 3600
+    brain.message.send("all", "Long ago.")
+    clock.move(timedelta(seconds=day_s))
+    brain.message.send("all", "Lately.")
+    clock.move(timedelta(seconds=6.5 * day_s))
+    new = brain.acting_as(agent="new")
+
+    assert headlines(new.message.inbox()) == ["Lately."]
+    new.message.send("ann", "Hello, I am new.")
+    clock.move(timedelta(seconds=30 * day_s))
+    assert headlines(new.message.inbox()) == ["Lately."]
+
+
+def test_what_is_forgotten_or_has_expired_waits_no_longer(brain: Brain, clock: FakeClock) -> None:
+    ann, bo, _ = crew(brain)
+    gone = ann.message.send("bo", "Never mind.")
+    ann.message.send("all", "Cake until three.", expires_at="2026-03-02T15:00:00Z")
+    assert bo.message.inbox().unread == "2"
+
+    ann.forget([gone.id], reason="sent by mistake")
+    clock.move(timedelta(seconds=24 * 3600))
+
+    assert bo.message.inbox(all=True).messages == ()
+    assert bo.message.inbox().unread == "0"
+
+
+@pytest.mark.requirement("MS-05")
+def test_a_reply_goes_to_the_sender_and_the_others_in_the_same_thread(brain: Brain) -> None:
+    ann, bo, cy = crew(brain)
+    asked = ann.message.send(["bo", "cy"], "Shall we ship?", subject="Release")
+
+    answer = bo.message.reply(asked.id, "Yes.")
+    aside = cy.message.reply(asked.id, "He is too fast.", to="ann")
+
+    assert answer.thread == asked.thread == aside.thread
+    assert answer.to == ("ann", "cy")
+    assert aside.to == ("ann",)
+    said = [(one.sender, one.headline) for one in ann.message.history(thread=asked.thread).messages]
+    assert said == [("ann", "Release"), ("bo", "Yes."), ("cy", "He is too fast.")]
+    seen = [one.sender for one in bo.message.history(thread=asked.thread).messages]
+    assert seen == ["ann", "bo"]
+    [reply] = [one for one in cy.message.inbox().messages if one.sender == "bo"]
+    assert (reply.reply_to, reply.subject) == (asked.id, "Release")
+
+
+def test_who_answers_himself_writes_to_the_same_readers(brain: Brain) -> None:
+    ann, bo, cy = crew(brain)
+    first = ann.message.send("bo", "And another thing.")
+    said = cy.message.send("all", "The build is red.")
+
+    assert ann.message.reply(first.id, "Or two.").to == ("bo",)
+    assert bo.message.reply(said.id, "On it.").to == ("*",)
+
+
+@pytest.mark.requirement("MS-05", "MS-08")
+def test_a_history_is_chronological_and_goes_back_page_by_page(
+    brain: Brain, clock: FakeClock
+) -> None:
+    ann, bo, cy = crew(brain)
+    for number in range(5):
+        one, other = (ann, "bo") if number % 2 else (bo, "ann")
+        one.message.send(other, f"Note {number}")
+        cy.message.send("ann", "Between them")
+        clock.move(timedelta(seconds=1))
+
+    last = ann.message.history(agent="bo", limit=3)
+    before = ann.message.history(agent="bo", limit=3, cursor=last.cursor)
+
+    assert headlines(last) == ["Note 2", "Note 3", "Note 4"]
+    assert headlines(before) == ["Note 0", "Note 1"]
+    assert before.cursor is None
+
+
+@pytest.mark.requirement("DM-41", "MS-05")
+def test_an_acknowledgement_and_its_words_are_seen_with_the_message(brain: Brain) -> None:
+    ann, bo, cy = crew(brain)
+    sent = ann.message.send(["bo", "cy"], "The freeze begins.")
+
+    bo.message.ack(sent.id, "Understood, I stop.")
+    cy.message.ack(sent.id)
+
+    [shown] = ann.message.read(sent.id).messages
+    assert [(one.agent, one.answer) for one in shown.acks] == [
+        ("bo", "Understood, I stop."),
+        ("cy", None),
+    ]
+    assert bo.message.inbox().messages == ()
+    with pytest.raises(Refused) as refusal:
+        ann.message.ack(sent.id)
+    assert refusal.value.code == "not_addressed"
+
+
+@pytest.mark.requirement("MS-05")
+def test_threads_are_listed_latest_first_with_what_is_unread(
+    brain: Brain, clock: FakeClock
+) -> None:
+    ann, bo, _ = crew(brain)
+    first = ann.message.send("bo", "One.", subject="First")
+    clock.move(timedelta(seconds=1))
+    second = ann.message.send("all", "Two.", subject="Second")
+    clock.move(timedelta(seconds=1))
+    bo.message.reply(first.id, "One and a half.")
+
+    page = bo.message.threads(limit=1)
+    rest = bo.message.threads(limit=1, cursor=page.cursor)
+
+    [one], [two] = page.threads, rest.threads
+    assert (one.id, one.subject, one.messages, one.unread) == (first.thread, "First", "2", 1)
+    assert one.participants == ("ann", "bo")
+    assert (two.id, two.unread, two.last) == (second.thread, 1, "Second")
+    assert rest.cursor is None
+
+
+@pytest.mark.requirement("MS-03", "RT-14", "PV-01")
+def test_recall_finds_a_message_and_the_decision_marked_in_it(brain: Brain) -> None:
+    ann, bo, _ = crew(brain)
+    sent = ann.message.send("bo", "Talked to ops. @decision Billing runs on Postgres 16.")
+
+    found = bodies(bo, "what does billing run on?")
+    [part] = sent.derived
+    provenance = bo.get(part.id or "", views=["provenance"]).provenance
+
+    assert "Billing runs on Postgres 16." in found
+    assert provenance is not None
+    assert brain.get(part.id or "").kind is Kind.FACT
+    assert bodies(bo, "who talked to ops?", thread=sent.thread) == [
+        "Talked to ops. @decision Billing runs on Postgres 16."
+    ]
+
+
+def test_a_message_with_a_secret_is_sent_to_nobody(brain: Brain) -> None:
+    _, bo, _ = crew(brain)
+    with pytest.raises(Refused) as refusal:
+        brain.message.send("bo", TEXT)
+
+    assert refusal.value.code == "secret_detected"
+    assert SECRET not in str(refusal.value)
+    assert bo.message.inbox().messages == ()
+    sent = brain.message.send("bo", "Use the key in the vault.")
+    with pytest.raises(Refused):
+        bo.message.ack(sent.id, TEXT)
+
+
+def test_the_same_words_twice_are_two_messages(brain: Brain) -> None:
+    _, bo, _ = crew(brain)
+    first, second = (brain.message.send("bo", "Ping.") for _ in range(2))
+
+    assert first.id != second.id
+    assert len(bo.message.inbox().messages) == 2
+
+
+def test_a_message_is_sent_while_the_embedder_is_down(brain: Brain) -> None:
+    embedder = FailingEmbedder()
+    embedder.is_down = True
+    ann = Brain.of(replace(brain.house, embedder=embedder), brain.caller)
+
+    sent = ann.message.send("bo", "The light is out.")
+
+    assert sent.embedding_pending
+    assert bodies(brain.acting_as(agent="bo"), "light") == ["The light is out."]
+
+
+@pytest.mark.parametrize("cursor", ["1", "late:mem_375DRTD81GG99", "unread:x"])
+def test_what_is_no_cursor_is_told(brain: Brain, cursor: str) -> None:
+    with pytest.raises(Invalid):
+        brain.message.inbox(cursor=cursor)
+
+
+def test_a_message_cannot_join_a_thread_that_its_sender_does_not_see(brain: Brain) -> None:
+    ann, _, cy = crew(brain)
+    sent = ann.message.send("bo", "Between us.")
+
+    with pytest.raises(Invalid):
+        cy.message.send("all", "Listen to this!", thread=sent.thread)
+    with pytest.raises(NotFound):
+        cy.message.reply(sent.id, "What is it?")
+
+
+@pytest.mark.parametrize("count", [0, 3, 60])
+def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: int) -> None:
+    for number in range(count):
+        priority = "urgent" if number % 2 else "info"
+        brain.message.send("bo", f"Note {number}.", priority=priority)
+    bo, now = Caller(agent="bo"), brain.house.clock.now()
+
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        unread = unread_of(tx, bo, project="api", now=now)
+
+    wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2][:5]
+    assert (unread.count, unread.told) == (count, str(count))
+    assert [one.headline for one in unread.urgent] == wanted

@@ -1,0 +1,208 @@
+"""What went to somebody is seen by its sender and by whom it went to, wherever it is asked."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.scope import Scope
+from commonbrain.flows.messages.sending import Sent
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored
+
+WORDS = "Zephyr salary is secret. @decision Zephyr gets a raise in May."
+
+
+@pytest.fixture
+def sent(brain: Brain) -> Sent:
+    return brain.message.send("bo", WORDS, subject="Zephyr affair")
+
+
+def derived(sent: Sent) -> str:
+    [part] = sent.derived
+    assert part.id is not None
+    return part.id
+
+
+@pytest.mark.requirement("RT-14", "MS-03")
+def test_both_sides_of_a_message_find_it_and_what_it_gave_rise_to(brain: Brain, sent: Sent) -> None:
+    for agent in ("ann", "bo"):
+        reader = brain.acting_as(agent=agent)
+        assert len(bodies(reader, "zephyr")) == 2
+        assert reader.get(sent.id).scope is Scope.PRIVATE
+        assert reader.get(derived(sent)).scope is Scope.PRIVATE
+
+
+def test_a_third_agent_sees_nothing_of_it(brain: Brain, sent: Sent) -> None:
+    cy = brain.acting_as(agent="cy")
+    own = stored(cy, "Zephyr is a wind.", kind="fact")
+
+    assert bodies(cy, "zephyr salary raise") == ["Zephyr is a wind."]
+    assert bodies(cy, "zephyr", thread=sent.thread) == []
+    assert bodies(cy, "", agent="ann") == []
+    assert cy.message.threads().threads == ()
+    assert cy.message.history(agent="ann").messages == ()
+    assert cy.message.delegated().delegated == ()
+    for id_ in (sent.id, derived(sent)):
+        with pytest.raises(NotFound):
+            cy.get(id_)
+        with pytest.raises(NotFound):
+            cy.message.read(id_)
+        with pytest.raises(NotFound):
+            cy.revise.link(own, id_, type="about")
+    with pytest.raises(NotFound):
+        cy.message.history(thread=sent.thread)
+    with pytest.raises(NotFound):
+        cy.remember("Zephyr is paid well.", kind="fact", source_message=sent.id)
+
+
+def test_what_a_third_agent_is_told_of_likeness_does_not_tell_of_it(
+    brain: Brain, sent: Sent
+) -> None:
+    [outcome] = brain.acting_as(agent="cy").remember("Zephyr gets a raise in May.").items
+
+    assert outcome.status == "stored"
+    assert (outcome.similar, outcome.conflicts) == ((), ())
+    assert sent.derived
+
+
+def test_a_shared_memory_is_not_held_against_what_its_readers_do_not_see(brain: Brain) -> None:
+    """What only the sender keeps to itself may not stand in the place of what both share."""
+    own = stored(brain, "Zephyr gets a raise in May.", scope="private")
+
+    sent = brain.message.send("bo", "Good news. @decision Zephyr gets a raise in May.")
+
+    assert derived(sent) != own
+    assert "Zephyr gets a raise in May." in bodies(brain.acting_as(agent="bo"), "zephyr raise")
+
+
+def test_whoever_got_a_message_may_keep_what_it_concludes_to_itself(
+    brain: Brain, sent: Sent
+) -> None:
+    bo = brain.acting_as(agent="bo")
+
+    id_ = stored(bo, "The budget grows in May.", kind="fact", source_message=sent.id)
+
+    assert bo.get(id_).scope is Scope.PRIVATE
+    with pytest.raises(NotFound):
+        brain.get(id_)
+    own = stored(bo, "My budget is small.", kind="fact", scope="private")
+    with pytest.raises(Refused) as refusal:
+        bo.remember("Both.", kind="fact", source_message=sent.id, derived_from=[own])
+    assert refusal.value.code == "scope_denied"
+
+
+def test_who_corrects_what_both_share_keeps_it_shared(brain: Brain, sent: Sent) -> None:
+    bo = brain.acting_as(agent="bo")
+
+    new = bo.revise.supersede(derived(sent), "Zephyr gets a raise in June.", reason="HR said so")
+
+    assert brain.get(new.id or "").body == "Zephyr gets a raise in June."
+    assert "Zephyr gets a raise in June." in bodies(brain, "zephyr raise")
+    assert bodies(brain.acting_as(agent="cy"), "zephyr raise") == []
+    with pytest.raises(Refused):
+        bo.revise.supersede(sent.id, "Zephyr is fired.", reason="to make trouble")
+
+
+@pytest.mark.requirement("DM-41")
+def test_messages_and_what_was_read_of_them_move_with_an_export(
+    brain: Brain, sent: Sent, tmp_path: Path, clock: FakeClock
+) -> None:
+    kept = brain.message.send("all", "The house moves.")
+    bo = brain.acting_as(agent="bo")
+    bo.message.ack(sent.id, "Quiet, please.")
+    brain.export(tmp_path / "all.jsonl")
+
+    with a_brain(tmp_path / "new.db", clock=clock) as new:
+        for _ in range(2):
+            new.merge(tmp_path / "all.jsonl")
+        there = new.acting_as(agent="bo")
+        [unread] = there.message.inbox().messages
+        [letter] = there.message.history(thread=sent.thread).messages
+        assert unread.id == kept.id
+        assert (letter.subject, letter.acks[0].answer) == ("Zephyr affair", "Quiet, please.")
+        assert len(bodies(there, "zephyr")) == 2
+        assert bodies(new.acting_as(agent="cy"), "zephyr") == []
+        assert [one.id for one in there.message.threads().threads] == [kept.thread, sent.thread]
+
+
+def test_what_was_read_in_one_store_is_read_in_both_when_they_are_merged(
+    brain: Brain, sent: Sent, tmp_path: Path, clock: FakeClock
+) -> None:
+    brain.export(tmp_path / "unread.jsonl")
+    with a_brain(tmp_path / "new.db", clock=clock) as new:
+        new.merge(tmp_path / "unread.jsonl")
+        new.acting_as(agent="bo").message.read(sent.id)
+        new.export(tmp_path / "read.jsonl")
+
+    brain.merge(tmp_path / "read.jsonl")
+
+    assert brain.acting_as(agent="bo").message.inbox().messages == ()
+
+
+def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: Sent) -> None:
+    bo = brain.acting_as(agent="bo")
+    bo.message.ack(sent.id, "Quiet, please.")
+
+    brain.erase([sent.id], reason="private", confirm=1)
+
+    assert bo.message.inbox(all=True).messages == ()
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        assert all(
+            not receipts for receipts in tx.mail.of([ids.parse(ids.MEMORY, sent.id)]).values()
+        )
+
+
+def test_undoing_what_an_agent_did_takes_its_messages_back(brain: Brain, sent: Sent) -> None:
+    preview = brain.undo(agent="ann", since="2026-03-01", reason="ran wild")
+    brain.undo(agent="ann", since="2026-03-01", reason="ran wild", confirm=preview.count)
+
+    assert brain.acting_as(agent="bo").message.inbox(all=True).messages == ()
+    assert bodies(brain.acting_as(agent="bo"), "zephyr") == []
+    assert sent.id
+
+
+@pytest.mark.requirement("MS-06")
+def test_a_delegated_task_is_seen_by_both_and_reports_back(brain: Brain, clock: FakeClock) -> None:
+    bo, cy = (brain.acting_as(agent=agent) for agent in ("bo", "cy"))
+    sent = brain.message.delegate(
+        "bo", "Write the guide for billing.", due_at="2026-03-20", expires_at="2026-04-01"
+    )
+    assert [one.id for one in bo.message.inbox().messages] == [sent.id]
+
+    bo.revise.status(sent.task or "", "done", reason="It is in docs/billing.md.")
+
+    [one] = brain.message.delegated().delegated
+    assert (one.task, one.message, one.by, one.to) == (sent.task, sent.id, "ann", "bo")
+    assert (one.status, one.result) == ("done", "It is in docs/billing.md.")
+    assert bo.message.delegated().delegated == (one,)
+    assert cy.message.delegated().delegated == ()
+    links = bo.get(sent.id, views=["links"]).links
+    assert [(link.type, link.id) for link in links or ()] == [("about", sent.task)]
+    with pytest.raises(NotFound):
+        cy.revise.status(sent.task or "", "open")
+    clock.move(timedelta(days=60))
+    [later] = brain.message.delegated().delegated
+    assert later.is_expired
+
+
+def test_a_task_that_the_gate_refuses_is_not_sent_either(brain: Brain) -> None:
+    with pytest.raises(Refused):
+        brain.message.delegate("bo", "word " * 401)
+
+    assert brain.acting_as(agent="bo").message.inbox().messages == ()
+
+
+@pytest.mark.usefixtures("sent")
+def test_the_words_of_a_message_are_never_fed_back(brain: Brain) -> None:
+    bo = brain.acting_as(agent="bo")
+    told = bo.recall("zephyr").evidence
+
+    with pytest.raises(Refused) as refusal:
+        bo.message.send("ann", told)
+
+    assert refusal.value.code == "own_evidence"

@@ -1,0 +1,204 @@
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.limits import PROBES_MAX, TASK_CHARS_MAX
+from commonbrain.domain.session import Ending, Process
+from commonbrain.testing.builders import NOON, a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.at_work import (
+    at_work,
+    boots,
+    ending_of,
+    heard,
+    processes_of,
+    seen,
+    shown,
+    stored_session,
+)
+from tests.secrets import SECRETS
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.requirement("SE-16")
+def test_others_at_work_are_listed_by_project_and_agent_without_ones_own(brain: Brain) -> None:
+    for key, agent, project in (("a", "ann", "api"), ("b", "bob", "api"), ("w", "bob", "web")):
+        boots(brain.acting_as(agent=agent, session=key), project=project)
+    ann = brain.acting_as(session="a")
+
+    assert set(seen(ann)) == {"b", "w"}
+    assert seen(ann.acting_as(project="api")) == ["b"]
+    assert [one.session for one in ann.session.list(project="web").sessions or ()] == ["w"]
+    assert seen(brain.acting_as(agent="ann", session="b", project="api")) != []
+    assert [one.session for one in brain.session.list(agent="ann").sessions or ()] == ["a"]
+
+
+@pytest.mark.requirement("SE-24")
+def test_a_session_says_what_it_is_at_and_ends(brain: Brain, clock: FakeClock) -> None:
+    ann = brain.acting_as(session="k1")
+    boots(ann, task="Read the log")
+    clock.move(timedelta(minutes=2))
+    told = ann.session.task("  Mend the   parser ")
+
+    assert (told.session, told.task) == ("k1", "Mend the parser")
+    [peer] = shown(brain)
+    assert (peer.task, peer.heartbeat_age_s) == ("Mend the parser", 0)
+
+    assert ann.session.end().session == "k1"
+    assert seen(brain) == []
+    assert ending_of(brain, "k1") is Ending.ENDED
+
+
+@pytest.mark.parametrize("text", ["", "  ", "x" * (TASK_CHARS_MAX + 1)])
+def test_a_task_is_a_sentence(brain: Brain, text: str) -> None:
+    with pytest.raises(Invalid):
+        brain.acting_as(session="k1").session.task(text)
+
+
+def test_a_task_holds_no_secret(brain: Brain) -> None:
+    with pytest.raises(Refused):
+        brain.acting_as(session="k1").session.task(f"Use {next(iter(SECRETS.values()))[0]} for it")
+
+
+def test_who_has_no_session_can_neither_end_it_nor_say_what_it_is_at(brain: Brain) -> None:
+    with pytest.raises(Invalid):
+        brain.session.end()
+    with pytest.raises(Invalid):
+        brain.session.task("Mend the parser")
+
+
+def test_a_silent_session_is_shown_as_idle_and_goes_on(brain: Brain, clock: FakeClock) -> None:
+    heard(at_work(brain, "k1"))
+    clock.move(timedelta(minutes=5, seconds=1))
+
+    [peer] = shown(brain)
+    assert (peer.is_idle, peer.heartbeat_age_s) == (True, 301)
+
+    heard(at_work(brain, "k1"))
+    [peer] = shown(brain)
+    assert not peer.is_idle
+
+
+@pytest.mark.requirement("SE-08", "SE-29")
+def test_a_session_ends_when_its_clients_process_is_gone(brain: Brain, clock: FakeClock) -> None:
+    processes = processes_of(brain)
+    client, other = processes.start(7), processes.start(8)
+    boots(at_work(brain, "k1", process=client))
+    boots(at_work(brain, "k2", process=other))
+    clock.move(30 * DAY)
+    assert set(seen(brain)) == {"k1", "k2"}
+
+    processes.kill(client)
+    assert seen(brain) == ["k2"]
+    assert ending_of(brain, "k1") is Ending.DEAD
+
+
+def test_a_number_that_another_process_got_is_no_sign_of_life(brain: Brain) -> None:
+    processes = processes_of(brain)
+    client = processes.start(7)
+    boots(at_work(brain, "k1", process=client))
+    processes.kill(client)
+    processes.running.append(replace(client, created_at=client.created_at + DAY))
+
+    assert seen(brain) == []
+
+
+@pytest.mark.requirement("SE-29")
+def test_a_day_of_silence_ends_what_cannot_be_looked_at(brain: Brain, clock: FakeClock) -> None:
+    elsewhere = Process(host="there", pid=7, created_at=NOON)
+    boots(at_work(brain, "k1"))
+    boots(at_work(brain, "k2", process=elsewhere))
+    clock.move(DAY - timedelta(seconds=1))
+    assert set(seen(brain)) == {"k1", "k2"}
+
+    clock.move(timedelta(seconds=1))
+    assert seen(brain) == []
+    assert ending_of(brain, "k1") is ending_of(brain, "k2") is Ending.SILENT
+    assert processes_of(brain).looks == 0
+
+
+@pytest.mark.requirement("SE-29")
+def test_a_look_around_is_bounded_and_everybody_has_a_turn(brain: Brain, clock: FakeClock) -> None:
+    processes = processes_of(brain)
+    for number in range(2 * PROBES_MAX + 1):
+        boots(at_work(brain, f"k{number}", process=processes.start(100 + number)))
+    processes.running.clear()
+    processes.looks = 0
+
+    left: list[int] = []
+    for _ in range(3):
+        clock.move(timedelta(seconds=1))
+        left.append(len(seen(brain)))
+
+    assert left == [PROBES_MAX + 1, 1, 0]
+    assert processes.looks == 2 * PROBES_MAX + 1
+
+
+def test_boot_ends_who_is_gone(brain: Brain) -> None:
+    processes = processes_of(brain)
+    client = processes.start(7)
+    boots(at_work(brain, "k1", process=client))
+    processes.kill(client)
+    boots(at_work(brain, "k2"))
+
+    assert ending_of(brain, "k1") is Ending.DEAD
+
+
+@pytest.mark.requirement("SE-10")
+def test_a_reboot_of_the_same_agent_folder_and_process_ends_the_one_before(brain: Brain) -> None:
+    client = processes_of(brain).start(7)
+    boots(at_work(brain, "k1", process=client))
+    boots(at_work(brain, "web", process=client, cwd="/home/ann/web"))
+    boots(at_work(brain.acting_as(agent="bob"), "k1", process=client))
+    boots(at_work(brain, "k2", process=client))
+
+    assert ending_of(brain, "k1") is Ending.REBOOTED
+    assert ending_of(brain, "web") is None
+    assert ending_of(brain, "k1", agent="bob") is None
+    heard(at_work(brain, "k1", process=client))
+    assert ending_of(brain, "k1") is Ending.REBOOTED
+
+
+def test_a_session_that_ended_begins_anew_when_its_client_takes_it_up_again(brain: Brain) -> None:
+    processes = processes_of(brain)
+    first = boots(at_work(brain, "k1", process=processes.start(7)), task="Mend the parser")
+    brain.acting_as(session="k1").session.end()
+    again = boots(at_work(brain, "k1", process=processes.start(8)))
+
+    assert again == stored_session(brain, "k1")
+    assert (again.id, again.task, again.ended_at) == (first.id, "Mend the parser", None)
+    assert again.process is not None
+    assert again.process.pid == 8
+
+
+@pytest.mark.requirement("SE-17")
+def test_a_call_is_a_heartbeat_that_waits_for_no_writer(path: Path, clock: FakeClock) -> None:
+    with a_brain(path, clock=clock) as brain, a_brain(path, clock=clock) as other:
+        assert isinstance(other.house.store, SqlStore)
+        written: list[str] = []
+        event.listen(
+            other.house.store.dialect.engine,
+            "before_cursor_execute",
+            lambda *given: written.append(given[2]),
+        )
+        with brain.house.store.begin("default"):
+            # A writer holds the store: the call has its session all the same.
+            key = other.session.meet().key
+        assert not any(one.startswith(("INSERT", "UPDATE")) for one in written)
+        other.house.journal.flush()
+        assert seen(brain) == [key]
+
+
+def test_heartbeats_that_cannot_be_written_are_dropped_and_counted(brain: Brain) -> None:
+    brain.house.store.close()
+    key = brain.session.meet().key
+    assert key.startswith("ses_")
+    brain.house.journal.flush()
+    assert brain.house.journal.beats_dropped == 1

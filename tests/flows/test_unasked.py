@@ -1,0 +1,39 @@
+"""Recall for who did not ask: only what stands out, by meaning, or by words while that is late."""
+
+from pathlib import Path
+
+from commonbrain.adapters.models.minilm import SPACE
+from commonbrain.brain import Brain
+from commonbrain.flows.recall.fuse import answering, standing_out_at
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import FailingEmbedder, stored
+
+FOUND = {"lexical": {1: 3.0, 2: 9.0}, "vector": {1: 0.5, 3: 0.3}, "skill": {4: 1.0}}
+
+
+def test_a_shared_word_is_not_enough_once_meaning_is_known() -> None:
+    asked = answering(FOUND, SPACE)
+    unasked = answering(FOUND, SPACE, is_unasked=True)
+
+    assert set(asked["lexical"]) == {1, 2}
+    assert {id_ for scores in unasked.values() for id_ in scores} == {1, 4}
+    assert SPACE.relevant_at < standing_out_at(SPACE) < SPACE.similar_at
+
+
+def test_a_memory_that_only_shares_a_word_is_not_told_unasked(brain: Brain) -> None:
+    stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
+    question = "rename the ferry module and move its helpers to another folder of the tree"
+
+    assert brain.recall(question).items
+    assert not brain.recall(question, unasked=True).items
+    assert brain.recall("the ferry leaves from which pier at dawn", unasked=True).items
+
+
+def test_words_stand_in_for_meaning_that_does_not_come(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
+        embedder.is_down = True
+
+        assert brain.recall("from which pier does the ferry leave", unasked=True).items
+        assert not brain.recall("rename the ferry module, move its tests", unasked=True).items
