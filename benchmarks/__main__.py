@@ -1,4 +1,4 @@
-"""The benchmarks by name: speed, starts, evidence, faults, crowd, boot, mail, messages, hooks."""
+"""The benchmarks by name: `python -m benchmarks --help` lists them."""
 
 import json
 import os
@@ -17,6 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 import commonbrain
 from benchmarks.booting import booting
 from benchmarks.corpus import questions
+from benchmarks.falling import falling
 from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.hooking import hooking
 from benchmarks.mailing import mailing
@@ -26,6 +27,7 @@ from benchmarks.timing import Timing, timed
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
+app.add_typer(falling)
 app.add_typer(hooking)
 app.add_typer(booting)
 app.add_typer(mailing)

@@ -28,6 +28,7 @@ from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import IdTaken
 from commonbrain.testing.board_contract import BoardContract
 from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.history_contract import HistoryContract
@@ -59,6 +60,10 @@ def open_store(path: Path) -> Iterator[OpenStore]:
 
 
 class TestSqlite(StoreContract):
+    pass
+
+
+class TestSqliteCascade(CascadeContract):
     pass
 
 

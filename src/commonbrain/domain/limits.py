@@ -24,6 +24,16 @@ NOTE_CHARS_MAX: Final = 2000
 """Of an annotation: a sentence or a paragraph beside a memory."""
 FORGET_AT_ONCE_MAX: Final = 500
 """Memories that one call forgets or erases; past it the reply says that more are left."""
+CASCADE_AT_ONCE: Final = 2000
+"""Reviews written in the transaction of the change itself, beyond what rests on it directly."""
+CASCADE_STEP: Final = 5000
+"""Reviews of a larger fan written in each transaction after it; others write in between."""
+CASCADE_STEPS_MAX: Final = 100
+"""Steps on the caller's time; what is left then is taken on by the next that writes."""
+CAUSES_AT_ONCE: Final = 500
+"""Fallen memories that one step follows up."""
+FORETOLD_MAX: Final = 2000
+"""What a preview counts of all that rests on a memory."""
 SCANNED_MAX: Final = 10_000
 """Memories that a selector looks through."""
 PRUNE_AT_ONCE_MAX: Final = 50

@@ -78,6 +78,8 @@ class Draft:
     columns: Mapping[str, object] = field(default_factory=dict[str, object])
     """Columns of the kind by their names, for who does not make the detail himself."""
     derived_from: tuple[int, ...] = ()
+    depends_on: tuple[int, ...] = ()
+    """What must hold for it to hold; unlike a source, no word of it need be in it."""
     source_message_id: int | None = None
     audience: tuple[str, ...] = ()
     """Who beside its author sees it while it is private; a message names its recipients instead."""

@@ -13,13 +13,13 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     **dict.fromkeys(("source_ref", "distinct_because", "severity", "body"), (str,)),
     **dict.fromkeys(("occurred_at", "expires_at"), (datetime,)),
     **dict.fromkeys(("auto_captured", "finds_tasks", "finds_causes"), (bool,)),
-    **dict.fromkeys(("tags", "people", "derived_from"), (tuple, list)),
+    **dict.fromkeys(("tags", "people", "derived_from", "depends_on"), (tuple, list)),
     "confidence": (int, float),
     "source_message_id": (int,),
     "thread": (ThreadRef,),
     "columns": (Mapping,),
 }
-_MEMBERS: Final = {"tags": str, "people": str, "derived_from": int}
+_MEMBERS: Final = {"tags": str, "people": str, "derived_from": int, "depends_on": int}
 
 Change = Callable[[str, str], str]
 """Gives a text anew from the name of its place and the text."""

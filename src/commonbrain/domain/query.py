@@ -42,6 +42,8 @@ class Filter:
     """Occurred at or before."""
     as_of: datetime | None = None
     """Answer with what was believed then, the later superseded included."""
+    needs_review: bool = False
+    """Only what rests on something that has fallen, and that nobody has looked at since."""
     trust_min: float = TRUST_MIN_DEFAULT
     min_confidence: float = 0.0
 

@@ -1,6 +1,6 @@
 """What a change leaves behind: its before-image, and the span in which a revision was believed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
@@ -39,6 +39,9 @@ class Action(StrEnum):
     REJECT = "reject"
     RESOLVE = "resolve"
     RECUR = "recur"
+    REVIEW = "review"
+    CASCADE = "cascade"
+    """What followed from another change, and follows its taking back: nobody's own deed."""
     ACK = "ack"
     CLAIM = "claim"
     RELEASE = "release"
@@ -117,6 +120,18 @@ def restored(memory: Memory, *, at: datetime) -> Memory | None:
     since = at if memory.state not in CURRENT_STATES else memory.believed_since
     expires_at = None if is_over else memory.expires_at
     return replace(memory, state=State.ACTIVE, expires_at=expires_at, believed_since=since)
+
+
+def own_state(state: State, told: Iterable[Change]) -> State:
+    """Give a state that a memory is brought back to, without what a cascade had made of it.
+
+    `told` is what was done to it, oldest first. Whether it is archived again follows from what it
+    rests on now.
+    """
+    if state is not State.ARCHIVED:
+        return state
+    archived = [one.action for one in told if one.after.get("state") == State.ARCHIVED]
+    return State.ACTIVE if archived and archived[-1] is Action.CASCADE else state
 
 
 def shown_detail(memory: Memory) -> dict[str, object]:

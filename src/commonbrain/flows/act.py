@@ -13,6 +13,8 @@ from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.cascade.spread import spread
+from commonbrain.flows.cascade.telling import Unseated, tell_unseated
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, amend
@@ -46,6 +48,11 @@ class Act:
     def amend(self, before: Memory, after: Memory, *, deed: Deed) -> None:
         """Bring a memory to another state, with its vectors where it becomes findable."""
         amend(self.tx, before, after=after, deed=deed, vectors=self.vectors.get(before.id))
+
+    def cascade(self) -> Unseated | None:
+        """Follow up what this change unseated; to be called last, within its transaction."""
+        step = spread(self.tx, self.deed(Action.CASCADE, None))
+        return tell_unseated(self.tx, self.caller, step=step)
 
 
 def vectors_of(house: House, memories: Sequence[Memory]) -> dict[int, Matrix]:

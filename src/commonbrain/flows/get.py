@@ -15,6 +15,7 @@ from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.cascade.showing import Dependent, dependents, notice
 from commonbrain.flows.house import House
 from commonbrain.flows.origins import Provenance, provenance
 from commonbrain.flows.skills import named
@@ -70,6 +71,8 @@ class Shown:
     links: tuple[Edge, ...] | None = None
     annotations: tuple[Noted, ...] | None = None
     policy: Standing | None = None
+    dependents: tuple[Dependent, ...] | None = None
+    """What rests on it and would need review if it fell, the nearest first."""
     namesakes: tuple[str, ...] | None = None
     """Ids of other skills that have the name by which this one was fetched."""
 
@@ -95,7 +98,8 @@ class Get:
             id: of the memory; left out for a skill.
             skill: the name of its trigger; of several the caller's project's, then one of all
                 projects, the newest; `namesakes` names the others.
-            views: what else to show: history, provenance, links, annotations, policy.
+            views: what else to show: history, provenance, links, annotations, policy,
+                dependents.
             bump: whether to count it as an access, which revives what fades.
 
         Raises:
@@ -143,12 +147,14 @@ class Get:
             View.PROVENANCE: lambda: provenance(tx, self.caller, memory=memory, now=now),
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
-            View.POLICY: lambda: standing(memory, now=now),
+            View.POLICY: lambda: standing(tx, memory=memory, now=now),
+            View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_),
         }
         asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
-        return replace(shown, **asked)
+        told = shown.banner or notice(tx, self.caller, id_=id_, now=now)
+        return replace(shown, banner=told, **asked)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Find the current skill of a name, and the others that have it.

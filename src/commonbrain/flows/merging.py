@@ -9,22 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.kinds import Detail, MessageDetail
 from commonbrain.domain.limits import IMPORT_BATCH
-from commonbrain.domain.links import Link
+from commonbrain.domain.links import Link, link_image
 from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
 from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.cascade.spread import follow_up
 from commonbrain.flows.duty import check_duties
 from commonbrain.flows.exporting import check_may_move
 from commonbrain.flows.house import House
-from commonbrain.flows.recording import follow
+from commonbrain.flows.recording import follow, touch_ends
 from commonbrain.flows.report import Refusal, Report
 from commonbrain.ports.archive import Kept, Line, Record
 from commonbrain.ports.history import Annotation
@@ -76,6 +79,7 @@ class Merge:
             on_progress(report)
         if not dry_run:
             self._chain(taken.successors)
+            follow_up(self.house, self.caller)
         return replace(report, progress=1.0)
 
     def _batch(
@@ -129,13 +133,17 @@ class Merge:
             case Kept():
                 return self._take_memory(tx, record, taken=taken, vectors=vectors)
             case Link():
-                return _take_link(tx, record)
+                taken_in = _take_link(tx, record)
+                touch_ends(tx, link_image(record), at=self.house.clock.now())
+                return taken_in
             case Annotation():
                 beside = tx.memories.get([record.memory_id]).get(record.memory_id)
                 is_kept = beside is not None and not is_erased(beside)
                 is_new = is_kept and tx.annotations.merge(record)
             case Change():
                 is_new = _take_change(tx, record)
+            case Review():
+                return _take_review(tx, record)
             case Receipt():
                 beside = tx.memories.get([record.message_id]).get(record.message_id)
                 is_new = beside is not None and not is_erased(beside) and tx.mail.merge(record)
@@ -152,6 +160,7 @@ class Merge:
             if offered.state in FINDABLE_STATES:
                 tx.index.put(offered, matrix)
             self._record(tx, offered)
+            tx.reviews.touch([offered.id], at=self.house.clock.now())
             taken.follow(kept.memory)
             return "stored"
         accessed = _accessed(known, other=offered)
@@ -163,6 +172,7 @@ class Merge:
         else:
             _move(tx, known, to=_accessed(offered, other=known), vectors=matrix)
         self._record(tx, offered)
+        tx.reviews.touch([offered.id], at=self.house.clock.now())
         taken.follow(kept.memory)
         return "changed"
 
@@ -211,6 +221,14 @@ def _is_known(tx: Transaction, record: Record) -> bool:
             return bool(tx.memories.get([memory.id]))
         case Thread(id=id_):
             return any(thread.id == id_ for thread in tx.threads.page(after=id_ - 1, limit=1))
+        case _:
+            return _is_known_beside(tx, record)
+
+
+def _is_known_beside(
+    tx: Transaction, record: Link | Annotation | Receipt | Change | Review
+) -> bool:
+    match record:
         case Link():
             return _same_link(tx, record) is not None
         case Annotation(memory_id=memory_id, id=id_):
@@ -220,6 +238,8 @@ def _is_known(tx: Transaction, record: Record) -> bool:
             return any(one.agent == agent for one in there)
         case Change(memory_id=memory_id, id=id_):
             return any(change.id == id_ for change in tx.changes.of([memory_id]))
+        case Review(memory_id=memory_id):
+            return record in tx.reviews.of([memory_id]).get(memory_id, ())
 
 
 def _becomes_findable(offered: Memory, known: Memory | None) -> bool:
@@ -280,6 +300,26 @@ def _same_link(tx: Transaction, link: Link) -> Link | None:
     key = link.from_id, link.to_id
     there = tx.links.touching([link.from_id], types=[link.type])
     return next((one for one in there if (one.from_id, one.to_id) == key), None)
+
+
+def _take_review(tx: Transaction, review: Review) -> str:
+    """Take in what somebody vouched for; the rest follows from states and links, as everywhere."""
+    ends = tx.memories.get([review.memory_id, review.cause_id])
+    if {review.memory_id, review.cause_id} > ends.keys():
+        return "rejected"
+    there = tx.reviews.of([review.memory_id]).get(review.memory_id, ())
+    known = next((one for one in there if one.cause_id == review.cause_id), None)
+    is_worse = known is not None and _standing(review) >= _standing(known)
+    if is_worse or is_erased(ends[review.memory_id]):
+        return "exists"
+    tx.reviews.put([review])
+    tx.reviews.touch([review.memory_id], at=review.at)
+    return "changed" if known else "stored"
+
+
+def _standing(review: Review) -> tuple[bool, datetime]:
+    """Order two copies of one review: what is settled stands, then what is older."""
+    return review.is_open, review.settled_at or review.at
 
 
 def _take_change(tx: Transaction, change: Change) -> bool:

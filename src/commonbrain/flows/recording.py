@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from commonbrain.domain.cascade import CONCERNED
+from commonbrain.domain.links import link_of
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
 from commonbrain.domain.revision import Action, Change, difference, ended_belief
 from commonbrain.domain.scope import Caller
@@ -25,6 +27,10 @@ _TOPICS: Final = {
     Action.PRUNE: "memory.forgotten",
 }
 """What workers are told; every other change is the topic of none."""
+
+
+_BEARING: Final = ("state", "trust", "expires_at")
+"""Fields whose change may unseat what rests on a memory, or seat it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,8 @@ def amend(
     old, new = difference(before, after)
     tx.memories.update(before, after)
     follow(tx, before, after=after, vectors=vectors)
+    if any(name in new for name in _BEARING):
+        tx.reviews.touch([after.id], at=deed.at)
     believed = ended_belief(before, after, at=deed.at)
     change = replace(_change(before, deed), before=old, after=new, believed=believed)
     _record(tx, after, deed=deed, change=change)
@@ -71,8 +79,18 @@ def record_beside(
     after: Mapping[str, object],
 ) -> None:
     """Record what was done beside a memory: the images hold a `link` or an `annotation`."""
+    for image in (before, after):
+        touch_ends(tx, image.get("link"), at=deed.at)
     change = replace(_change(memory, deed), before=before, after=after)
     _record(tx, memory, deed=deed, change=change)
+
+
+def touch_ends(tx: Transaction, image: object, *, at: datetime) -> None:
+    """List both ends of a link that may unseat something, if that is what an image holds."""
+    if image:
+        link = link_of(cast("Mapping[str, Any]", image))
+        if link.type in CONCERNED:
+            tx.reviews.touch([link.from_id, link.to_id], at=at)
 
 
 def follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Matrix | None) -> None:

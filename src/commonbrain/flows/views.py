@@ -13,6 +13,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.scoring import is_dormant, strength
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.cascade.showing import needing
 from commonbrain.flows.origins import seen
 from commonbrain.ports.store import Transaction
 
@@ -30,6 +31,7 @@ class View(StrEnum):
     LINKS = "links"
     ANNOTATIONS = "annotations"
     POLICY = "policy"
+    DEPENDENTS = "dependents"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ class Standing:
     seen_by: str
     state: State
     is_current: bool
+    needs_review: bool
     strength: float
     dormant: bool
     pinned: bool
@@ -132,7 +135,7 @@ def noted(tx: Transaction, *, memory: Memory) -> tuple[Noted, ...]:
     )
 
 
-def standing(memory: Memory, *, now: datetime) -> Standing:
+def standing(tx: Transaction, *, memory: Memory, now: datetime) -> Standing:
     """Tell who may see a memory and how it stands."""
     is_expired = memory.expires_at is not None and memory.expires_at <= now
     return Standing(
@@ -140,6 +143,7 @@ def standing(memory: Memory, *, now: datetime) -> Standing:
         seen_by=memory.agent if memory.scope is Scope.PRIVATE else "everyone in the tenant",
         state=memory.state,
         is_current=memory.state in CURRENT_STATES and not is_expired,
+        needs_review=bool(needing(tx, [memory.id], moment=now)),
         strength=round(strength(memory, now), 4),
         dormant=is_dormant(memory, now),
         pinned=memory.pinned,

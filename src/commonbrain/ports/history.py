@@ -54,6 +54,10 @@ class Changes(Protocol):
         """Append one change; its id is drawn here."""
         ...
 
+    def add_all(self, given: Sequence[Change]) -> None:
+        """Append many changes at once, in their order; none may hold a `detail`."""
+        ...
+
     def of(self, ids: Sequence[int]) -> list[Change]:
         """List what was done to memories, oldest first."""
         ...
@@ -79,7 +83,10 @@ class Changes(Protocol):
         until: datetime | None,
         limit: int,
     ) -> list[Change]:
-        """List what an agent or session did in a time, newest first; None leaves a side open."""
+        """List what an agent or session did in a time, newest first; None leaves a side open.
+
+        What merely followed from a deed is none, and is left out.
+        """
         ...
 
     def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:

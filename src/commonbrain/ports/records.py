@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -50,6 +50,10 @@ class Records(Protocol):
 
     def audit(self, entry: AuditEntry) -> None:
         """Append one line that is never changed."""
+        ...
+
+    def audit_all(self, entries: Sequence[AuditEntry]) -> None:
+        """Append many lines at once."""
         ...
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:

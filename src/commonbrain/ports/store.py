@@ -21,12 +21,14 @@ from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
 from commonbrain.ports.board import Board
 from commonbrain.ports.duties import Duties, Notes
+from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access, Records
+from commonbrain.ports.reviews import Reviews
 from commonbrain.ports.sessions import Beat, Sessions
 from commonbrain.ports.threads import Threads
 
@@ -66,6 +68,10 @@ class Memories(Protocol):
         """Fetch memories of any state by id; unknown ids are absent from the answer."""
         ...
 
+    def texts(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give what memories say in full, and nothing else of them."""
+        ...
+
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
@@ -88,12 +94,20 @@ class Memories(Protocol):
         """Write what differs between two states of one memory; its text never does."""
         ...
 
+    def turn(self, ids: Sequence[int], state: State) -> None:
+        """Bring memories into one state and leave everything else of them."""
+        ...
+
     def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
         """Give the triggers of the rules that the look allows and that have one, by id."""
         ...
 
     def people(self, names: Sequence[str]) -> set[str]:
         """Say which of these case-folded names are of somebody who said something here."""
+        ...
+
+    def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
+        """List what the look allows that names one of these references, the newest first."""
         ...
 
     def predecessor(self, memory_id: int) -> int | None:
@@ -220,6 +234,16 @@ class Transaction(Protocol):
     @property
     def records(self) -> Records:
         """What happened."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """Walks over the links."""
+        ...
+
+    @property
+    def reviews(self) -> Reviews:
+        """What needs review."""
         ...
 
     @property

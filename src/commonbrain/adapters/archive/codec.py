@@ -9,6 +9,7 @@ from typing import Any, Final, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.domain import ids, limits
+from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.links import Link
@@ -24,6 +25,8 @@ _POINTERS: Final = {
     "memory_id": ids.MEMORY,
     "from_id": ids.MEMORY,
     "to_id": ids.MEMORY,
+    "cause_id": ids.MEMORY,
+    "via_id": ids.MEMORY,
     "parent_id": ids.MEMORY,
     "message_id": ids.MEMORY,
     "thread_id": ids.THREAD,
@@ -42,6 +45,7 @@ _TYPES: Final[Mapping[str, type]] = {
     "link": Link,
     "annotation": Annotation,
     "change": Change,
+    "review": Review,
     "receipt": Receipt,
 }
 _KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
@@ -58,16 +62,11 @@ def to_json(record: Record) -> Fields:
     match record:
         case Kept(memory=memory, changed=changed):
             return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
-        case Thread():
-            return {"thread": _plain("thread", record)}
-        case Link():
-            return {"link": _plain("link", record)}
-        case Annotation():
-            return {"annotation": _plain("annotation", record)}
         case Change():
             return {"change": _change(record)}
-        case Receipt():
-            return {"receipt": _plain("receipt", record)}
+        case Thread() | Link() | Annotation() | Review() | Receipt():
+            what = type(record).__name__.lower()
+            return {what: _plain(what, record)}
 
 
 def from_json(value: object) -> Record:

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, insert, select
 
 from commonbrain.adapters.sql.tables import DETAILS, changes, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids as ids_
 from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.revision import BESIDE, Change, Span
+from commonbrain.domain.revision import BESIDE, Action, Change, Span
 
 _ROWS: Final = (
     select(changes, memories.c.kind)
@@ -72,6 +72,17 @@ class ChangeShelf:
         while not self.work.add(changes, row | {"id": self._next(change.at)}):
             pass
 
+    def add_all(self, given: Sequence[Change]) -> None:
+        """Append changes in their order, all at once; they hold plain words only."""
+        if not given:
+            return
+        first = self._next(given[0].at)
+        rows = [
+            self._plain(change, Kind.FACT) | {"id": first + place}
+            for place, change in enumerate(given)
+        ]
+        self.work.connection.execute(insert(changes), rows)
+
     def merge(self, change: Change) -> bool:
         """Take in a change of another store under its own id; False when it is known."""
         return self.work.add(changes, self._row(change) | {"id": change.id})
@@ -109,7 +120,7 @@ class ChangeShelf:
         limit: int,
     ) -> list[Change]:
         """List what an agent or session did in a time, newest first."""
-        conditions: list[ColumnElement[bool]] = []
+        conditions: list[ColumnElement[bool]] = [changes.c.action != Action.CASCADE]
         if agent is not None:
             conditions.append(changes.c.agent == agent)
         if session is not None:
@@ -134,6 +145,9 @@ class ChangeShelf:
 
     def _row(self, change: Change) -> dict[str, Any]:
         kind = self._kind(change.memory_id) if change.before or change.after else Kind.FACT
+        return self._plain(change, kind)
+
+    def _plain(self, change: Change, kind: Kind) -> dict[str, Any]:
         return {
             "tenant_id": self.work.tenant,
             "memory_id": change.memory_id,

@@ -18,6 +18,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from commonbrain.adapters.sql.cascade_tables import reviews
 from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.coordination_tables import receipts
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, changes, entities, memories
@@ -161,6 +162,8 @@ def _beside(wanted: Filter) -> Iterator[ColumnElement[bool]]:
         yield _is_of_thread(wanted.thread)
     if wanted.people:
         yield _is_named(EntityType.PERSON, wanted.people)
+    if wanted.needs_review:
+        yield _needs_review()
     for tag in wanted.tags:
         yield _is_named(EntityType.TAG, (tag,))
 
@@ -174,6 +177,19 @@ def _is_named(type_: EntityType, names: Sequence[str]) -> ColumnElement[bool]:
             named.memory_id == memories.c.id,
             named.type == type_,
             named.name.in_(names),
+        )
+        .exists()
+    )
+
+
+def _needs_review() -> ColumnElement[bool]:
+    mark = reviews.c
+    return (
+        select(1)
+        .where(
+            mark.tenant_id == memories.c.tenant_id,
+            mark.memory_id == memories.c.id,
+            mark.settled_at.is_(None),
         )
         .exists()
     )

@@ -22,11 +22,12 @@ from sqlalchemy import (
     update,
 )
 
+from commonbrain.adapters.sql.graph import batches
 from commonbrain.adapters.sql.looks import confine
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories, threads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import KINDS, Detail, Kind, MessageDetail
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.ports.store import Hit, IdTaken, Look
 
 _SPEAKER: Final = 0
@@ -65,6 +66,14 @@ _GET_DETAIL: Final = {
         table.c.memory_id.in_(bindparam("ids", expanding=True)),
     )
     for kind, table in DETAILS.items()
+}
+_HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.id.in_(bindparam("ids", expanding=True)),
+)
+_BODIES: Final = {
+    kind: statement.with_only_columns(DETAILS[kind].c.memory_id, DETAILS[kind].c.body)
+    for kind, statement in _GET_DETAIL.items()
 }
 _GET_NAMES: Final = (
     select(entities.c.memory_id, entities.c.type, entities.c.name)
@@ -166,6 +175,19 @@ class MemoryShelf:
             if row[_ID] in details
         }
 
+    def texts(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give what memories say in full, and nothing else of them."""
+        by_kind: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
+        for batch in batches(ids):
+            for id_, kind, headline in self._rows(_HEADLINES, batch):
+                by_kind[kind][id_] = headline
+        return {
+            id_: full_text(headlines[id_], body)
+            for kind, headlines in by_kind.items()
+            for batch in batches(list(headlines))
+            for id_, body in self._rows(_BODIES[kind], batch)
+        }
+
     def by_hash(
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
@@ -214,6 +236,12 @@ class MemoryShelf:
         if rows:
             self.work.connection.execute(_ADD_ENTITIES, rows)
 
+    def turn(self, ids: Sequence[int], state: State) -> None:
+        """Bring memories into one state and leave everything else of them."""
+        for batch in batches(ids):
+            here = memories.c.tenant_id == self.work.tenant, memories.c.id.in_(batch)
+            self.work.connection.execute(update(memories).where(*here).values(state=state))
+
     def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
         """Give the triggers of the rules that the look allows and that have one, by id."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
@@ -236,6 +264,19 @@ class MemoryShelf:
         return set(
             self.work.connection.execute(statement, given | {"tenant": self.work.tenant}).scalars()
         )
+
+    def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
+        """List what the look allows that names one of these references, the newest first."""
+        named = entities.c
+        of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id
+        is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
+        statement = (
+            select(memories.c.id)
+            .where(confine(look, self.work.tenant), select(1).where(*of_it, *is_one).exists())
+            .order_by(memories.c.id.desc())
+            .limit(limit)
+        )
+        return list(self.work.connection.execute(statement).scalars())
 
     def predecessor(self, memory_id: int) -> int | None:
         """Give the memory whose place this one took; None when it is a first."""

@@ -2,14 +2,16 @@
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from commonbrain.adapters.sql.tables import audit, idempotency, outbox, tenants
 from commonbrain.adapters.sql.work import Work
+from commonbrain.domain import ids
 from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.times import to_millis
 from commonbrain.ports.records import AuditEntry, Reply
@@ -20,6 +22,7 @@ _REPLY: Final = select(*(idempotency.c[field.name] for field in fields(Reply))).
     idempotency.c.agent == bindparam("agent"),
     idempotency.c.key == bindparam("key"),
 )
+_LAST: Final = select(func.max(audit.c.id)).where(audit.c.tenant_id == bindparam("tenant"))
 _DROP_REPLIES: Final = delete(idempotency).where(
     idempotency.c.tenant_id == bindparam("tenant"), idempotency.c.at < bindparam("before")
 )
@@ -35,18 +38,22 @@ class RecordShelf:
 
     def audit(self, entry: AuditEntry) -> None:
         """Append one line, with a keyed digest in place of the content."""
-        given = {"tenant": self.work.tenant}
-        key = self.work.connection.execute(_AUDIT_KEY, given).scalar_one()
-        values = {
-            "at": entry.at,
-            "action": entry.action,
-            "memory_id": entry.memory_id,
-            "agent": entry.agent,
-            "session": entry.session,
-            "reason": entry.reason,
-            "content_hmac": hmac.digest(key, entry.content.encode(), hashlib.sha256),
-        }
-        self.work.append(audit, values, at=entry.at)
+        self.work.append(audit, _audit_row(entry, key=self._audit_key()), at=entry.at)
+
+    def audit_all(self, entries: Sequence[AuditEntry]) -> None:
+        """Append many lines at once."""
+        if not entries:
+            return
+        key, tenant = self._audit_key(), {"tenant_id": self.work.tenant}
+        rows = [tenant | _audit_row(entry, key=key) for entry in entries]
+        # Above every other, for so many drawn ids would collide.
+        last = self.work.connection.execute(_LAST, {"tenant": self.work.tenant}).scalar()
+        first = max(ids.make_id(entries[0].at, 0), (last or 0) + 1)
+        numbered = [row | {"id": first + place} for place, row in enumerate(rows)]
+        self.work.connection.execute(insert(audit), numbered)
+
+    def _audit_key(self) -> bytes:
+        return self.work.connection.execute(_AUDIT_KEY, {"tenant": self.work.tenant}).scalar_one()
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
         """Put an event into the outbox."""
@@ -70,6 +77,18 @@ class RecordShelf:
         """Keep an answer under its idempotency key."""
         row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
         self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})
+
+
+def _audit_row(entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
+    return {
+        "at": entry.at,
+        "action": entry.action,
+        "memory_id": entry.memory_id,
+        "agent": entry.agent,
+        "session": entry.session,
+        "reason": entry.reason,
+        "content_hmac": hmac.digest(key, entry.content.encode(), hashlib.sha256),
+    }
 
 
 def trace_row(trace: Trace) -> list[Any]:

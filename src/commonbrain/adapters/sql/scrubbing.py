@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import String, Table, cast, delete, or_, update
 
+from commonbrain.adapters.sql.cascade_tables import falls, reviews
 from commonbrain.adapters.sql.coordination_tables import acks, receipts
 from commonbrain.adapters.sql.tables import (
     DETAILS,
@@ -39,6 +40,9 @@ def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
         "recall_traces": _empty_traces(work, memory_id),
         "idempotency": _delete_replies(work, memory_id),
         "acks": _delete(work, memory_id, table=acks),
+        # What it unseated stays marked: only its id stands there.
+        "reviews": _delete(work, memory_id, table=reviews),
+        "falls": _delete(work, memory_id, table=falls),
         "receipts": _delete_receipts(work, memory_id),
     }
 

@@ -15,11 +15,13 @@ from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
+from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
+from commonbrain.adapters.sql.reviews import ReviewShelf
 from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.sessions import SessionShelf, beat_row
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
@@ -67,6 +69,8 @@ class SqlTransaction:
     changes: ChangeShelf
     annotations: AnnotationShelf
     records: RecordShelf
+    graph: GraphShelf
+    reviews: ReviewShelf
     duties: DutyShelf
     board: BoardShelf
     notes: NoteShelf
@@ -85,6 +89,8 @@ class SqlTransaction:
             changes=ChangeShelf(work),
             annotations=AnnotationShelf(work),
             records=RecordShelf(work),
+            graph=GraphShelf(work),
+            reviews=ReviewShelf(work),
             duties=DutyShelf(work),
             board=BoardShelf(work),
             notes=NoteShelf(work),

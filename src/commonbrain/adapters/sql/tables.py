@@ -290,7 +290,8 @@ links = Table(
     PrimaryKeyConstraint("tenant_id", "from_id", "to_id", "type"),
     ForeignKeyConstraint(["tenant_id", "from_id"], ["memories.tenant_id", "memories.id"]),
     ForeignKeyConstraint(["tenant_id", "to_id"], ["memories.tenant_id", "memories.id"]),
-    Index(None, "tenant_id", "to_id", "type"),
+    # Holds all that a walk reads, or SQLite takes the key, which does too, for every step.
+    Index(None, "tenant_id", "to_id", "type", "from_id"),
     one_of("type", LinkType),
     one_of("trust", Trust),
     fraction("strength"),

@@ -14,6 +14,7 @@ from commonbrain.domain.memory import Memory, is_erased
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Role, is_visible
 from commonbrain.flows.act import Act, checked_reason
+from commonbrain.flows.cascade.spread import mark_erased
 from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import (
     KEPT_STATES,
@@ -27,6 +28,7 @@ from commonbrain.flows.forget.swept import (
     Named,
     Stage,
     Swept,
+    followed_up,
     how_confirmed,
     named,
 )
@@ -96,6 +98,8 @@ class Erase:
                 return preview
             check_changes(tx, self.caller, memories=selection.taken, now=act.now, is_settling=True)
             receipt = _scrub(act, selection.taken, reason=why)
+            preview = replace(preview, unseated=act.cascade())
+        preview = followed_up(self.house, self.caller, done=preview)
         is_out_of_reach = not preview.count and preview.spared_count
         status = Stage.UNCHANGED if is_out_of_reach else Stage.DONE
         return self._finish(replace(preview, status=status, receipt=receipt))
@@ -129,6 +133,7 @@ def _scrub(act: Act, memories: Sequence[Memory], *, reason: str) -> dict[str, in
     deed = act.deed(Action.ERASE, reason)
     for one in memories:
         record_beside(act.tx, one, deed=deed, before={}, after={})
+        act.tx.reviews.touch(mark_erased(act.tx, one.id, deed=deed), at=act.now)
         receipt.update(act.tx.scrub(one.id))
     return dict(receipt)
 

@@ -20,7 +20,7 @@ from commonbrain.flows.forget.selection import (
     select,
     within_reach,
 )
-from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, named, shown
+from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed, named, shown
 from commonbrain.flows.house import House
 from commonbrain.flows.proposals import how_settled, propose
 from commonbrain.ports.store import Transaction
@@ -71,7 +71,9 @@ class Forget:
             return preview
         with self.house.store.begin(self.caller.tenant) as tx:
             act = self._act(tx)
-            return _forget(act, given, confirm=confirm, reason=why)
+            done = _forget(act, given, confirm=confirm, reason=why)
+            done = replace(done, unseated=act.cascade())
+        return followed_up(self.house, self.caller, done=done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from commonbrain.domain.cascade import Fall
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import KINDS, Kind, TaskDetail, TaskStatus
@@ -18,7 +19,7 @@ from commonbrain.domain.scoring import is_archived, last_touched
 from commonbrain.flows.act import Act
 from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import preview_of, resting_on, within_reach
-from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, named
+from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed, named
 from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
 
@@ -68,7 +69,9 @@ class Prune:
         if confirm is None or confirm != preview.count:
             return preview
         with self.house.store.begin(self.caller.tenant) as tx:
-            return _prune(self._act(tx), ask)
+            act = self._act(tx)
+            done = replace(_prune(act, ask), unseated=act.cascade())
+        return followed_up(self.house, self.caller, done=done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
@@ -121,7 +124,7 @@ def _plan(act: Act, ask: _Ask) -> tuple[Swept, list[Memory]]:
     preview = preview_of(
         replace(found, taken=taken, is_more=is_more),
         action=Action.PRUNE,
-        dependents=[named(one) for one in resting_on(act, taken)],
+        dependents=[named(one) for one in resting_on(act, taken, fall=Fall.PRUNED)],
         reason=ask.reason,
         hint=how_confirmed(len(taken), ask.confirm) if taken else "Nothing is to be pruned.",
     )

@@ -9,11 +9,16 @@ from typing import TypedDict
 
 from commonbrain.domain import ids
 from commonbrain.domain.authority import is_entitled
+from commonbrain.domain.cascade import Fall, carried_by
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import FORGET_AT_ONCE_MAX, ITEMS_PER_CALL_MAX, SCANNED_MAX
-from commonbrain.domain.links import LinkType
+from commonbrain.domain.limits import (
+    FORETOLD_MAX,
+    FORGET_AT_ONCE_MAX,
+    ITEMS_PER_CALL_MAX,
+    SCANNED_MAX,
+)
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import Filter
@@ -22,10 +27,10 @@ from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
 from commonbrain.flows.forget.swept import Named, Stage, Swept, kinds_of, named, shown
+from commonbrain.ports.graph import Way
 
 KEPT_STATES = tuple(sorted(set(State) - {State.FORGOTTEN}))
 """All that a selector can reach."""
-_RESTING_ON = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
 class SelectorFields(TypedDict, total=False):
@@ -131,13 +136,15 @@ def why_not(caller: Caller, memory: Memory) -> str | None:
     return f"It is trusted as {memory.trust}, more than the caller."
 
 
-def resting_on(act: Act, memories: Sequence[Memory]) -> list[Memory]:
-    """List what derives from or depends on one of these and still holds, as far as it is seen."""
-    inside = {one.id for one in memories}
-    links = act.tx.links.touching(sorted(inside), types=_RESTING_ON)
-    outside = {one.from_id for one in links if one.to_id in inside} - inside
-    found = act.tx.memories.get(sorted(outside)).values()
-    return [one for one in found if one.state in CURRENT_STATES and is_visible(act.caller, one)]
+def resting_on(
+    act: Act, memories: Sequence[Memory], *, fall: Fall = Fall.FORGOTTEN
+) -> list[Memory]:
+    """List what a fall of these would unseat: all that rests on them, as far as it is seen."""
+    inside = [one.id for one in memories]
+    walk = act.tx.graph.walk(inside, Way.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
+    found = act.tx.memories.get([one.id for one in walk.reached])
+    reached = [found[one.id] for one in walk.reached if one.id in found]
+    return [one for one in reached if one.state in CURRENT_STATES and is_visible(act.caller, one)]
 
 
 def _check_known(given: SelectorFields) -> None:

@@ -12,7 +12,11 @@ from commonbrain.domain import ids
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.cascade.spread import follow_up
+from commonbrain.flows.cascade.telling import Unseated
 from commonbrain.flows.get import FORGOTTEN
+from commonbrain.flows.house import House
 
 _SHOWN_MAX: Final = 20
 """Of each list: enough to see whether the selector means what it says."""
@@ -54,6 +58,8 @@ class Swept:
     dependents_count: int = 0
     """Memories outside the sweep that derive from or depend on one inside."""
     dependents: tuple[Named, ...] = ()
+    unseated: Unseated | None = None
+    """What rested on what was taken away, and needs review now."""
     is_more: bool = False
     receipt: Mapping[str, int] = field(default_factory=dict[str, int])
     """After an erase: every place that was looked at, and how many rows were emptied there."""
@@ -81,3 +87,10 @@ def how_confirmed(count: int, confirm: int | None) -> str:
     """Say how a preview becomes a deed."""
     moved = "" if confirm is None else f"It was {confirm} when previewed. "
     return f"{moved}Nothing is changed yet: repeat the call with confirm={count}."
+
+
+def followed_up(house: House, caller: Caller, *, done: Swept) -> Swept:
+    """Go on where a large fan was cut; the sweep itself is durable by now."""
+    if done.unseated is not None and done.unseated.is_more:
+        follow_up(house, caller)
+    return done

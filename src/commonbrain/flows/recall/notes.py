@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from commonbrain.domain.banner import DEPRECATED
+from commonbrain.domain.cascade import Review
 from commonbrain.domain.inert import inert_line
 from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.limits import ANNOTATIONS_MAX
@@ -12,6 +13,7 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.query import Candidate, Filter, is_allowed
 from commonbrain.domain.skill import skill_of
+from commonbrain.flows.cascade.showing import notes
 from commonbrain.flows.recall.graph import Graph
 from commonbrain.flows.recall.plan import Plan
 from commonbrain.ports.history import Annotation
@@ -24,18 +26,32 @@ _CONTEXT_CHARS_MAX: Final = 60
 
 
 def annotated(
-    tx: Transaction, plan: Plan, *, ranked: Sequence[Candidate], graph: Graph
+    tx: Transaction,
+    plan: Plan,
+    *,
+    ranked: Sequence[Candidate],
+    graph: Graph,
+    needs: Mapping[int, Sequence[Review]],
 ) -> list[Candidate]:
     """Give the candidates with what is to be said beside those that may get a seat."""
     near, rest = ranked[: 2 * plan.budget.max_items], ranked[2 * plan.budget.max_items :]
     said = tx.annotations.of([candidate.memory.id for candidate in near])
+    close = {one.memory.id for one in near}
+    marks = notes(tx, plan.caller, needs={id_: needs[id_] for id_ in needs if id_ in close})
     contexts = _contexts(tx, plan, near=near, graph=graph)
     return [
         *(
             replace(
                 candidate,
                 context=contexts.get(candidate.memory.id),
-                notes=tuple(_notes(candidate, plan, said=said.get(candidate.memory.id, ()))),
+                notes=tuple(
+                    _notes(
+                        candidate,
+                        plan,
+                        said=said.get(candidate.memory.id, ()),
+                        mark=marks.get(candidate.memory.id),
+                    )
+                ),
             )
             for candidate in near
         ),
@@ -43,7 +59,9 @@ def annotated(
     ]
 
 
-def _notes(candidate: Candidate, plan: Plan, *, said: Sequence[Annotation]) -> Iterator[str]:
+def _notes(
+    candidate: Candidate, plan: Plan, *, said: Sequence[Annotation], mark: str | None
+) -> Iterator[str]:
     memory = candidate.memory
     skill = skill_of(memory)
     if skill and candidate.features.get("skill"):
@@ -54,6 +72,8 @@ def _notes(candidate: Candidate, plan: Plan, *, said: Sequence[Annotation]) -> I
         yield f"{memory.state}"
     if candidate.features.get("contradicted"):
         yield "contradicted"
+    if mark is not None:
+        yield mark
     believed = [one for one in said if one.trust.weight >= plan.filter.trust_min]
     for one in believed[-ANNOTATIONS_MAX:]:
         yield f"noted by {one.agent} ({one.trust}): {_short(one.text, _NOTE_CHARS_MAX)}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from commonbrain.domain import ids, limits
 from commonbrain.domain.choice import one_of
@@ -13,6 +13,9 @@ from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import TRUST_MIN_DEFAULT, Budget, Filter
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.times import instant
+
+NEEDS_REVIEW: Final = "needs_review"
+"""Given among the states: it is none, but a mark on memories of any."""
 
 
 class RecallOptions(TypedDict, total=False):
@@ -51,6 +54,7 @@ def read_filter(options: RecallOptions) -> Filter:
     """
     check_known(options)
     kinds, aliases = _kinds(_listed(options.get("kinds", ())))
+    states = [str(name) for name in _listed(options.get("states", ()))]
     scope, thread = options.get("scope"), options.get("thread")
     return Filter(
         kinds=kinds,
@@ -58,7 +62,8 @@ def read_filter(options: RecallOptions) -> Filter:
         tags=_names(options.get("tags", ())),
         people=tuple(name.casefold() for name in _names(options.get("people", ()))),
         scope=one_of(Scope, scope) if scope else None,
-        states=tuple(one_of(State, name) for name in _listed(options.get("states", ()))),
+        states=tuple(one_of(State, name) for name in states if name != NEEDS_REVIEW),
+        needs_review=NEEDS_REVIEW in states,
         thread=ids.parse(ids.THREAD, thread) if thread else None,
         session=normalise_line(options.get("session")),
         project=normalise_line(options.get("project")),

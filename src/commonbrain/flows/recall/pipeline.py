@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Unpack
@@ -16,6 +16,7 @@ from commonbrain.domain.pack import Packed, pack
 from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Recollection, Verdict, certainty
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.cascade.showing import needing
 from commonbrain.flows.house import House
 from commonbrain.flows.recall.arms import MEANING, Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
@@ -173,13 +174,15 @@ class Recall:
         known = {**graph.ends, **found}
         against = contradicted(graph, plan, known=known)
         memories = [*found.values(), *(graph.ends[id_] for id_ in graph.added)]
-        told = _with_links(features, memories, graph=graph, against=against)
+        moment = plan.filter.as_of or plan.now
+        needs = needing(tx, [memory.id for memory in memories], moment=moment)
+        told = _with_links(features, memories, graph=graph, against=against, needs=needs)
         considered = weigh(plan, memories, features=told)
         past = tx.changes.believed([memory.id for memory in memories]) if plan.filter.as_of else {}
-        allowed = permitted(plan, considered, past=past)
+        allowed = permitted(plan, considered, past=past, needs=needs)
         return _Ranked(
             considered=considered,
-            allowed=annotated(tx, plan, ranked=allowed, graph=graph),
+            allowed=annotated(tx, plan, ranked=allowed, graph=graph, needs=needs),
             conflicts=_conflicts(plan, graph, known=known),
             degraded=asked.degraded,
             is_empty=not memories and not tx.memories.any(plan.look),
@@ -225,6 +228,7 @@ def _with_links(
     *,
     graph: Graph,
     against: Mapping[int, float],
+    needs: Container[int],
 ) -> Mapping[int, Mapping[str, float]]:
     """Add to what is known of each candidate what the links say."""
     nothing: Mapping[str, float] = {"fused": 0.0, "skill": 0.0}
@@ -234,6 +238,7 @@ def _with_links(
             "linked": graph.added.get(memory.id, 0.0),
             "support": graph.support.get(memory.id, 0.0),
             "contradicted": against.get(memory.id, 0.0),
+            "needs_review": float(memory.id in needs),
         }
         for memory in memories
     }

@@ -37,6 +37,8 @@ WEIGHTS: Final[Mapping[str, float]] = {
     # Known and traced for later training; a fixed weight cost more on titles than it brought.
     "headline": 0.0,
     "contradicted": -0.25,
+    # As much as a contradiction: what it says may be as true as ever, and nobody has looked.
+    "needs_review": -0.25,
 }
 _ALWAYS: Final = ("fused", "strength", "trust", "headline", "confidence", "salience", "recency")
 _FULL: Final = sum(WEIGHTS[name] for name in _ALWAYS)
@@ -83,6 +85,7 @@ def _candidate(
         "linked": 0.0,
         "support": 0.0,
         "contradicted": 0.0,
+        "needs_review": 0.0,
         **given,
         "date": _nearness(memory, plan.period),
         "kind": prior(memory.kind, plan.intent),

@@ -35,6 +35,7 @@ class DraftFields(TypedDict, total=False):
     source_ref: str
     source_message: str
     derived_from: Sequence[str]
+    depends_on: Sequence[str]
     occurred_at: datetime | str
     expires_at: datetime | str
     auto_captured: bool
@@ -130,6 +131,7 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "tags": _names,
     "people": _names,
     "derived_from": _ids,
+    "depends_on": _ids,
     "occurred_at": instant,
     "expires_at": instant,
 }

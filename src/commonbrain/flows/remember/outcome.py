@@ -9,6 +9,7 @@ from commonbrain.domain.duplicates import Neighbour
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
+from commonbrain.flows.cascade.telling import Unseated
 
 
 class Status(StrEnum):
@@ -66,6 +67,8 @@ class Outcome:
     conflicts: tuple[Similar, ...] = ()
     """Memories that contradict it; both are kept, linked."""
     derived: tuple[Part, ...] = ()
+    unseated: Unseated | None = None
+    """When it took the place of another: what rested on that, and needs review now."""
     warnings: tuple[str, ...] = ()
     embedding_pending: bool = False
 
@@ -75,6 +78,8 @@ class Remembered:
     """What became of every item, in the order given."""
 
     items: tuple[Outcome, ...]
+    unseated: Unseated | None = None
+    """What rests on what the items contradict, and needs review now."""
     skipped: int = 0
     """Passages of a raw text that were too short to be a memory."""
     stages_ms: Mapping[str, float] | None = None

@@ -17,6 +17,8 @@ from commonbrain.domain.memory import Draft, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.cascade.spread import follow_up, spread
+from commonbrain.flows.cascade.telling import tell_unseated
 from commonbrain.flows.duty import check_duties
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.house import House
@@ -45,6 +47,7 @@ from commonbrain.flows.remember.sources import (
     check_skill,
     link_sources,
     no_more_than,
+    premise_hint,
     put_link,
     settle_sources,
     support,
@@ -156,11 +159,16 @@ class Remember:
             outcomes = tuple(
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
             )
+            step = spread(tx, Deed(action=Action.CASCADE, caller=self.caller, at=look.now))
+            unseated = tell_unseated(tx, self.caller, step=step)
             watch.lap("decide")
-            reply = Remembered(items=outcomes, stages_ms=dict(watch.stages_ms))
+            stages = dict(watch.stages_ms)
+            reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)
             if ticket is not None:
                 keep(tx, ticket, reply=reply, look=look)
         watch.lap("commit")
+        if step.is_cut:
+            follow_up(self.house, self.caller)
         self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
         return replace(reply, stages_ms=watch.stages_ms)
 
@@ -265,17 +273,20 @@ class Remember:
         made = to_memory(prepared, self.caller, now=look.now, revises=course.revises)
         memory = course.held(made)
         memory = commit(tx, memory, prepared=prepared, caller=self.caller, house=self.house)
-        link_sources(tx, memory, to=prepared.draft.derived_from, caller=self.caller)
+        link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
         self._mark_conflicts(tx, memory, judged=judged)
         if judged.recurring is not None:
             self._recur(tx, judged.recurring, look=look)
-        return stored(
+        told = stored(
             memory,
             near,
             conflicts=[one.neighbour for one in judged.conflicts],
             warnings=warnings,
             embedding_pending=prepared.vectors is None,
         )
+        is_tied = prepared.draft.depends_on or course.revises or not course.compares_meaning
+        hint = None if is_tied else premise_hint(tx, memory, look=look)
+        return replace(told, hint=told.hint or hint)
 
     def _settle_part(
         self,

@@ -234,7 +234,7 @@ def _check_bounds(draft: Draft) -> Rejected | None:
             return _too_much(f"The {what} has {len(text):,} characters; {allowed:,} are allowed.")
     if draft.confidence is not None and not 0 <= draft.confidence <= 1:
         return _too_much(f"The confidence is {draft.confidence}; 0 to 1 is allowed.")
-    for what in ("tags", "people", "derived_from"):
+    for what in ("tags", "people", "derived_from", "depends_on"):
         given, most = len(getattr(draft, what)), _COUNTS_MAX[what]
         if given > most:
             return _too_much(f"{given} {what} were given; {most} are allowed.")
@@ -247,7 +247,10 @@ _CHARS_MAX = {
     **dict.fromkeys(("body", "headline"), RAW_TEXT_BYTES_MAX),
     **dict.fromkeys(("root_cause", "resolution", "outcome", "consequences"), TEXT_BYTES_MAX),
 }
-_COUNTS_MAX = {"tags": TAGS_MAX, "people": TAGS_MAX, "derived_from": SOURCES_MAX}
+_COUNTS_MAX = {
+    **dict.fromkeys(("tags", "people"), TAGS_MAX),
+    **dict.fromkeys(("derived_from", "depends_on"), SOURCES_MAX),
+}
 
 
 def _too_much(reason: str) -> Rejected:

@@ -12,6 +12,7 @@ from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import NAME_CHARS_MAX, REPLY_KEPT_S
+from commonbrain.flows.cascade.telling import Unseated
 from commonbrain.flows.remember.outcome import Outcome, Part, Remembered, Similar, Status
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.records import Reply
@@ -88,6 +89,7 @@ def _read(body: Mapping[str, Any]) -> Remembered:
     return Remembered(
         items=tuple(_outcome(one) for one in body["items"]),
         skipped=body["skipped"],
+        unseated=_unseated(body.get("unseated")),
         stages_ms=body["stages_ms"],
     )
 
@@ -100,6 +102,7 @@ def _outcome(given: Mapping[str, Any]) -> Outcome:
         "conflicts": tuple(Similar(**one) for one in given["conflicts"]),
         "warnings": tuple(given["warnings"]),
         "derived": tuple(_part(one) for one in given["derived"]),
+        "unseated": _unseated(given.get("unseated")),
     }
     return Outcome(**{**given, **read})
 
@@ -110,3 +113,8 @@ def _part(given: Mapping[str, Any]) -> Part:
         "kind": Kind(given["kind"]) if given["kind"] else None,
     }
     return Part(**{**given, **read})
+
+
+def _unseated(given: Mapping[str, Any] | None) -> Unseated | None:
+    read: dict[str, Any] = {**given, "ids": tuple(given["ids"])} if given else {}
+    return Unseated(**read) if read else None

@@ -1,6 +1,5 @@
 """The stage that settles where a memory comes from: no more trusted, no wider than its sources."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from commonbrain.domain import ids
@@ -8,7 +7,8 @@ from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
 from commonbrain.domain.links import Link, LinkType, link_image
-from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory
+from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.flows.recording import Deed, record_beside
@@ -16,6 +16,9 @@ from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.flows.skills import namesakes
 from commonbrain.ports.store import Look, Transaction
 
+_PREMISES_MAX = 20
+"""Looked at of what names the same thing, the newest."""
+_DECISION = "decision"
 _WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 
 
@@ -65,10 +68,37 @@ def check_skill(
     )
 
 
-def link_sources(tx: Transaction, memory: Memory, *, to: Sequence[int], caller: Caller) -> None:
-    """Link a new memory to what it is derived from."""
-    for source in dict.fromkeys(to):
-        put_link(tx, memory, to=source, type_=LinkType.DERIVED_FROM, caller=caller)
+def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Caller) -> None:
+    """Link a new memory to what it is derived from, and to what it depends on."""
+    for type_, to in (
+        (LinkType.DERIVED_FROM, draft.derived_from),
+        (LinkType.DEPENDS_ON, draft.depends_on),
+    ):
+        for one in dict.fromkeys(to):
+            put_link(tx, memory, to=one, type_=type_, caller=caller)
+
+
+def premise_hint(tx: Transaction, memory: Memory, *, look: Look) -> str | None:
+    """Say on which rule or decision a new fact or task may depend: one on a thing that it names."""
+    if memory.kind not in {Kind.FACT, Kind.TASK} or not memory.references:
+        return None
+    wanted = Filter(kinds=(Kind.RULE, Kind.FACT), project=memory.project, trust_min=0.0)
+    there = Look(caller=look.caller, filter=wanted, now=look.now)
+    found = tx.memories.get(tx.memories.naming(memory.references, there, limit=_PREMISES_MAX))
+    decided = [
+        one
+        for one in found.values()
+        if one.id != memory.id and (one.kind is Kind.RULE or one.label == _DECISION)
+    ]
+    if not decided:
+        return None
+    one = max(decided, key=lambda premise: premise.id)
+    shared = ", ".join(sorted(set(one.references) & set(memory.references)))
+    own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, one.id))
+    return (
+        f"{its} decides on {shared} too. If this holds only while that does: "
+        f"revise link {own}, other {its}, value depends_on."
+    )
 
 
 def no_more_than(part: Prepared | Rejected, source: Prepared) -> Prepared | Rejected:
@@ -117,14 +147,15 @@ def _sources(tx: Transaction, prepared: Prepared, *, caller: Caller) -> list[Mem
     draft = prepared.draft
     message_id = draft.source_message_id
     wanted = [*draft.derived_from, *([message_id] if message_id is not None else [])]
-    if not wanted:
+    every = [*wanted, *draft.depends_on]
+    if not every:
         return []
-    known = tx.memories.get(wanted)
-    for id_ in wanted:
+    known = tx.memories.get(every)
+    for id_ in every:
         one = known.get(id_)
         if one is None or one.state not in FINDABLE_STATES or not is_visible(caller, one):
             raise NotFound(
-                f"There is no memory {ids.show(ids.MEMORY, id_)} to derive it from.",
+                f"There is no memory {ids.show(ids.MEMORY, id_)} to rest it on.",
                 hint="Check the id, or leave it out.",
             )
     if message_id is not None and known[message_id].kind is not Kind.MESSAGE:

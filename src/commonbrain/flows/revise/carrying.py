@@ -31,6 +31,7 @@ from commonbrain.flows.revise.plan import (
     PutAck,
     PutLink,
     Revised,
+    Settle,
     Step,
     amending,
     show,
@@ -61,6 +62,7 @@ _PLANNERS: Final[Mapping[Action, Planner]] = {
     Action.PIN: marks.pin,
     Action.RETAG: marks.retag,
     Action.STATUS: marks.set_status,
+    Action.REVIEW: marks.review,
     Action.ACK: answers.acknowledge,
     Action.FORGET: _forgetting,
 }
@@ -181,6 +183,8 @@ def _take(act: Act, step: Step, *, wanted: Proposal) -> None:
             _put_ack(act, step)
         case Note(memory=memory, text=text):
             _note(act, memory, text=text)
+        case Settle():
+            _settle(act, step, wanted=wanted)
 
 
 def _put_link(act: Act, step: PutLink, *, deed: Deed) -> None:
@@ -217,6 +221,17 @@ def _note(act: Act, memory: Memory, *, text: str) -> None:
     image = annotation_image(replace(noted, id=act.tx.annotations.add(noted)))
     deed = act.deed(Action.ANNOTATE, None)
     record_beside(act.tx, memory, deed=deed, before={}, after={"annotation": image})
+
+
+def _settle(act: Act, step: Settle, *, wanted: Proposal) -> None:
+    by, why = act.caller.agent, wanted.reason
+    act.tx.reviews.put(
+        [replace(one, settled_at=act.now, settled_by=by, reason=why) for one in step.reviews]
+    )
+    act.tx.reviews.touch([step.memory.id], at=act.now)
+    image = {"review": [ids.show(ids.MEMORY, one.cause_id) for one in step.reviews]}
+    deed = act.deed(Action.REVIEW, why)
+    record_beside(act.tx, step.memory, deed=deed, before={}, after=image)
 
 
 def _is_bare(act: Act, step: Step) -> bool:

@@ -10,11 +10,12 @@ from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link, LinkType, strengthened
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
-from commonbrain.domain.revision import Action, restored, superseded
+from commonbrain.domain.revision import Action, own_state, restored, superseded
 from commonbrain.domain.scope import Scope
 from commonbrain.flows.act import Act
 from commonbrain.flows.get import head_of
 from commonbrain.flows.revise.beside import find_link
+from commonbrain.flows.revise.marks import settling
 from commonbrain.flows.revise.plan import Amend, Plan, PutLink, Step, check_current, show
 
 
@@ -39,7 +40,15 @@ def restore(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG
             )
         case _:
             back = restored(memory, at=act.now)
-            return Plan(steps=() if back is None else (Amend(before=memory, after=back),))
+            if back is None:
+                return Plan()
+            return Plan(steps=(Amend(before=memory, after=back), *_vouched(act, memory)))
+
+
+def _vouched(act: Act, memory: Memory) -> tuple[Step, ...]:
+    """Vouch for what a cascade archived: who brings it back says that it holds all the same."""
+    there = act.tx.reviews.of([memory.id]).get(memory.id, ())
+    return settling(act, memory) if any(one.is_of_itself for one in there) else ()
 
 
 def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
@@ -149,7 +158,7 @@ def _recover(act: Act, memory: Memory) -> Plan:
         if one.before.get("state") not in {None, State.FORGOTTEN}
         and one.after.get("state") is State.FORGOTTEN
     ]
-    state = State(str(before[-1])) if before else State.ACTIVE
+    state = own_state(State(str(before[-1])), told) if before else State.ACTIVE
     is_held = state in CURRENT_STATES
     since = act.now if is_held else memory.believed_since
     expires_at = _still_ahead(act, memory) if is_held else memory.expires_at

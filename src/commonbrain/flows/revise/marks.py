@@ -16,7 +16,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
-from commonbrain.flows.revise.plan import Plan, amending, check_current, show
+from commonbrain.flows.revise.plan import Plan, Settle, Step, amending, check_current, show
 from commonbrain.flows.versions import check_lease
 
 
@@ -46,6 +46,19 @@ def rate(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     check_current(memory, act.now)
     vote = int(wanted.told["vote"])
     return Plan(steps=amending(memory, replace(memory, rating=memory.rating + vote)))
+
+
+def review(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
+    """Vouch for a memory that needs review: somebody has looked, and it holds."""
+    check_current(memory, act.now)
+    return Plan(steps=settling(act, memory))
+
+
+def settling(act: Act, memory: Memory) -> tuple[Step, ...]:
+    """Plan to settle the open reviews of a memory, if it has any."""
+    there = act.tx.reviews.of([memory.id]).get(memory.id, ())
+    opened = tuple(one for one in there if one.is_open and not one.is_of_itself)
+    return (Settle(memory=memory, reviews=opened),) if opened else ()
 
 
 def set_status(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import Decision
@@ -17,6 +17,8 @@ from commonbrain.domain.links import STRENGTH_DEFAULT, LinkType
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.act import Act, checked_reason, vectors_of
+from commonbrain.flows.cascade.spread import follow_up
+from commonbrain.flows.cascade.telling import Unseated, foretell
 from commonbrain.flows.duty import check_duties
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
@@ -34,6 +36,8 @@ from commonbrain.ports.models import Matrix
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
+_CARRIED: Final = {Action.APPROVE: approve, Action.REJECT: reject}
+"""What is carried out otherwise than by a plan."""
 
 
 class TaskMove(TypedDict, total=False):
@@ -106,7 +110,11 @@ class Revise:
                 settles=[old_id],
             )
             check_version(tx, old_id, version=version)
-            return replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
+            outcome = replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
+            outcome = replace(outcome, unseated=act.cascade())
+        if outcome.unseated is not None and outcome.unseated.is_more:
+            follow_up(self.house, self.caller)
+        return outcome
 
     def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
@@ -211,6 +219,16 @@ class Revise:
         why = checked_reason(reason, self.house) if reason else None
         return self._do(Action.ACK, id, reason=why, told=told)
 
+    def review(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Vouch for a memory that needs review: it was looked at, and it holds because ..."""
+        return self._do(Action.REVIEW, id, reason=checked_reason(reason, self.house))
+
+    def preview(self, id: str) -> Unseated:  # noqa: A002 the public name is id
+        """Say what would need review if a memory were superseded or forgotten."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
+            return foretell(tx, self.caller, ids_=[memory.id])
+
     def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Let what was quarantined or proposed hold; a proposed change is carried out."""
         return self._do(Action.APPROVE, id, reason=checked_reason(reason, self.house))
@@ -243,13 +261,11 @@ class Revise:
                 vectors=vectors or {},
             )
             check_version(tx, wanted.id, version=version)
-            match op:
-                case Action.APPROVE:
-                    return approve(act, wanted)
-                case Action.REJECT:
-                    return reject(act, wanted)
-                case _:
-                    return perform(act, wanted)
+            done = _CARRIED.get(op, perform)(act, wanted)
+            done = replace(done, unseated=act.cascade())
+        if done.unseated is not None and done.unseated.is_more:
+            follow_up(self.house, self.caller)
+        return done
 
     def _vectors(self, wanted: Proposal) -> Mapping[int, Matrix]:
         """Embed what may come back, outside the transaction: it takes longer than a write may."""

@@ -11,12 +11,14 @@ from typing import Any, Protocol
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import Ack
 from commonbrain.domain.authority import AWAITING_STATES, Proposal
+from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.revision import Action, difference
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.act import Act
+from commonbrain.flows.cascade.telling import Unseated
 from commonbrain.flows.remember.outcome import Outcome
 
 
@@ -56,7 +58,15 @@ class Note:
     text: str
 
 
-Step = Amend | PutLink | PutAck | Note
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle:
+    """Vouch for a memory whose premises fell: its open reviews are settled."""
+
+    memory: Memory
+    reviews: tuple[Review, ...]
+
+
+Step = Amend | PutLink | PutAck | Note | Settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +109,8 @@ class Revised:
     headline: str | None = None
     changed: tuple[str, ...] = ()
     hint: str | None = None
+    unseated: Unseated | None = None
+    """What rests on what no longer holds, and needs review now."""
     outcome: Outcome | None = None
     """What the gate said of the new text, when it was superseded."""
 
@@ -148,10 +160,18 @@ def told(step: Step) -> tuple[str, ...]:
             )
         case PutAck(memory=memory, ack=ack):
             return (f"{show(memory)} acknowledged: {ack.told()}",)
-        case Note(memory=memory):
-            return (f"{show(memory)} annotated",)
+        case Note() | Settle():
+            return (_told_beside(step),)
         case _:
             return ()
+
+
+def _told_beside(step: Note | Settle) -> str:
+    match step:
+        case Note(memory=memory):
+            return f"{show(memory)} annotated"
+        case Settle(memory=memory, reviews=reviews):
+            return f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on"
 
 
 _QUIET = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})

@@ -20,10 +20,18 @@ from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant, show_instant
 from commonbrain.flows.act import Act, checked_reason, vectors_of
 from commonbrain.flows.duty import check_changes
-from commonbrain.flows.forget.swept import Stage, Swept, how_confirmed, kinds_of, named, shown
+from commonbrain.flows.forget.swept import (
+    Stage,
+    Swept,
+    followed_up,
+    how_confirmed,
+    kinds_of,
+    named,
+    shown,
+)
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, annotation_image, annotation_of, record_beside
-from commonbrain.flows.undo.reversal import BESIDE, Reversal, built_on, reverse
+from commonbrain.flows.undo.reversal import BESIDE, Reversal, built_on, reverse, settled_by
 from commonbrain.ports.store import Transaction
 
 _LONGEST: Final = timedelta(days=UNDO_DAYS_MAX)
@@ -79,7 +87,9 @@ class Undo:
         vectors = vectors_of(self.house, back)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = replace(self._act(tx), vectors=vectors)
-            return _undo(act, ask, confirm=confirm, reason=why)
+            done = _undo(act, ask, confirm=confirm, reason=why)
+            done = replace(done, unseated=act.cascade())
+        return followed_up(self.house, self.caller, done=done)
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
@@ -216,6 +226,11 @@ def _put_back(act: Act, change: Change) -> tuple[Mapping[str, object], Mapping[s
         noted = annotation_of(old or {})
         again = replace(noted, id=act.tx.annotations.add(noted))
         return {}, {"annotation": annotation_image(again)}
+    if "review" in change.after:
+        opened = {"settled_at": None, "settled_by": None, "reason": None}
+        act.tx.reviews.put([replace(one, **opened) for one in settled_by(act.tx, change)])
+        act.tx.reviews.touch([change.memory_id], at=act.now)
+        return change.after, {}
     if old is not None:
         act.tx.links.replace(link_of(old))
     elif new is not None:

@@ -9,15 +9,19 @@ from typing import Any, Final, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import Ack, ack_of
+from commonbrain.domain.cascade import Review
 from commonbrain.domain.links import Link, LinkType, link_of
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
-from commonbrain.domain.revision import Action, Change
+from commonbrain.domain.revision import Action, Change, own_state
 from commonbrain.domain.scope import is_visible
 from commonbrain.flows.act import Act
 from commonbrain.flows.forget.selection import why_not
+from commonbrain.ports.store import Transaction
 
-BESIDE: Final = frozenset({"link", "annotation", "ack"})
+BESIDE: Final = frozenset({"link", "annotation", "ack", "review"})
 """Keys of images that are no fields of a memory."""
+_NOBODYS: Final = frozenset({Action.UNDO, Action.CASCADE})
+"""What an earlier undo did and another took back, or what followed from a deed, is no work."""
 _BUILT_ON: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 
 
@@ -88,12 +92,15 @@ def reverse(
     if why is not None:
         return replace(nothing, kept=why)
     chosen = {one.id for one in wanted}
-    others = [one for one in act.tx.changes.of([memory.id]) if one.id not in chosen]
+    told = act.tx.changes.of([memory.id])
+    others = [one for one in told if one.id not in chosen]
     newest_first = sorted(wanted, key=lambda one: one.id, reverse=True)
     own = [one for one in newest_first if not _is_beside(one)]
     aside = [one for one in newest_first if _is_beside(one)]
     after, kept = _own(memory, own, others=others, resting=resting)
     beside, kept_beside = _beside(act, aside, others=others)
+    if after.state is not memory.state:
+        after = replace(after, state=own_state(after.state, told))
     after = _held(act, memory, after=after)
     return Reversal(before=memory, after=after, beside=tuple(beside), kept=kept or kept_beside)
 
@@ -149,8 +156,7 @@ def _unborn(
     """Forget what was made, unless others have built on it since; None when it is gone already."""
     if memory.state is State.FORGOTTEN:
         return None
-    # What an earlier undo did and another took back is nobody's work.
-    later = [one for one in others if one.id > born.id and one.action is not Action.UNDO]
+    later = [one for one in others if one.id > born.id and one.action not in _NOBODYS]
     if later:
         return memory, f"{later[-1].agent} has built on it since ({later[-1].action})."
     for one in resting:
@@ -178,6 +184,8 @@ def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
     named = {*change.before, *change.after}
     if "annotation" in named:
         return _is_noted(act, change)
+    if "review" in named:
+        return True if settled_by(act.tx, change) else None
     if "ack" in named:
         return _is_answered(act, change, acks=seen.acks)
     links = seen.links
@@ -193,6 +201,12 @@ def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
         links[ends] = was
         return True
     return None if _is_same(links[ends], was) else False
+
+
+def settled_by(tx: Transaction, change: Change) -> list[Review]:
+    """Give the reviews that a change settled, as far as they are as it left them."""
+    there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
+    return [one for one in there if one.settled_at == change.at]
 
 
 def _is_answered(act: Act, change: Change, *, acks: dict[_Whose, Ack | None]) -> bool | None:

@@ -80,13 +80,15 @@ def outcome(one: Outcome) -> RenderableType:
     near = against + [f"similar  {near.id}  {near.headline}" for near in alike]
     is_stored = one.status is Status.STORED
     lines = [text for text in more if text] + (near if is_stored else [])
+    lines += [one.unseated.line()] if one.unseated else []
     if one.embedding_pending:
         lines.append("Found by its words only until the embedder is back.")
     return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
 
 
 def _remembered(reply: Remembered) -> RenderableType:
-    return Group(*(outcome(one) for one in reply.items))
+    unseated = [Text(reply.unseated.line(), style="yellow")] if reply.unseated else []
+    return Group(*(outcome(one) for one in reply.items), *unseated)
 
 
 def _recollection(reply: Recollection) -> RenderableType:
@@ -269,7 +271,8 @@ def revised(done: Revised) -> RenderableType:
     line = Text.assemble(
         (f"{done.action} {done.status}", f"bold {colour}"), f"  {done.id}  {done.headline or ''}"
     )
-    more = [*done.changed, *([done.hint] if done.hint else [])]
+    unseated = [done.unseated.line()] if done.unseated else []
+    more = [*done.changed, *unseated, *([done.hint] if done.hint else [])]
     return Group(line, *(Text(f"  {text}", style="dim") for text in more))
 
 
@@ -288,7 +291,8 @@ def swept(reply: Swept) -> RenderableType:
         if count > len(named):
             lines.append(Text(f"  {mark}and {count - len(named):,} more", style="dim"))
     looked = [f"  {place}: {count:,}" for place, count in reply.receipt.items()]
-    more = [*looked, *([reply.hint] if reply.hint else [])]
+    unseated = [reply.unseated.line()] if reply.unseated else []
+    more = [*looked, *unseated, *([reply.hint] if reply.hint else [])]
     return Group(line, *lines, *(Text(text, style="dim") for text in more))
 
 

@@ -85,6 +85,8 @@ def tell_swept(reply: Swept) -> str:
     lines += _list(reply.items, count=reply.count, mark="-")
     lines += _list(reply.spared, count=reply.spared_count, mark="- spared")
     lines += _list(reply.dependents, count=reply.dependents_count, mark="- rests on them:")
+    if reply.unseated:
+        lines.append(reply.unseated.line())
     if reply.receipt:
         lines.append("receipt: " + ", ".join(f"{k} {v}" for k, v in reply.receipt.items()))
     if reply.is_more:

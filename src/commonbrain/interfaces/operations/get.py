@@ -29,9 +29,9 @@ class GetRequest(Request):
         default=[], description="mem_..., one or several"
     )
     skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[Literal["history", "provenance", "links", "annotations", "policy"]] = Field(
-        default=[], description="What else to show"
-    )
+    views: list[
+        Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
+    ] = Field(default=[], description="What else to show")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ class RecallRequest(Request):
     session: Name = Field(default=None, description="Of this one")
     thread: Name = Field(default=None, description="thr_...")
     scope: Name = Field(default=None, description="private, team or global")
-    states: list[str] = Field(default=[], description="Such as quarantined")
+    states: list[str] = Field(default=[], description="quarantined, needs_review, ..")
     since: Since = Field(default=None, description="Occurred at or after, ISO 8601")
     until: Until = Field(default=None, description="Occurred at or before")
     as_of: Until = Field(default=None, description="What was believed then")

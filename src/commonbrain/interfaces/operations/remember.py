@@ -43,7 +43,8 @@ class RememberRequest(Request):
     trust: Name = Field(default=None, description="user_claim or untrusted_web")
     confidence: float | None = Field(default=None, description="0 to 1", json_schema_extra=PLAIN)
     source_ref: str | None = Field(default=None, description="URL, file:line")
-    derived_from: list[str] = Field(default=[], description="Ids")
+    derived_from: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
+    depends_on: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
     occurred_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     expires_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
@@ -76,7 +77,9 @@ class RememberRequest(Request):
         description="Causes become atoms, as they do of messages",
         json_schema_extra=UNSEEN,
     )
-    distinct_because: str | None = Field(default=None, description="Why it is no duplicate")
+    distinct_because: str | None = Field(
+        default=None, description="Why it is no duplicate", json_schema_extra=PLAIN
+    )
     idempotency_key: Name = Field(default=None, description="One per call", json_schema_extra=PLAIN)
 
 
@@ -126,6 +129,8 @@ def _known(request: RememberRequest) -> DraftFields:
 
 def _tell(reply: Remembered) -> str:
     told = [tell_outcome(outcome) for outcome in reply.items]
+    if reply.unseated:
+        told.append(reply.unseated.line())
     if reply.skipped:
         told.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
     return "\n".join(told)
@@ -143,6 +148,8 @@ def tell_outcome(outcome: Outcome) -> str:
             f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
         )
         lines += near
+    if outcome.unseated:
+        lines.append(outcome.unseated.line())
     if outcome.embedding_pending:
         lines.append("Found by its words only until the embedder is back.")
     return "\n".join(lines)

@@ -42,6 +42,7 @@ Op = Literal[
     "ack",
     "approve",
     "reject",
+    "review",
 ]
 
 _COMPLETIONS: Final = {
@@ -53,7 +54,7 @@ _COMPLETIONS: Final = {
 class ReviseRequest(Request):
     """What to change in which memory; each op reads its own fields."""
 
-    op: Op = Field(description="restore: holds again; resolve: wins over other")
+    op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")
     id: Id
     text: str = Field(default="", description="supersede: what holds now; annotate: the note")
     reason: str = Field(default="", description="Why; kept")
@@ -127,6 +128,7 @@ _CALLS: Final[Mapping[str, _Call]] = {
     ),
     "approve": lambda revise, told: revise.approve(told.id, reason=told.reason),
     "reject": lambda revise, told: revise.reject(told.id, reason=told.reason),
+    "review": lambda revise, told: revise.review(told.id, reason=told.reason),
 }
 
 
@@ -168,7 +170,8 @@ def _tell(reply: Revised) -> str:
     if reply.outcome is not None:
         return tell_outcome(reply.outcome)
     line = f"{reply.action} {reply.status} {reply.id}: {reply.headline or ''}".rstrip(": ")
-    return "\n".join([line, *reply.changed, *([reply.hint] if reply.hint else [])])
+    unseated = [reply.unseated.line()] if reply.unseated else []
+    return "\n".join([line, *reply.changed, *unseated, *([reply.hint] if reply.hint else [])])
 
 
 REVISE = Operation(

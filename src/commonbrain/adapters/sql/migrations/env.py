@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from commonbrain.adapters.sql import coordination_tables, tables  # noqa: F401
+from commonbrain.adapters.sql import cascade_tables, coordination_tables, tables  # noqa: F401
 from commonbrain.adapters.sql.metadata import METADATA
 
 context.configure(

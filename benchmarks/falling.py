@@ -1,0 +1,55 @@
+"""How long a supersede takes whose old text much rests on, marks and archiving included."""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import typer
+
+import commonbrain
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.links import LinkType
+from commonbrain.ports.graph import Way
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.store_steps import a_link
+
+falling = typer.Typer()
+_RUNS = 7
+
+
+@falling.command()
+def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> None:  # noqa: B008 Typer's way
+    """Supersede a premise on which so many memories rest, half of them directly; and restore it.
+
+    Process time stands beside wall time: where they differ, somebody else had the processor.
+    """
+    for size in sizes:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            commonbrain.open(Path(folder) / "b.db") as brain,
+        ):
+            with brain.house.store.begin(brain.caller.tenant) as tx:
+                for id_ in range(1, size + 2):
+                    tx.memories.add(a_memory(id_, f"memory {id_}", kind=Kind.EVENT))
+                for id_ in range(2, size + 2):
+                    on = 1 if id_ % 2 == 0 else id_ - 1
+                    tx.links.replace(a_link(id_, on, type=LinkType.DERIVED_FROM))
+            premise, walls, works = ids.show(ids.MEMORY, 1), list[float](), list[float]()
+            for run in range(_RUNS):
+                wall, work = time.perf_counter(), time.process_time()
+                done = brain.revise.supersede(premise, f"Revision {run} of it", reason="measured")
+                walls.append((time.perf_counter() - wall) * 1000)
+                works.append((time.process_time() - work) * 1000)
+                if done.unseated is None:
+                    raise RuntimeError(done.status)
+                brain.revise.restore(premise, reason="measured")
+            with brain.house.store.snapshot(brain.caller.tenant) as tx:
+                wall = time.perf_counter()
+                tx.graph.walk([1], Way.AGAINST, types=[LinkType.DERIVED_FROM], limit=size)
+                walked = (time.perf_counter() - wall) * 1000
+            print(
+                f"{size:>6,} resting: supersede p50 {statistics.median(walls):8.1f} ms "
+                f"(process {statistics.median(works):.1f}), walk {walked:.1f} ms"
+            )

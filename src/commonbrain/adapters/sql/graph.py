@@ -1,0 +1,183 @@
+"""The shelf of walks: reachability by recursive SQL, shortest paths of the bounded rest."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    CTE,
+    BindParameter,
+    ColumnElement,
+    Executable,
+    Select,
+    Subquery,
+    and_,
+    bindparam,
+    select,
+)
+
+from commonbrain.adapters.sql.coordination_tables import receipts
+from commonbrain.adapters.sql.tables import links, memories
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.cascade import SUPPORTS, Standing, Support
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.scope import Scope
+from commonbrain.ports.graph import Reached, Walk, Way
+
+AT_ONCE: Final = 5000
+"""Ids in one statement; SQLite takes 32,766 parameters."""
+_SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
+    links.c.tenant_id == bindparam("tenant"),
+    links.c.from_id.in_(bindparam("ids", expanding=True)),
+    links.c.type.in_(SUPPORTS),
+)
+_STANDINGS: Final = select(
+    memories.c.id,
+    memories.c.kind,
+    memories.c.state,
+    memories.c.scope,
+    memories.c.agent,
+    memories.c.trust,
+    memories.c.expires_at,
+    memories.c.semantic_hash == "",
+).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.id.in_(bindparam("ids", expanding=True)),
+)
+_READERS: Final = (
+    select(receipts.c.message_id, receipts.c.agent)
+    .where(
+        receipts.c.tenant_id == bindparam("tenant"),
+        receipts.c.message_id.in_(bindparam("ids", expanding=True)),
+    )
+    .order_by(receipts.c.message_id, receipts.c.agent)
+)
+_FIELDS: Final = ("id", "kind", "state", "scope", "agent", "trust", "expires_at", "is_erased")
+
+_Steps = Mapping[int, Sequence[tuple[int, LinkType]]]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphShelf:
+    """Walks over the links of one tenant in one transaction."""
+
+    work: Work
+
+    def walk(
+        self,
+        start: Sequence[int],
+        way: Way,
+        *,
+        types: Sequence[LinkType],
+        limit: int,
+        depth_max: int | None = None,
+        stops: Sequence[int] = (),
+    ) -> Walk:
+        """Follow links of some types breadth first, by shortest paths; ties go to the lesser id."""
+        if not start or limit < 1:
+            return Walk(reached=())
+        given = {
+            "tenant": self.work.tenant,
+            "ids": list(start),
+            "types": list(types),
+            "stops": list(stops),
+            "limit": limit + len(start),
+        }
+        steps = _steps(way, is_one=depth_max == 1)
+        rows = self.work.connection.execute(steps, given)
+        onward: defaultdict[int, list[tuple[int, LinkType]]] = defaultdict(list)
+        for here, there, type_ in rows:
+            onward[here].append((there, type_))
+        return _nearest(start, onward, limit=limit, depth_max=depth_max)
+
+    def supports(self, ids: Sequence[int]) -> list[Support]:
+        """List the links by which these memories rest on others."""
+        return [Support(*row) for row in self._rows(_SUPPORTS, ids)]
+
+    def standings(self, ids: Sequence[int]) -> dict[int, Standing]:
+        """Give what decides whether memories bear others; unknown ids are absent."""
+        found = [dict(zip(_FIELDS, row, strict=True)) for row in self._rows(_STANDINGS, ids)]
+        shared: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
+        private = [one["id"] for one in found if one["scope"] is Scope.PRIVATE]
+        for id_, agent in self._rows(_READERS, private):
+            shared[id_] += (agent,)
+        return {one["id"]: Standing(**one, audience=shared[one["id"]]) for one in found}
+
+    def _rows(self, statement: Executable, ids: Sequence[int]) -> Iterable[Sequence[Any]]:
+        for batch in batches(ids):
+            given = {"tenant": self.work.tenant, "ids": batch}
+            yield from self.work.connection.execute(statement, given).all()
+
+
+def batches(ids: Sequence[int]) -> Iterable[list[int]]:
+    """Cut ids into as many as one statement takes."""
+    return (list(ids[here : here + AT_ONCE]) for here in range(0, len(ids), AT_ONCE))
+
+
+@lru_cache
+def _steps(way: Way, *, is_one: bool) -> Executable:
+    """Select every step that leads from what a walk comes to, the start included."""
+    here, there = links.c.to_id, links.c.from_id
+    if way is Way.ALONG:
+        here, there = there, here
+    types: BindParameter[Any] = bindparam("types", expanding=True)
+    stops: BindParameter[Any] = bindparam("stops", expanding=True)
+    begin = beginning()
+
+    def leads_from(where: CTE | Subquery) -> ColumnElement[bool]:
+        is_of_type = links.c.type.in_(types)
+        return and_(of_tenant(where), here == where.c.id, is_of_type, where.c.id.not_in(stops))
+
+    if is_one:
+        near = begin.subquery("near")
+    else:
+        # A set of bare ids: no circle turns twice, and depths, which would part equal ids, come
+        # later.
+        reach = begin.cte("reach", recursive=True)
+        reach = reach.union(select(links.c.tenant_id, there).where(leads_from(reach)))
+        near = select(reach.c.tenant_id, reach.c.id).limit(bindparam("limit")).subquery("near")
+    return select(here, there, links.c.type).where(leads_from(near))
+
+
+def beginning() -> Select[str, int]:
+    """Select where a walk begins: the memories `ids` of a tenant."""
+    tenant: BindParameter[Any] = bindparam("tenant")
+    ids: BindParameter[Any] = bindparam("ids", expanding=True)
+    return select(memories.c.tenant_id, memories.c.id).where(
+        memories.c.tenant_id == tenant, memories.c.id.in_(ids)
+    )
+
+
+def of_tenant(where: CTE | Subquery) -> ColumnElement[bool]:
+    """Say that links are of the tenant of a walk.
+
+    Taken from the walk and not from a parameter, so that no planner begins with all the links of a
+    tenant and looks each up in the walk.
+    """
+    return links.c.tenant_id == where.c.tenant_id
+
+
+def _nearest(start: Sequence[int], onward: _Steps, *, limit: int, depth_max: int | None) -> Walk:
+    """Lay the shortest path to each, level by level, the lesser ids first."""
+    seen, level = set(start), sorted(set(start))
+    reached: list[Reached] = []
+    depth = 0
+    while level and (depth_max is None or depth < depth_max):
+        depth += 1
+        fresh: dict[int, Reached] = {}
+        for here in level:
+            for there, type_ in onward.get(here, ()):
+                if there in seen:
+                    continue
+                known = fresh.get(there)
+                # Two links may join the same two; the lesser type stands, whatever their order.
+                if known is None or (known.via_id == here and type_ < known.type):
+                    fresh[there] = Reached(there, depth, here, type_)
+        level = sorted(fresh)
+        seen |= fresh.keys()
+        reached.extend(fresh[id_] for id_ in level)
+        if len(reached) > limit:
+            return Walk(reached=tuple(reached[:limit]), is_cut=True)
+    return Walk(reached=tuple(reached))

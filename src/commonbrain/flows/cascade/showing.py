@@ -1,0 +1,142 @@
+"""What a reader is told of reviews: beside an item of an answer, above a memory, as a view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from commonbrain.domain import ids
+from commonbrain.domain.cascade import SUPPORTS, Fall, Review
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import CURRENT_STATES, State
+from commonbrain.domain.scope import Caller, is_visible
+from commonbrain.domain.times import show_instant
+from commonbrain.ports.graph import Way
+from commonbrain.ports.store import Transaction
+
+_TOLD_MAX: Final = 3
+"""Causes named in one sentence, the nearest."""
+_STEPS_MAX: Final = 6
+"""Memories named of the path to a cause."""
+DEPENDENTS_MAX: Final = 50
+_UNSEEN: Final = "a premise you may not see"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependent:
+    """A memory that rests on another, directly or over others; `via` is the step before it."""
+
+    id: str
+    kind: Kind
+    headline: str
+    depth: int
+    via: str
+    needs_review: bool
+
+
+def needing(
+    tx: Transaction, ids_: Sequence[int], *, moment: datetime
+) -> Mapping[int, Sequence[Review]]:
+    """Give the open reviews that memories had at a moment, the nearest cause first."""
+    open_ = {
+        id_: sorted(
+            (one for one in those if one.is_open and one.at <= moment),
+            key=lambda one: (one.depth, one.cause_id),
+        )
+        for id_, those in tx.reviews.of(ids_).items()
+    }
+    return {id_: those for id_, those in open_.items() if those}
+
+
+def notes(
+    tx: Transaction, caller: Caller, *, needs: Mapping[int, Sequence[Review]]
+) -> Mapping[int, str]:
+    """Say in a few words why each of these memories needs review."""
+    seen = _seen(tx, caller, needs=needs)
+    return {id_: f"needs review: {_fallen(those, seen)}" for id_, those in needs.items()}
+
+
+def notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str | None:
+    """Say above a memory why it needs review, and what to do; None when it does not."""
+    needs = needing(tx, [id_], moment=now)
+    if not needs:
+        return None
+    seen = _seen(tx, caller, needs=needs)
+    causes = [one for one in needs[id_] if not one.is_of_itself]
+    paths = [_path(tx, one, caller=caller) for one in causes[:_TOLD_MAX] if one.depth > 1]
+    shown = ids.show(ids.MEMORY, id_)
+    return " ".join(
+        [
+            f"Needs review: it rests on {_fallen(needs[id_], seen)}.",
+            *(f"It got there by {path}." for path in paths),
+            f"If it holds all the same: revise review {shown}; if not: supersede or forget it.",
+        ]
+    )
+
+
+def dependents(tx: Transaction, caller: Caller, *, id_: int) -> tuple[Dependent, ...]:
+    """List what rests on a memory and holds, as far as the caller sees it, the nearest first."""
+    walk = tx.graph.walk([id_], Way.AGAINST, types=SUPPORTS, limit=DEPENDENTS_MAX)
+    found = tx.memories.get([one.id for one in walk.reached])
+    needs = tx.reviews.of(list(found))
+    return tuple(
+        Dependent(
+            id=ids.show(ids.MEMORY, one.id),
+            kind=found[one.id].kind,
+            headline=found[one.id].headline,
+            depth=one.depth,
+            via=ids.show(ids.MEMORY, one.via_id),
+            needs_review=any(review.is_open for review in needs.get(one.id, ())),
+        )
+        for one in walk.reached
+        if found[one.id].state in CURRENT_STATES
+        and is_visible(caller, found[one.id])
+        and (one.via_id == id_ or is_visible(caller, found[one.via_id]))
+    )
+
+
+def _seen(
+    tx: Transaction, caller: Caller, *, needs: Mapping[int, Sequence[Review]]
+) -> Mapping[int, State]:
+    """Give of the causes that the caller may see their states."""
+    causes = sorted({one.cause_id for those in needs.values() for one in those})
+    found = tx.graph.standings(causes)
+    return {id_: one.state for id_, one in found.items() if is_visible(caller, one)}
+
+
+def _fallen(reviews: Sequence[Review], seen: Mapping[int, State]) -> str:
+    """Name the nearest causes, and how each fell; a hidden one is not named, nor counted twice."""
+    told = dict.fromkeys(
+        f"{ids.show(ids.MEMORY, one.cause_id)} ({one.fall} {show_instant(one.at)[:10]})"
+        if one.cause_id in seen
+        else f"{_UNSEEN} ({one.fall} {show_instant(one.at)[:10]})"
+        for one in reviews
+        if one.fall is not Fall.UNSUPPORTED
+    )
+    more = f" and {len(told) - _TOLD_MAX} more" if len(told) > _TOLD_MAX else ""
+    lost = any(one.is_of_itself for one in reviews)
+    nothing = "; nothing else holds it up" if lost else ""
+    return f"{', '.join(list(told)[:_TOLD_MAX])}{more}{nothing}"
+
+
+def _path(tx: Transaction, review: Review, *, caller: Caller) -> str:
+    """Name the memories from one that needs review to the cause, as far as they are seen."""
+    path, here = [review.memory_id], review
+    while here.via_id != here.cause_id and len(path) < _STEPS_MAX:
+        path.append(here.via_id)
+        there = tx.reviews.of([here.via_id]).get(here.via_id, ())
+        onward = [one for one in there if one.cause_id == review.cause_id]
+        if not onward:
+            break
+        here = onward[0]
+    standings = tx.graph.standings([*path, review.cause_id])
+    cut = [] if here.via_id == review.cause_id else ["..."]
+    shown = [
+        ids.show(ids.MEMORY, id_)
+        if id_ in standings and is_visible(caller, standings[id_])
+        else _UNSEEN
+        for id_ in (*path, review.cause_id)
+    ]
+    return " -> ".join([*shown[:-1], *cut, shown[-1]])

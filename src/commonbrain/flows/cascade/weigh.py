@@ -1,0 +1,136 @@
+"""Archiving what rests on nothing that holds, and bringing it back once something does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from commonbrain.domain.cascade import Fall, Review, Standing, Support, bears, unsupported
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import CURRENT_STATES, State
+from commonbrain.domain.revision import Action, Change
+from commonbrain.flows.recording import Deed
+from commonbrain.ports.records import AuditEntry
+from commonbrain.ports.store import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """What was archived, and how all that was looked at stood before."""
+
+    archived: tuple[int, ...] = ()
+    standings: Mapping[int, Standing] = field(default_factory=dict[int, Standing])
+
+
+def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
+    """Archive or bring back what the changed and all that rests on them deserve.
+
+    Rules are never archived, nor is what somebody has vouched for.
+    """
+    region = tx.reviews.shaken(changed)
+    doubtful, selves = tx.reviews.doubtful(region), tx.reviews.unsupported(region)
+    standings = tx.graph.standings(sorted({*doubtful, *selves}))
+    candidates = {id_ for id_ in doubtful if _may_be_archived(standings[id_], deed)}
+    supports = tx.graph.supports(sorted(candidates))
+    bearing = _bearing(tx, supports, candidates=candidates, region=set(region), deed=deed)
+    gone = unsupported(candidates, supports, bearing=bearing)
+    fresh = [standings[id_] for id_ in sorted(gone - selves.keys())]
+    archived = _archive(tx, fresh, deed=deed)
+    back = [selves[id_] for id_ in sorted(selves.keys() - gone)]
+    _revive(tx, back, standings=standings, deed=deed)
+    return Weighed(archived=archived, standings=standings)
+
+
+def _may_be_archived(one: Standing, deed: Deed) -> bool:
+    is_current = one.state in CURRENT_STATES and not one.is_over(deed.at)
+    return is_current and one.kind is not Kind.RULE
+
+
+def _bearing(
+    tx: Transaction,
+    supports: Sequence[Support],
+    *,
+    candidates: set[int],
+    region: set[int],
+    deed: Deed,
+) -> Mapping[Support, bool]:
+    """Say of the supports that lead out of the candidates which hold."""
+    leading = [one for one in supports if one.to_id not in candidates]
+    targets = sorted({one.to_id for one in leading})
+    standings = tx.graph.standings(targets)
+    lost = tx.reviews.unsupported([id_ for id_ in targets if id_ not in region])
+    return {
+        one: bears(one, standings.get(one.to_id), is_unsupported=one.to_id in lost, now=deed.at)
+        for one in leading
+    }
+
+
+def _archive(tx: Transaction, fresh: Sequence[Standing], *, deed: Deed) -> tuple[int, ...]:
+    tx.reviews.add(
+        [
+            Review(
+                memory_id=one.id,
+                cause_id=one.id,
+                fall=Fall.UNSUPPORTED,
+                via_id=one.id,
+                depth=0,
+                at=deed.at,
+                earlier=one.state,
+            )
+            for one in fresh
+        ]
+    )
+    active = tuple(one.id for one in fresh if one.state is State.ACTIVE)
+    _turn(tx, active, before=State.ACTIVE, after=State.ARCHIVED, deed=deed)
+    return active
+
+
+def _revive(
+    tx: Transaction,
+    back: Sequence[Review],
+    *,
+    standings: Mapping[int, Standing],
+    deed: Deed,
+) -> None:
+    """Bring back what was archived for want of support, unless it was changed since."""
+    tx.reviews.drop(back)
+    resting = [one.memory_id for one in back if one.earlier is State.ACTIVE]
+    archived = [id_ for id_ in resting if standings[id_].state is State.ARCHIVED]
+    _turn(tx, archived, before=State.ARCHIVED, after=State.ACTIVE, deed=deed)
+
+
+def _turn(tx: Transaction, ids: Sequence[int], *, before: State, after: State, deed: Deed) -> None:
+    """Change the state of many, and record it of each."""
+    if not ids:
+        return
+    tx.memories.turn(ids, after)
+    texts = tx.memories.texts(ids)
+    caller, at = deed.caller, deed.at
+    tx.changes.add_all(
+        [
+            Change(
+                memory_id=id_,
+                action=Action.CASCADE,
+                agent=caller.agent,
+                session=caller.session,
+                at=at,
+                before={"state": before},
+                after={"state": after},
+            )
+            for id_ in ids
+        ]
+    )
+    tx.records.audit_all(
+        [
+            AuditEntry(
+                action=Action.CASCADE,
+                memory_id=id_,
+                agent=caller.agent,
+                session=caller.session,
+                reason=None,
+                content=texts[id_],
+                at=at,
+            )
+            for id_ in ids
+        ]
+    )

@@ -1,0 +1,128 @@
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.cascade import (
+    SUPPORTS,
+    Fall,
+    Standing,
+    Support,
+    bears,
+    carried_by,
+    fall_of,
+    unsupported,
+)
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.memory import State
+from commonbrain.domain.scope import Scope
+from commonbrain.domain.trust import Trust
+from commonbrain.testing.builders import NOON
+
+DERIVED, DEPENDS = SUPPORTS
+NUMBERS = st.integers(0, 7)
+
+
+def a_standing(id_: int, **more: object) -> Standing:
+    plain: dict[str, object] = {
+        "kind": Kind.FACT,
+        "state": State.ACTIVE,
+        "scope": Scope.TEAM,
+        "agent": "ann",
+        "trust": Trust.USER_CLAIM,
+        "expires_at": None,
+        "is_erased": False,
+    }
+    return Standing(id=id_, **{**plain, **more})  # type: ignore[arg-type]
+
+
+def a_conflict(from_id: int, to_id: int, trust: Trust = Trust.USER_CLAIM) -> Link:
+    return Link(
+        from_id=from_id,
+        to_id=to_id,
+        type=LinkType.CONFLICTS_WITH,
+        agent="ann",
+        trust=trust,
+        created_at=NOON,
+        observed_at=NOON,
+    )
+
+
+@given(edges=st.sets(st.tuples(NUMBERS, NUMBERS)), candidates=st.sets(NUMBERS))
+def test_what_is_left_has_no_way_to_anything_that_holds(
+    edges: set[tuple[int, int]], candidates: set[int]
+) -> None:
+    supports = [Support(one, on, DERIVED) for one, on in edges if one in candidates]
+    bearing = dict.fromkeys(supports, True)
+
+    left = unsupported(candidates, supports, bearing=bearing)
+
+    # By the plainest means: who can be reached from the ground, step by step.
+    held = {one for one, on in edges if one in candidates and on not in candidates}
+    for _ in candidates:
+        held |= {one for one, on in edges if one in candidates and on in held}
+    assert left == candidates - held
+
+
+@pytest.mark.parametrize(
+    ("more", "fall"),
+    [
+        ({}, None),
+        ({"state": State.ARCHIVED}, None),
+        ({"state": State.QUARANTINED}, None),
+        ({"state": State.SUPERSEDED}, Fall.SUPERSEDED),
+        ({"state": State.FORGOTTEN}, Fall.FORGOTTEN),
+        ({"state": State.FORGOTTEN, "is_erased": True}, Fall.ERASED),
+        ({"state": State.EXPIRED}, Fall.EXPIRED),
+        ({"expires_at": NOON}, Fall.EXPIRED),
+        ({"expires_at": NOON + timedelta(seconds=1)}, None),
+    ],
+)
+def test_a_fall_is_told_by_state_and_time(more: dict[str, object], fall: Fall | None) -> None:
+    assert fall_of(a_standing(1, **more), is_pruned=False, conflicts=(), now=NOON) is fall
+
+
+def test_what_was_pruned_merely_faded() -> None:
+    gone = a_standing(1, state=State.FORGOTTEN)
+    assert fall_of(gone, is_pruned=True, conflicts=(), now=NOON) is Fall.PRUNED
+    assert carried_by(Fall.PRUNED) == (DEPENDS,)
+    assert carried_by(Fall.FORGOTTEN) == SUPPORTS
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(Trust, Trust)))
+def test_a_conflict_tells_from_more_trust_or_from_as_much_by_who_said_it(
+    one: Trust, other: Trust
+) -> None:
+    premise, denier = a_standing(1, trust=one), a_standing(2, trust=other)
+    for link, said_it in ((a_conflict(2, 1, other), True), (a_conflict(1, 2, one), False)):
+        fall = fall_of(premise, is_pruned=False, conflicts=[(link, denier)], now=NOON)
+        is_denied = other.weight > one.weight or (said_it and other is one)
+        assert (fall is Fall.CONTRADICTED) == is_denied
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"state": State.SUPERSEDED},
+        {"expires_at": NOON},
+        {"scope": Scope.PRIVATE},
+        {"scope": Scope.PRIVATE, "trust": Trust.TRUSTED_TOOL, "agent": "bob"},
+    ],
+)
+def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(more: dict[str, object]) -> None:
+    denier = a_standing(2, **more)
+    conflicts = [(a_conflict(2, 1), denier)]
+    assert fall_of(a_standing(1), is_pruned=False, conflicts=conflicts, now=NOON) is None
+
+
+def test_what_faded_bears_what_was_derived_from_it_and_nothing_else() -> None:
+    over = a_standing(1, expires_at=NOON)
+    held = [bears(Support(2, 1, t), over, is_unsupported=False, now=NOON) for t in SUPPORTS]
+    assert held == [True, False]
+    assert not bears(Support(2, 1, DERIVED), None, is_unsupported=False, now=NOON)
+    gone = a_standing(1, state=State.SUPERSEDED)
+    assert not bears(Support(2, 1, DERIVED), gone, is_unsupported=False, now=NOON)
+    assert not bears(Support(2, 1, DERIVED), a_standing(1), is_unsupported=True, now=NOON)

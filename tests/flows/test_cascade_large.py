@@ -1,0 +1,145 @@
+"""Large fans are followed up in steps that no death can lose; other stores take part in it."""
+
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import CASCADE_AT_ONCE
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import State
+from commonbrain.domain.revision import Action
+from commonbrain.evals.cascade import evaluate
+from commonbrain.flows.cascade.spread import spread
+from commonbrain.flows.recording import Deed
+from commonbrain.testing.builders import a_brain, a_memory
+from commonbrain.testing.store_steps import a_link
+
+WHY = "because a test says so"
+FAN = CASCADE_AT_ONCE + 500
+
+
+def a_fan(brain: Brain) -> None:
+    """Let half of many memories rest on the first, and each other one on one of that half."""
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        for id_ in range(1, FAN + 2):
+            tx.memories.add(a_memory(id_, f"memory {id_}", kind=Kind.EVENT))
+        for id_ in range(2, FAN + 2):
+            on = 1 if id_ % 2 == 0 else id_ - 1
+            tx.links.replace(a_link(id_, on, type=LinkType.DERIVED_FROM))
+
+
+def marked(brain: Brain) -> int:
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        return len(tx.reviews.by(1))
+
+
+def archived(brain: Brain) -> int:
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        return sum(
+            count for (_, state), count in tx.memories.counts().items() if state is State.ARCHIVED
+        )
+
+
+def test_a_large_fan_is_marked_whole_when_the_reply_is_there(brain: Brain) -> None:
+    a_fan(brain)
+    swept = brain.forget(ids.show(ids.MEMORY, 1), reason=WHY)
+    assert swept.unseated is not None
+    assert (swept.unseated.count, swept.unseated.is_more) == (CASCADE_AT_ONCE, True)
+    assert (marked(brain), archived(brain)) == (FAN, FAN)
+    brain.revise.restore(ids.show(ids.MEMORY, 1), reason=WHY)
+    assert (marked(brain), archived(brain)) == (0, 0)
+
+
+def test_what_a_death_left_undone_is_done_by_the_next_that_writes(brain: Brain) -> None:
+    a_fan(brain)
+    deed = Deed(action=Action.CASCADE, caller=brain.caller, at=brain.house.clock.now())
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        premise = tx.memories.get([1])[1]
+        tx.memories.turn([1], State.SUPERSEDED)
+        tx.reviews.touch([premise.id], at=deed.at)
+        # Here the process ends: the change is durable, and the first of what it unseated.
+        assert spread(tx, deed, limit=10).is_cut
+    first_level = FAN // 2
+    assert marked(brain) == first_level
+
+    brain.remember("Somebody writes something else", kind="fact")
+
+    assert (marked(brain), archived(brain)) == (FAN, FAN)
+
+
+def test_a_step_that_is_repeated_changes_nothing(brain: Brain) -> None:
+    a_fan(brain)
+    brain.forget(ids.show(ids.MEMORY, 1), reason=WHY)
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        before = tx.reviews.by(1)
+        tx.reviews.touch([1], at=brain.house.clock.now())
+        deed = Deed(action=Action.CASCADE, caller=brain.caller, at=brain.house.clock.now())
+        assert spread(tx, deed).unseated == ()
+        assert tx.reviews.by(1) == before
+
+
+@pytest.fixture
+def three(brain: Brain) -> tuple[str, str, str]:
+    """A premise, what is derived from it, and a task that depends on that."""
+    premise = brain.remember("The gateway runs on nginx", kind="fact").items[0].id or ""
+    middle = (
+        brain.remember("Timeouts belong in nginx conf", kind="fact", derived_from=[premise])
+        .items[0]
+        .id
+        or ""
+    )
+    task = (
+        brain.remember("Raise timeouts before launch", kind="task", depends_on=[middle]).items[0].id
+        or ""
+    )
+    return premise, middle, task
+
+
+def test_an_export_carries_what_needs_review_and_what_was_vouched_for(
+    brain: Brain, three: tuple[str, str, str], tmp_path: Path
+) -> None:
+    premise, middle, task = three
+    brain.revise.link(task, premise, type=LinkType.DEPENDS_ON)
+    brain.forget(premise, reason=WHY)
+    brain.revise.review(middle, reason="true of any gateway")
+    brain.export(tmp_path / "out.jsonl")
+    with a_brain(tmp_path / "other.db") as other:
+        other.merge(tmp_path / "out.jsonl")
+        for id_ in three:
+            assert other.get(id_) == brain.get(id_)
+        with (
+            brain.house.store.snapshot(brain.caller.tenant) as here,
+            other.house.store.snapshot(other.caller.tenant) as there,
+        ):
+            every = [ids.parse(ids.MEMORY, id_) for id_ in three]
+            assert here.reviews.of(every) == there.reviews.of(every)
+        again = other.merge(tmp_path / "out.jsonl")
+        assert again.exists == again.read
+
+
+def test_a_fall_that_is_merged_unseats_here_what_rests_on_it(
+    brain: Brain, three: tuple[str, str, str], tmp_path: Path
+) -> None:
+    premise, middle, task = three
+    brain.export(tmp_path / "before.jsonl")
+    brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    brain.export(tmp_path / "after.jsonl")
+    with a_brain(tmp_path / "other.db") as other:
+        other.merge(tmp_path / "before.jsonl")
+        late = other.remember("Nginx needs a reload", kind="fact", derived_from=[middle]).items[0]
+        other.merge(tmp_path / "after.jsonl")
+        found = {item.id for item in other.recall(states=["needs_review"]).items}
+        assert found == {middle, task, late.id}
+
+
+@pytest.mark.parametrize("seed", [0, 1000])
+def test_generated_graphs_end_as_the_plain_model_says(seed: int) -> None:
+    report = evaluate(graphs=8, big=300, seed=seed)
+    assert report.failures == ()
+    assert report.dependants_marked == report.dependants > 0
+    assert (report.bystanders_marked, report.rules_archived, report.archived_wrongly) == (0, 0, 0)
+    assert report.restores_exact == report.restores == report.graphs
+    assert report.big_marked == report.big_nodes - 1

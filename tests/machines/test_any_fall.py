@@ -1,0 +1,93 @@
+"""In whatever order premises fall, return, and are linked, reviews say what a plain model says."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import State
+from commonbrain.evals.cascade import Model
+from commonbrain.testing.builders import a_brain, a_memory
+from commonbrain.testing.clock import FakeClock
+
+WHY = "because a test says so"
+COUNT = 6
+NUMBERS = st.integers(0, COUNT - 1)
+TYPES = st.sampled_from([LinkType.DERIVED_FROM, LinkType.DEPENDS_ON])
+
+
+def shown(number: int) -> str:
+    return ids.show(ids.MEMORY, number + 1)
+
+
+class AnyFall(RuleBasedStateMachine):
+    """Five events and a rule, whose links and falls change."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.brain = a_brain(self.folder / "brain.db", clock=FakeClock())
+        kinds = dict.fromkeys(range(COUNT), Kind.EVENT) | {COUNT - 1: Kind.RULE}
+        self.rests: list[tuple[int, int, LinkType]] = []
+        self.model = Model(kinds, self.rests)
+        with self.brain.house.store.begin(self.brain.caller.tenant) as tx:
+            for number, kind in kinds.items():
+                tx.memories.add(a_memory(number + 1, f"premise{number} holds", kind=kind))
+
+    def teardown(self) -> None:
+        self.brain.close()
+        shutil.rmtree(self.folder)
+
+    @rule(number=NUMBERS)
+    def forget(self, number: int) -> None:
+        self.brain.forget(shown(number), reason=WHY)
+        self.model.fallen[number] = "forgotten"
+
+    @rule(number=NUMBERS)
+    def restore(self, number: int) -> None:
+        if number in self.model.fallen:
+            self.brain.revise.restore(shown(number), reason=WHY)
+            del self.model.fallen[number]
+
+    @rule(one=NUMBERS, on=NUMBERS, type_=TYPES)
+    def link(self, one: int, on: int, type_: LinkType) -> None:
+        if one != on and not {one, on} & set(self.model.fallen):
+            self.brain.revise.link(shown(one), shown(on), type=type_)
+            if (one, on, type_) not in self.rests:
+                self.rests.append((one, on, type_))
+
+    @rule(data=st.data())
+    def unlink(self, data: st.DataObject) -> None:
+        if self.rests:
+            gone = data.draw(st.sampled_from(self.rests))
+            self.brain.revise.unlink(shown(gone[0]), shown(gone[1]), type=gone[2])
+            self.rests.remove(gone)
+
+    @invariant()
+    def reviews_are_those_of_the_model(self) -> None:
+        every = [number + 1 for number in range(COUNT)]
+        with self.brain.house.store.snapshot(self.brain.caller.tenant) as tx:
+            standings, reviews = tx.graph.standings(every), tx.reviews.of(every)
+        marks = self.model.marks()
+        archived = self.model.archived(marks)
+        for number in range(COUNT):
+            there = reviews.get(number + 1, [])
+            causes = {one.cause_id - 1 for one in there if not one.is_of_itself}
+            assert causes == marks.get(number, set())
+            is_archived = standings[number + 1].state is State.ARCHIVED
+            assert is_archived == (number in archived)
+
+
+TestAnyFall = AnyFall.TestCase
+TestAnyFall.settings = settings(
+    max_examples=25,
+    stateful_step_count=20,
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+)
