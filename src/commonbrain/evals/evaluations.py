@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from commonbrain.evals import atomizer, contradictions, duplicates, pairs, tables
+from rich.console import Console
+
+from commonbrain.evals import atomizer, cascade, contradictions, duplicates, pairs, tables
 from commonbrain.evals.labelled import show_labelled
 from commonbrain.ports.keeping import Progress
 from commonbrain.wiring import load_settings, make_embedder
@@ -31,6 +33,11 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="Whether causes are told from effects, and from what only looks like one.",
         run=lambda _: atomizer.evaluate(atomizer.read_sentences()),
         show=show_labelled,
+    ),
+    "cascade": Evaluation(
+        purpose="Whether exactly what rests on a fallen premise is marked, and rises with it.",
+        run=lambda _: cascade.evaluate(),
+        show=lambda report: Console().print(cascade.tell_cascade(report), markup=False),
     ),
     "conflicts": Evaluation(
         purpose="Whether statements that cannot both hold are told from those that can.",

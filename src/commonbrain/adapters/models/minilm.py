@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SPACE = Space(
     name=commonbrain_minilm.NAME,
     dimensions=commonbrain_minilm.DIMENSIONS,
-    # Both as chosen by `python -m commonbrain.evals duplicates`; decision 24 has the figures.
+    # Both as chosen by `brain eval duplicates`; decision 24 has the figures.
     duplicate_at=0.80,
     similar_at=0.63,
     # The 95th percentile of the cosine of questions and chat turns of different conversations
