@@ -54,7 +54,7 @@ async def main():
     async with agent(Path(sys.argv[1]), "cy") as cy:
         await said(cy, "boot", project=PROJECT, task="watch the tide")
         print("booted", flush=True)
-        await anyio.sleep_forever()
+        await anyio.Event().wait()
 
 anyio.run(main)
 """
