@@ -135,3 +135,13 @@ def test_a_claim_taken_back_frees_the_task(ann: Brain, bo: Brain, task: str) -> 
     ann.session.claim(task)
     assert bo.undo(session="s1", reason="by mistake", confirm=1).count == 1
     assert bo.session.claim(task).lease
+
+
+def test_nobody_puts_another_text_in_the_place_of_what_is_claimed(
+    ann: Brain, bo: Brain, task: str
+) -> None:
+    ann.session.claim(task)
+    with pytest.raises(Refused) as refusal:
+        bo.revise.supersede(task, "Descale the pot", reason="it is a pot")
+    assert refusal.value.code == "lease_held"
+    assert ann.revise.supersede(task, "Descale the pot", reason="it is a pot").id

@@ -213,3 +213,13 @@ def test_an_answer_to_what_one_kept_to_oneself_does_not_go_to_everybody(brain: B
     with pytest.raises(Invalid, match="Nobody else"):
         brain.message.reply(kept, "Still tired.")
     assert brain.acting_as(agent="cy").message.inbox().messages == ()
+
+
+def test_a_delegated_task_that_its_reader_rewrote_is_still_told_to_who_asked(brain: Brain) -> None:
+    task = brain.message.delegate("bo", "Descale the kettle").task
+    assert task is not None
+    bo = brain.acting_as(agent="bo")
+    bo.revise.supersede(task, "Descale the kettle and the pot", reason="both are")
+    [one] = brain.message.delegated().delegated
+    assert (one.by, one.to, one.headline) == ("ann", "bo", "Descale the kettle and the pot")
+    assert bo.message.delegated().delegated == (one,)

@@ -9,6 +9,7 @@ from typing import Any, Final, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.domain import ids, limits
+from commonbrain.domain.action_items import Ack
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.links import Link
@@ -36,14 +37,16 @@ _OWN: Final = {
     "annotation": ids.ANNOTATION,
     "change": ids.CHANGE,
 }
-"""What a record's own id is shown with; a link or a receipt has none."""
+"""What a record's own id is shown with; a link, a receipt or an ack has none."""
 _TYPES: Final[Mapping[str, type]] = {
     "thread": Thread,
     "link": Link,
     "annotation": Annotation,
     "change": Change,
     "receipt": Receipt,
+    "ack": Ack,
 }
+_NAMES: Final = {type_: name for name, type_ in _TYPES.items()}
 _KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
 
 Fields = dict[str, Any]
@@ -58,16 +61,11 @@ def to_json(record: Record) -> Fields:
     match record:
         case Kept(memory=memory, changed=changed):
             return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
-        case Thread():
-            return {"thread": _plain("thread", record)}
-        case Link():
-            return {"link": _plain("link", record)}
-        case Annotation():
-            return {"annotation": _plain("annotation", record)}
         case Change():
             return {"change": _change(record)}
-        case Receipt():
-            return {"receipt": _plain("receipt", record)}
+        case Thread() | Link() | Annotation() | Receipt() | Ack():
+            what = _NAMES[type(record)]
+            return {what: _plain(what, record)}
 
 
 def from_json(value: object) -> Record:
