@@ -9,6 +9,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.scope import Scope
+from commonbrain.flows.forget.swept import Stage
 from commonbrain.flows.messages.sending import Sent
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -223,3 +224,16 @@ def test_a_delegated_task_that_its_reader_rewrote_is_still_told_to_who_asked(bra
     [one] = brain.message.delegated().delegated
     assert (one.by, one.to, one.headline) == ("ann", "bo", "Descale the kettle and the pot")
     assert bo.message.delegated().delegated == (one,)
+
+
+def test_whom_a_message_went_to_does_not_take_it_from_everybody(brain: Brain) -> None:
+    sent = brain.message.send(["bo", "cy"], "The door code changes at noon.")
+    bo = brain.acting_as(agent="bo")
+
+    refused = bo.forget(sent.id, reason="read it")
+
+    assert refused.status is Stage.UNCHANGED
+    assert "ann" in (refused.spared[0].why or "")
+    assert len(brain.acting_as(agent="cy").message.inbox().messages) == 1
+    assert brain.forget(sent.id, reason="wrong door").status is Stage.DONE
+    assert brain.acting_as(agent="cy").message.inbox().messages == ()
