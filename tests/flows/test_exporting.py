@@ -198,3 +198,18 @@ def test_every_kind_goes_out_and_in(open_brain: Opens, tmp_path: Path, kind: Kin
     other.merge(tmp_path / "a")
 
     assert lines(other, tmp_path, "b") == before
+
+
+def test_what_was_answered_in_one_store_is_answered_in_the_other(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    item = one.remember("Rotate the key", kind="task", must_ack=True).items[0].id
+    assert item is not None
+    bo = one.acting_as(agent="bo", session="s1")
+    bo.revise.ack(item, "not_relevant", reason="no key here")
+    file = tmp_path / "all.jsonl"
+    one.export(str(file))
+    other.merge(str(file))
+    assert other.acting_as(agent="cy").remember("Tea is at four", kind="fact").items[0].id
+    assert other.merge(str(file)).stored == 0

@@ -135,3 +135,21 @@ def test_a_claim_taken_back_frees_the_task(ann: Brain, bo: Brain, task: str) -> 
     ann.session.claim(task)
     assert bo.undo(session="s1", reason="by mistake", confirm=1).count == 1
     assert bo.session.claim(task).lease
+
+
+def test_nobody_puts_another_text_in_the_place_of_what_is_claimed(
+    ann: Brain, bo: Brain, task: str
+) -> None:
+    ann.session.claim(task)
+    with pytest.raises(Refused) as refusal:
+        bo.revise.supersede(task, "Descale the pot", reason="it is a pot")
+    assert refusal.value.code == "lease_held"
+    assert ann.revise.supersede(task, "Descale the pot", reason="it is a pot").id
+
+
+def test_nobody_forgets_what_another_has_claimed(ann: Brain, bo: Brain, task: str) -> None:
+    ann.session.claim(task)
+    with pytest.raises(Refused, match="claimed") as held:
+        bo.forget(task, reason="not needed")
+    assert held.value.code == "lease_held"
+    ann.forget(task, reason="not needed")

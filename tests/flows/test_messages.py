@@ -313,3 +313,18 @@ def test_a_boot_is_told_how_much_waits_and_what_is_urgent(brain: Brain, count: i
     wanted = [f"Note {number}." for number in range(count - 1, -1, -1) if number % 2][:5]
     assert (unread.count, unread.told) == (count, str(count))
     assert [one.headline for one in unread.urgent] == wanted
+
+
+def test_what_replaces_a_broadcast_waits_for_everybody_and_is_its_senders_alone(
+    brain: Brain,
+) -> None:
+    bo = brain.acting_as(agent="bo")
+    sent = brain.message.send("all", "Lunch is at noon")
+    bo.message.read(sent.id)
+    with pytest.raises(Refused) as refusal:
+        bo.revise.supersede(sent.id, "Lunch is off", reason="no cook")
+    assert refusal.value.code == "scope_denied"
+    brain.revise.supersede(sent.id, "Lunch is at one", reason="the cook is late")
+    for agent in ("bo", "cy"):
+        waiting = brain.acting_as(agent=agent).message.inbox().messages
+        assert [(one.sender, one.headline) for one in waiting] == [("ann", "Lunch is at one")]

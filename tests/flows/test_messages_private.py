@@ -9,6 +9,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.scope import Scope
+from commonbrain.flows.forget.swept import Stage
 from commonbrain.flows.messages.sending import Sent
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -212,4 +213,27 @@ def test_an_answer_to_what_one_kept_to_oneself_does_not_go_to_everybody(brain: B
     kept = stored(brain, "Zephyr is tired of it all.", kind="message", scope="private")
     with pytest.raises(Invalid, match="Nobody else"):
         brain.message.reply(kept, "Still tired.")
+    assert brain.acting_as(agent="cy").message.inbox().messages == ()
+
+
+def test_a_delegated_task_that_its_reader_rewrote_is_still_told_to_who_asked(brain: Brain) -> None:
+    task = brain.message.delegate("bo", "Descale the kettle").task
+    assert task is not None
+    bo = brain.acting_as(agent="bo")
+    bo.revise.supersede(task, "Descale the kettle and the pot", reason="both are")
+    [one] = brain.message.delegated().delegated
+    assert (one.by, one.to, one.headline) == ("ann", "bo", "Descale the kettle and the pot")
+    assert bo.message.delegated().delegated == (one,)
+
+
+def test_whom_a_message_went_to_does_not_take_it_from_everybody(brain: Brain) -> None:
+    sent = brain.message.send(["bo", "cy"], "The door code changes at noon.")
+    bo = brain.acting_as(agent="bo")
+
+    refused = bo.forget(sent.id, reason="read it")
+
+    assert refused.status is Stage.UNCHANGED
+    assert "ann" in (refused.spared[0].why or "")
+    assert len(brain.acting_as(agent="cy").message.inbox().messages) == 1
+    assert brain.forget(sent.id, reason="wrong door").status is Stage.DONE
     assert brain.acting_as(agent="cy").message.inbox().messages == ()

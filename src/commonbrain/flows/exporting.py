@@ -22,7 +22,7 @@ class Exported:
     path: str
     memories: int
     records: int
-    """With the threads, links, annotations, changes and receipts beside the memories."""
+    """With the threads, links, annotations, changes, receipts and acks beside the memories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +112,5 @@ def _beside(tx: Transaction, page: list[int]) -> Iterator[Record]:
     yield from tx.changes.of(page)
     for receipts in tx.mail.of(page).values():
         yield from receipts
+    for acks in tx.duties.of(page).values():
+        yield from acks

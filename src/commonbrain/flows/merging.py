@@ -1,8 +1,8 @@
 """Merge: what another store exported is taken in, so that both end alike whoever goes first.
 
 A memory that is new comes in whole, under its own id. Of one that is known the later state stands:
-the one whose last change is the younger. Links, annotations, changes and receipts are united:
-what was read in one of the stores is read.
+the one whose last change is the younger. Links, annotations, changes, receipts and acks are
+united: what was read or answered in one of the stores is so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from commonbrain.domain.action_items import Ack
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.kinds import Detail, MessageDetail
@@ -147,6 +148,8 @@ class Merge:
             case Receipt():
                 beside = tx.memories.get([record.message_id]).get(record.message_id)
                 is_new = beside is not None and not is_erased(beside) and tx.mail.merge(record)
+            case Ack():
+                is_new = _take_ack(tx, record)
         return "stored" if is_new else "exists"
 
     def _take_memory(
@@ -226,20 +229,36 @@ def _is_known(tx: Transaction, record: Record) -> bool:
 
 
 def _is_known_beside(
-    tx: Transaction, record: Link | Annotation | Receipt | Change | Review
+    tx: Transaction, record: Link | Annotation | Receipt | Change | Review | Ack
 ) -> bool:
     match record:
-        case Link():
-            return _same_link(tx, record) is not None
         case Annotation(memory_id=memory_id, id=id_):
             return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
         case Receipt(message_id=message_id, agent=agent):
-            there = tx.mail.of([message_id]).get(message_id, ())
-            return any(one.agent == agent for one in there)
+            delivered = tx.mail.of([message_id]).get(message_id, ())
+            return any(one.agent == agent for one in delivered)
+        case Link() | Ack():
+            there = _same_link(tx, record) if isinstance(record, Link) else _same_ack(tx, record)
+            return there is not None
         case Change(memory_id=memory_id, id=id_):
             return any(change.id == id_ for change in tx.changes.of([memory_id]))
         case Review(memory_id=memory_id):
             return record in tx.reviews.of([memory_id]).get(memory_id, ())
+
+
+def _take_ack(tx: Transaction, ack: Ack) -> bool:
+    """Keep an answer to an action item, unless the same session gave a later one here."""
+    item = tx.memories.get([ack.memory_id]).get(ack.memory_id)
+    known = _same_ack(tx, ack)
+    if item is None or is_erased(item) or (known is not None and known.at >= ack.at):
+        return False
+    tx.duties.put(ack)
+    return True
+
+
+def _same_ack(tx: Transaction, ack: Ack) -> Ack | None:
+    there = tx.duties.of([ack.memory_id]).get(ack.memory_id, ())
+    return next((one for one in there if one.whose == ack.whose), None)
 
 
 def _becomes_findable(offered: Memory, known: Memory | None) -> bool:

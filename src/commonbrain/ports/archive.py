@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from commonbrain.domain.action_items import Ack
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory, Thread
@@ -24,7 +25,7 @@ class Kept:
     changed: int
 
 
-Record = Thread | Kept | Link | Annotation | Change | Receipt | Review
+Record = Thread | Kept | Link | Annotation | Change | Receipt | Review | Ack
 """What a store holds beside what can be derived from it, in the order it is written."""
 
 

@@ -34,3 +34,7 @@ class Board(Protocol):
     def owed(self, look: Look, *, limit: int) -> Ranked:
         """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
         ...
+
+    def latest(self, look: Look, *, limit: int) -> list[int]:
+        """List what a look of few rows allows, latest occurrence first."""
+        ...

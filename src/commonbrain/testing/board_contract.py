@@ -1,5 +1,6 @@
 """What every store promises of the board: what binds and what is owed, in its order."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from commonbrain.domain.kinds import (
     TaskStatus,
 )
 from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.look import Look
@@ -104,3 +106,21 @@ class BoardContract:
 
         assert every.ids == (6, 4, 3, 2, 5, 1)
         assert (first.ids, first.total) == ((6, 4), 6)
+
+    def test_the_latest_of_few_comes_first(self, open_store: OpenStore) -> None:
+        early, late = NOON - timedelta(days=2), NOON - timedelta(days=1)
+        store = open_store()
+        put(
+            store,
+            a_rule(1, label="kept", occurred_at=early),
+            a_rule(2, label="kept", occurred_at=late, project="api"),
+            a_rule(3, label="kept", occurred_at=early),
+            a_rule(4, occurred_at=NOON),
+            a_rule(5, label="kept", state=State.FORGOTTEN),
+            a_rule(6, label="kept", project="web"),
+        )
+        few = Filter(kinds=(Kind.RULE,), labels=("kept",), project="api")
+        with store.snapshot(LOCAL_TENANT) as tx:
+            look = replace(awake(Kind.RULE), filter=few)
+            assert tx.board.latest(look, limit=10) == [2, 3, 1]
+            assert tx.board.latest(look, limit=1) == [2]

@@ -9,6 +9,7 @@ from typing import Any, Final, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from commonbrain.domain import ids, limits
+from commonbrain.domain.action_items import Ack
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.kinds import KINDS, Kind
@@ -39,7 +40,7 @@ _OWN: Final = {
     "annotation": ids.ANNOTATION,
     "change": ids.CHANGE,
 }
-"""What a record's own id is shown with; a link or a receipt has none."""
+"""What a record's own id is shown with; a link, a receipt or an ack has none."""
 _TYPES: Final[Mapping[str, type]] = {
     "thread": Thread,
     "link": Link,
@@ -47,7 +48,9 @@ _TYPES: Final[Mapping[str, type]] = {
     "change": Change,
     "review": Review,
     "receipt": Receipt,
+    "ack": Ack,
 }
+_NAMES: Final = {type_: name for name, type_ in _TYPES.items()}
 _KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
 
 Fields = dict[str, Any]
@@ -64,8 +67,8 @@ def to_json(record: Record) -> Fields:
             return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
         case Change():
             return {"change": _change(record)}
-        case Thread() | Link() | Annotation() | Review() | Receipt():
-            what = type(record).__name__.lower()
+        case Thread() | Link() | Annotation() | Review() | Receipt() | Ack():
+            what = _NAMES[type(record)]
             return {what: _plain(what, record)}
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Integer, Select, Table, bindparam, case, func, null, select, text
 
-from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.looks import allowed, within
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Kind, Severity, TaskPriority
@@ -54,6 +54,10 @@ class BoardShelf:
         """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
         return _ranked(self._rows(_owed, look, limit=limit))
 
+    def latest(self, look: Look, *, limit: int) -> list[int]:
+        """List the little that a narrow look allows, latest occurrence first."""
+        return [id_ for (id_,) in self._rows(_latest, look, limit=limit)]
+
     def _rows(self, build: Any, look: Look, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
         # Every session of an agent sees the same, so that they share the statement.
         viewer = replace(look.caller, session=None, project=None, contact=UNKNOWN)
@@ -82,6 +86,19 @@ def _blockers(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
         select(row.id, _ALL)
         .where(row.id.in_(select(strict.c.memory_id)), within(caller, wanted, tenant=tenant))
         .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
+        .limit(_LIMIT)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _latest(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+    # Found by project and kind and then sorted: by time, all that is not wanted would be read.
+    few = allowed(caller, wanted, tenant=tenant).cte("few").prefix_with("MATERIALIZED")
+    row = memories.c
+    return (
+        select(row.id)
+        .join_from(few, memories, (row.tenant_id == tenant) & (row.id == few.c.id))
+        .order_by(row.occurred_at.desc(), row.id.desc())
         .limit(_LIMIT)
     )
 

@@ -133,6 +133,16 @@ _BETWEEN: Final = (
     .limit(bindparam("limit"))
 )
 _TASKS: Final = DETAILS[Kind.TASK]
+_ASKED: Final = memories.alias("asked")
+_IS_ASKED_BY: Final = (
+    select(1)
+    .where(
+        _ASKED.c.tenant_id == memories.c.tenant_id,
+        _ASKED.c.id == memories.c.source_message_id,
+        _ASKED.c.agent == bindparam("reader"),
+    )
+    .exists()
+)
 _DELEGATED: Final = (
     select(memories.c.id)
     .join(
@@ -142,7 +152,8 @@ _DELEGATED: Final = (
     .where(
         memories.c.tenant_id == bindparam("tenant"),
         _TASKS.c.assignee.is_not(None),
-        or_(memories.c.agent == bindparam("reader"), _TASKS.c.assignee == bindparam("reader")),
+        # Whoever revised the task is its author: who asked for it is told by the message.
+        or_(_IS_ASKED_BY, _TASKS.c.assignee == bindparam("reader")),
         memories.c.source_message_id.is_not(None),
         memories.c.state.in_(sorted(CURRENT_STATES)),
         _TASKS.c.memory_id < bindparam("below"),

@@ -23,6 +23,7 @@ from commonbrain.flows.forget.selection import (
 from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed, named, shown
 from commonbrain.flows.house import House
 from commonbrain.flows.proposals import how_settled, propose
+from commonbrain.flows.versions import check_lease
 from commonbrain.ports.store import Transaction
 
 
@@ -106,6 +107,8 @@ def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str
     if preview.count > 1 and confirm != preview.count:
         return preview
     check_changes(act.tx, act.caller, memories=selection.taken, now=act.now, is_settling=True)
+    for one in selection.taken:
+        check_lease(act.tx, act.caller, memory=one, now=act.now)
     deed = act.deed(Action.FORGET, reason)
     for one in selection.taken:
         act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)

@@ -131,6 +131,9 @@ def why_not(caller: Caller, memory: Memory) -> str | None:
         check_may_write(caller, memory.scope)
     except Refused as refusal:
         return refusal.message
+    if memory.scope is Scope.PRIVATE and memory.agent != caller.agent:
+        # Whoever it was sent to sees it; taken away, it would be gone from all of them.
+        return f"Only {memory.agent}, who shared it, may take it from everybody."
     if is_entitled(caller, memory):
         return None
     return f"It is trusted as {memory.trust}, more than the caller."

@@ -97,12 +97,13 @@ def delegation_of(tx: Transaction, task: Memory, *, now: datetime) -> Delegation
     detail = task.detail
     if not isinstance(detail, TaskDetail) or task.source_message_id is None:
         return None
+    asked = tx.memories.get([task.source_message_id]).get(task.source_message_id)
     told = [change for change in tx.changes.of([task.id]) if change.action is Action.STATUS]
     last = max(told, key=lambda change: change.id, default=None)
     return Delegation(
         task=ids.show(ids.MEMORY, task.id),
         message=ids.show(ids.MEMORY, task.source_message_id),
-        by=task.agent,
+        by=task.agent if asked is None else asked.agent,
         to=detail.assignee or "",
         headline=task.headline,
         status=detail.status,

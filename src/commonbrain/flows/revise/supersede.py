@@ -10,9 +10,10 @@ from commonbrain.domain.authority import Proposal, is_entitled, own_trust, propo
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import Detail, FactDetail, Kind, RuleDetail, kind_and_label
 from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory, State
+from commonbrain.domain.message import deliveries
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action, superseded
-from commonbrain.domain.scope import Scope, check_may_write, is_visible
+from commonbrain.domain.scope import EVERYBODY, Scope, check_may_write, is_visible
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.act import Act
 from commonbrain.flows.proposals import how_settled, pending
@@ -21,6 +22,7 @@ from commonbrain.flows.remember.outcome import Outcome, Status
 from commonbrain.flows.remember.pipeline import Course, Remember
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.flows.revise.chain import check_is_head, check_stays_seen
+from commonbrain.flows.versions import check_lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,8 @@ def replace_by(
 
     Raises:
         NotFound: there is none, or the caller may not see it.
-        Refused: the caller may not write there, the old is no head, or the scope is narrower.
+        Refused: the caller may not write there, the old is no head or claimed by another, or the
+            scope is narrower.
 
     """
     old = act.fetch(old_id)
@@ -70,6 +73,7 @@ def replace_by(
     check_is_head(act, old)
     check_stays_seen(old, prepared.scope)
     _check_own_words(act, old)
+    check_lease(act.tx, act.caller, memory=old, now=act.now)
     told = {"pin": heritage.pin}
     wanted = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, told=told)
     is_proposed = not _is_entitled(act, prepared, old=old, heritage=heritage)
@@ -90,19 +94,32 @@ def replace_by(
     if outcome.status is Status.QUARANTINED:
         return _proposed(outcome, new)
     _retire(act, old, new=new, wanted=wanted)
+    _broadcast_anew(act, old, new=new)
     return outcome
 
 
+def _broadcast_anew(act: Act, old: Memory, *, new: Memory) -> None:
+    """Deliver the new text of a broadcast to everybody; that of a direct message has gone out."""
+    if old.kind is not Kind.MESSAGE or new.scope is Scope.PRIVATE:
+        return
+    if any(one.agent == EVERYBODY for one in act.tx.mail.of([old.id]).get(old.id, ())):
+        act.tx.mail.post(deliveries(new, to=[EVERYBODY]))
+
+
 def _check_own_words(act: Act, old: Memory) -> None:
-    """Let nobody but its sender put other words into a direct message.
+    """Let nobody but its sender put other words into what an agent said to others.
+
+    What was said elsewhere and only imported is anybody's to correct.
 
     Raises:
         Refused: `scope_denied`.
 
     """
-    if old.kind is Kind.MESSAGE and old.scope is Scope.PRIVATE and old.agent != act.caller.agent:
+    if old.kind is not Kind.MESSAGE or old.agent == act.caller.agent:
+        return
+    if old.scope is Scope.PRIVATE or old.speaker == old.agent:
         raise Refused(
-            f"{_shown(old.id)} is a message of another agent to you.",
+            f"{_shown(old.id)} is a message of another agent.",
             code="scope_denied",
             hint="Reply to it, or annotate it.",
         )

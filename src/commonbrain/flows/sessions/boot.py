@@ -64,13 +64,6 @@ class Boot:
             material = gather(act, task=said, meaning=meaning)
         return brief(replace(material, degraded=tuple(degraded)))
 
-    def _begin(self, caller: Caller, task: str) -> str:
-        """Open the session; give its key."""
-        with self.house.store.begin(caller.tenant) as tx:
-            act = Act(tx=tx, house=self.house, caller=caller, now=self.house.clock.now())
-            told = task[:TASK_CHARS_MAX] or None
-            return open_session(act, contact=caller.contact, task=told).key
-
     def _said(self, task: str | None) -> str:
         """Give the task as it may be kept, on one line."""
         if task is not None and len(task) > QUERY_CHARS_MAX:

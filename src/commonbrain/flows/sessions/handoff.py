@@ -96,7 +96,7 @@ def last_handoff(
     wanted = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
     look, limit = Look(caller=caller, filter=wanted, now=now), _LOOKED_AT
     while True:
-        newest = [hit.id for hit in tx.memories.newest(look, limit=limit)]
+        newest = tx.board.latest(look, limit=limit)
         known = tx.memories.get(newest)
         for id_ in newest:
             if not _is_own(known[id_], caller):

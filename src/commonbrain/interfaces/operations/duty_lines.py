@@ -27,7 +27,9 @@ def duty_lines(reply: Told) -> list[str]:
 
 
 def _note_line(one: Noted) -> str:
-    return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {one.value}"
+    # What others pinned stands here too: its further lines are not to be taken for ours.
+    value = "\n> ".join(one.value.splitlines())
+    return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {value}"
 
 
 def _task_line(one: Owed) -> str:
