@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, cast
 
-from commonbrain.domain.cascade import CONCERNED
+from commonbrain.domain.cascade import CONCERNED, Fall, Review
 from commonbrain.domain.links import link_of
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
 from commonbrain.domain.revision import Action, Change, difference, ended_belief
@@ -135,6 +135,37 @@ def _record(tx: Transaction, memory: Memory, *, deed: Deed, change: Change) -> N
 def annotation_image(annotation: Annotation) -> dict[str, object]:
     """Write an annotation as the JSON values that a before-image holds."""
     return {**asdict(annotation), "at": annotation.at.isoformat()}
+
+
+def settled_image(reviews: Sequence[Review]) -> dict[str, object]:
+    """Write reviews that were settled together as the JSON values that an image holds."""
+    first = reviews[0]
+    return {
+        "causes": [str(one.cause_id) for one in reviews],
+        "at": first.settled_at.isoformat() if first.settled_at else None,
+        "by": first.settled_by,
+        "reason": first.reason,
+    }
+
+
+def settled_of(image: object, memory_id: int) -> list[Review]:
+    """Read settled reviews back from an image, as if each cause were the next step."""
+    told = cast("Mapping[str, Any]", image)
+    at = datetime.fromisoformat(told["at"])
+    return [
+        Review(
+            memory_id=memory_id,
+            cause_id=int(cause),
+            fall=Fall.FORGOTTEN,
+            via_id=int(cause),
+            depth=1,
+            at=at,
+            settled_at=at,
+            settled_by=told["by"],
+            reason=told["reason"],
+        )
+        for cause in told["causes"]
+    ]
 
 
 def annotation_of(image: Mapping[str, Any]) -> Annotation:

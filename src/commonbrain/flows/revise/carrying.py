@@ -20,7 +20,7 @@ from commonbrain.domain.trust import Trust
 from commonbrain.flows.act import Act
 from commonbrain.flows.duty import check_changes
 from commonbrain.flows.proposals import how_settled, propose
-from commonbrain.flows.recording import Deed, annotation_image, record_beside
+from commonbrain.flows.recording import Deed, annotation_image, record_beside, settled_image
 from commonbrain.flows.revise import answers, beside, chain, marks
 from commonbrain.flows.revise.plan import (
     Amend,
@@ -225,11 +225,10 @@ def _note(act: Act, memory: Memory, *, text: str) -> None:
 
 def _settle(act: Act, step: Settle, *, wanted: Proposal) -> None:
     by, why = act.caller.agent, wanted.reason
-    act.tx.reviews.put(
-        [replace(one, settled_at=act.now, settled_by=by, reason=why) for one in step.reviews]
-    )
+    settled = [replace(one, settled_at=act.now, settled_by=by, reason=why) for one in step.reviews]
+    act.tx.reviews.put(settled)
     act.tx.reviews.touch([step.memory.id], at=act.now)
-    image = {"review": [ids.show(ids.MEMORY, one.cause_id) for one in step.reviews]}
+    image = {"review": settled_image(settled)}
     deed = act.deed(Action.REVIEW, why)
     record_beside(act.tx, step.memory, deed=deed, before={}, after=image)
 

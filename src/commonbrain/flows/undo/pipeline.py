@@ -30,7 +30,13 @@ from commonbrain.flows.forget.swept import (
     shown,
 )
 from commonbrain.flows.house import House
-from commonbrain.flows.recording import Deed, annotation_image, annotation_of, record_beside
+from commonbrain.flows.recording import (
+    Deed,
+    annotation_image,
+    annotation_of,
+    record_beside,
+    settled_of,
+)
 from commonbrain.flows.undo.reversal import BESIDE, Reversal, built_on, reverse, settled_by
 from commonbrain.ports.store import Transaction
 
@@ -231,6 +237,11 @@ def _put_back(act: Act, change: Change) -> tuple[Mapping[str, object], Mapping[s
         act.tx.reviews.put([replace(one, **opened) for one in settled_by(act.tx, change)])
         act.tx.reviews.touch([change.memory_id], at=act.now)
         return change.after, {}
+    if "review" in change.before:
+        # What is not marked again in the end is taken away with the marks that went.
+        act.tx.reviews.put(settled_of(change.before["review"], change.memory_id))
+        act.tx.reviews.touch([change.memory_id], at=act.now)
+        return {}, change.before
     if old is not None:
         act.tx.links.replace(link_of(old))
     elif new is not None:

@@ -16,6 +16,7 @@ from commonbrain.domain.revision import Action, Change, own_state
 from commonbrain.domain.scope import is_visible
 from commonbrain.flows.act import Act
 from commonbrain.flows.forget.selection import why_not
+from commonbrain.flows.recording import settled_of
 from commonbrain.ports.store import Transaction
 
 BESIDE: Final = frozenset({"link", "annotation", "ack", "review"})
@@ -93,16 +94,26 @@ def reverse(
         return replace(nothing, kept=why)
     chosen = {one.id for one in wanted}
     told = act.tx.changes.of([memory.id])
-    others = [one for one in told if one.id not in chosen]
+    others = [one for one in told if one.id not in chosen and one.action is not Action.CASCADE]
     newest_first = sorted(wanted, key=lambda one: one.id, reverse=True)
     own = [one for one in newest_first if not _is_beside(one)]
     aside = [one for one in newest_first if _is_beside(one)]
-    after, kept = _own(memory, own, others=others, resting=resting)
+    own = [_as_own(one, told) for one in own]
+    held = replace(memory, state=own_state(memory.state, told))
+    after, kept = _own(held, own, others=others, resting=resting)
     beside, kept_beside = _beside(act, aside, others=others)
-    if after.state is not memory.state:
-        after = replace(after, state=own_state(after.state, told))
+    if after.state is held.state:
+        after = replace(after, state=memory.state)
     after = _held(act, memory, after=after)
     return Reversal(before=memory, after=after, beside=tuple(beside), kept=kept or kept_beside)
+
+
+def _as_own(change: Change, told: Sequence[Change]) -> Change:
+    """Give a change as if no cascade had archived the memory before it."""
+    if change.before.get("state") != State.ARCHIVED:
+        return change
+    state = own_state(State.ARCHIVED, [one for one in told if one.id < change.id])
+    return replace(change, before={**change.before, "state": state})
 
 
 def _is_beside(change: Change) -> bool:
@@ -184,8 +195,10 @@ def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
     named = {*change.before, *change.after}
     if "annotation" in named:
         return _is_noted(act, change)
-    if "review" in named:
+    if "review" in change.after:
         return True if settled_by(act.tx, change) else None
+    if "review" in change.before:
+        return True
     if "ack" in named:
         return _is_answered(act, change, acks=seen.acks)
     links = seen.links
@@ -205,8 +218,10 @@ def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
 
 def settled_by(tx: Transaction, change: Change) -> list[Review]:
     """Give the reviews that a change settled, as far as they are as it left them."""
+    told = settled_of(change.after["review"], change.memory_id)
     there = tx.reviews.of([change.memory_id]).get(change.memory_id, [])
-    return [one for one in there if one.settled_at == change.at]
+    at = told[0].settled_at if told else None
+    return [one for one in there if one.settled_at == at and not one.is_open]
 
 
 def _is_answered(act: Act, change: Change, *, acks: dict[_Whose, Ack | None]) -> bool | None:
