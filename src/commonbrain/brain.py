@@ -27,6 +27,7 @@ from commonbrain.flows.sessions.boot import Boot
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
+from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 
 
@@ -60,6 +61,7 @@ class Brain:
     erase: Erase
     prune: Prune
     undo: Undo
+    trace: Trace
     message: Messages
     import_: Import
     export: Export
@@ -87,6 +89,7 @@ class Brain:
             erase=Erase(house, caller),
             prune=Prune(house, caller),
             undo=Undo(house, caller),
+            trace=Trace(house, caller),
             message=Messages(house, caller),
             import_=Import(house, caller),
             export=Export(house, caller),
