@@ -19,6 +19,7 @@ EPISODES_MIN: Final = 3
 ALIKE_MIN: Final = 0.5
 """The share of words from which two texts are taken to tell of the same thing."""
 ALIKE_WORDS_MIN: Final = 2
+"""Words that two texts must share at least; one alone is no likeness."""
 SILENCE_MAX: Final = timedelta(days=1)
 """A longer time between a cause and its effect, which no delay explains, is told as a gap."""
 _STEM_CHARS_MIN: Final = 4
@@ -65,10 +66,17 @@ def ends(ids: Iterable[int], onward: Mapping[int, Collection[int]]) -> list[int]
 def alike(asked: Collection[str], said: Collection[str]) -> float:
     """Say which share of the fewer words is in the other text, word forms told apart loosely."""
     fewer, more = sorted((set(asked), set(said)), key=len)
-    if not fewer:
-        return 0.0
-    shared = sum(1 for word in fewer if any(_is_same(word, other) for other in more))
-    return shared / len(fewer) if shared >= min(ALIKE_WORDS_MIN, len(fewer)) else 0.0
+    shared = _shared(fewer, more)
+    return shared / len(fewer) if shared >= ALIKE_WORDS_MIN else 0.0
+
+
+def covered(asked: Collection[str], said: Collection[str]) -> float:
+    """Say which share of the words asked for a text has."""
+    return _shared(set(asked), set(said)) / len(set(asked)) if asked else 0.0
+
+
+def _shared(words: Collection[str], others: Collection[str]) -> int:
+    return sum(1 for word in words if any(_is_same(word, other) for other in others))
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.patterns import Before, average, peak_hour, precursors
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
-from commonbrain.domain.tracing import ALIKE_MIN, EPISODES_MIN, alike, leads_to, subject_of
+from commonbrain.domain.tracing import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
 from commonbrain.flows.origins import seen
 from commonbrain.flows.recall.plan import search_terms
 from commonbrain.flows.trace.told import Pattern, Step, Traced, counted, step_of
@@ -39,8 +39,8 @@ class Window:
         look = self._look(Filter(kinds=_OUTCOMES, project=self.caller.project))
         hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=OCCURRENCES_MAX)]
         found = seen(self.tx, self.caller, wanted=hits).values()
-        alike_ = [one for one in found if alike(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
-        return sorted(alike_, key=lambda one: (one.occurred_at, one.id))
+        told_ = [one for one in found if covered(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
+        return sorted(told_, key=lambda one: (one.occurred_at, one.id))
 
     def leading_to(self, one: Memory) -> Sequence[Memory]:
         """List what came before one occurrence, the nearest first."""
@@ -108,7 +108,7 @@ def _told(one: Memory, earlier: Sequence[Memory]) -> list[Before]:
             subject=subject_of(other),
             minutes=(one.occurred_at - other.occurred_at).total_seconds() / 60,
             is_candidate=isinstance(other.detail, AtomDetail)
-            and alike(asked, search_terms(leads_to(other))) >= ALIKE_MIN,
+            and covered(asked, search_terms(leads_to(other))) >= ALIKE_MIN,
         )
         for other in earlier
     ]

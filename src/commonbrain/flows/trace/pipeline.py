@@ -33,7 +33,7 @@ HOURS_DEFAULT: Final = 4.0
 _HOURS_MAX: Final = 24 * 31
 _TARGETS_MAX: Final = 5
 _ID_MARK: Final = f"{ids.MEMORY}_"
-_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.FACT)
+_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.FACT, Kind.MESSAGE)
 _NOTHING: Final = "Depth 0: nothing stored answers this."
 
 

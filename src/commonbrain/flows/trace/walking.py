@@ -35,7 +35,7 @@ _ROUNDS_MAX: Final = 10
 _HITS_MAX: Final = 10
 _WORDS_MAX: Final = 12
 """Words that are looked up at once; each costs a search as long as it is common."""
-_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE)
+_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
 """Kinds that tell what happened."""
 _AWAITING: Final = frozenset({State.QUARANTINED, State.CANDIDATE})
 

@@ -132,8 +132,8 @@ _TIMED: Final = frozenset({"hours"})
 TRACE = Operation(
     name="trace",
     title="Trace",
-    purpose="Why it came about, what came of it, what usually precedes it, what rests on it; "
-    "with limits of the evidence.",
+    purpose="Why it came about, what came of it, precedes it or rests on it; with limits of the "
+    "evidence.",
     request=TraceRequest,
     reply=Traced,
     handle=_handle,
