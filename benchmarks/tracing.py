@@ -5,6 +5,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import typer
@@ -15,7 +16,7 @@ from commonbrain.domain import ids
 from commonbrain.domain.kinds import AtomDetail, Kind
 from commonbrain.domain.links import LinkType
 from commonbrain.flows.trace.told import Traced
-from commonbrain.testing.builders import a_memory
+from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import a_link
 
 tracing = typer.Typer()
@@ -23,6 +24,7 @@ _RUNS = 100
 _TYPES = (LinkType.CAUSES, LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
 _PARTS = ("disk", "queue", "cache", "index", "broker", "proxy", "worker", "ledger", "cart", "mail")
 _DEEDS = ("filled", "stalled", "restarted", "leaked", "drifted", "timed out", "dropped", "froze")
+_BACK = 0.001
 _NEAR = 2000
 """A cause is at most so many atoms older than its effect."""
 
@@ -67,14 +69,17 @@ def _fill(brain: Brain, atoms: int, *, chance: random.Random) -> None:
             part, deed = chance.choice(_PARTS), chance.choice(_DEEDS)
             zone = chance.randint(1, 400)
             after = f"the {chance.choice(_PARTS)} {chance.choice(_DEEDS)} in zone {zone}"
-            detail = AtomDetail(subject=f"the {part}", action=f"{deed} in zone {zone}", outcome=after)
-            text = f"{detail.subject} {detail.action}, and {after} (case {id_})"
-            memory = a_memory(id_, text, kind=Kind.ATOM, detail=detail)
+            action = f"{deed} in zone {zone}"
+            detail = AtomDetail(subject=f"the {part}", action=action, outcome=after)
+            text = f"the {part} {action}, and {after} (case {id_})"
+            memory = a_memory(
+                id_, text, kind=Kind.ATOM, detail=detail, occurred_at=NOON + timedelta(minutes=id_)
+            )
             tx.memories.add(memory)
             tx.index.put(memory, None)
         for id_ in range(2, atoms + 1):
             for _ in range(3):
                 cause = chance.randint(max(1, id_ - _NEAR), id_ - 1)
-                ends = (id_, cause) if chance.random() < 0.001 else (cause, id_)
+                ends = (id_, cause) if chance.random() < _BACK else (cause, id_)
                 strength = chance.random()
                 tx.links.replace(a_link(*ends, type=chance.choice(_TYPES), strength=strength))

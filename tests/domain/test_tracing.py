@@ -34,8 +34,7 @@ def test_every_hop_of_a_tree_is_told_once_after_the_one_before_it(
     told = [hop for hop, _ in in_order(1, hops)]
     assert sorted(hop.there for hop in told) == sorted(nodes)
     assert all(
-        hop.here == 1 or hop.here in {one.there for one in told[:at]}
-        for at, hop in enumerate(told)
+        hop.here == 1 or hop.here in {one.there for one in told[:at]} for at, hop in enumerate(told)
     )
 
 

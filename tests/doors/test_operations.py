@@ -86,6 +86,7 @@ async def test_library_command_and_mcp_give_the_same_json(
             "forget": {"ids": [gone.id], "reason": "Nobody asks."},
             "session": {"op": "list", "text": "", "project": "nowhere"},
             "message": {"op": "inbox", "id": [], "text": ""},
+            "trace": {"op": "causes", "id": kept.id, "text": ""},
             "status": {},
         }
         async with Client(build_server(lambda: brain)) as client:

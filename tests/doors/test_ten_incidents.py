@@ -12,7 +12,7 @@ INCIDENTS = (
     ("ann", "2026-03-01T20:00", "The disk of db1 filled up with old logs."),
     ("bob", "2026-03-01T21:00", "The database on db1 stopped accepting writes."),
     ("bob", "2026-03-01T21:30", "The order queue grew to a million messages."),
-    ("eve", "2026-03-01T22:00", "The order queue of a million messages exhausted the broker memory."),
+    ("eve", "2026-03-01T22:00", "The order queue of a million messages exhausted the broker."),
     ("eve", "2026-03-05T09:00", "Checkout answered with an error to every customer."),
     ("ann", "2026-03-02T11:00", "The certificate of the gateway ran out."),
     ("bob", "2026-03-02T12:00", "The gateway refused every partner."),

@@ -1,6 +1,7 @@
 """Traces: what led to something, what came of it, and how good the evidence is."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -26,8 +27,10 @@ def atom(brain: Brain, subject: str, outcome: str, *, at: float = 0, **more: obj
 
 
 def chain(brain: Brain, *names: str) -> list[str]:
-    found = [atom(brain, f"kettle {name}", f"result {name}", at=at) for at, name in enumerate(names)]
-    for cause, effect in zip(found, found[1:], strict=False):
+    found = [
+        atom(brain, f"kettle {name}", f"result {name}", at=at) for at, name in enumerate(names)
+    ]
+    for cause, effect in pairwise(found):
         brain.revise.link(cause, effect, type="causes")
     return found
 

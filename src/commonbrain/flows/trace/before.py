@@ -16,7 +16,7 @@ from commonbrain.flows.recall.plan import search_terms
 from commonbrain.flows.trace.told import Pattern, Step, Traced, counted, step_of
 from commonbrain.ports.store import Look, Transaction
 
-OCCURRENCES_MAX: Final = 100
+OCCURRENCES_MAX: Final = 50
 _WINDOW_MAX: Final = 20
 """Memories that are looked at before one occurrence, the nearest."""
 _SHOWN_MAX: Final = 50
@@ -75,7 +75,7 @@ def patterns(window: Window, outcome: str) -> Traced:
     those = window.occurrences(outcome)
     count = len(those)
     if count < EPISODES_MIN:
-        told = counted(count, "observation", "observations")
+        told = counted(count, "observation", many="observations")
         line = f"{told} of this outcome; a pattern needs at least {EPISODES_MIN}."
         return Traced(op="patterns", asked=outcome, limits=(line,))
     details = [one.detail for one in those if isinstance(one.detail, AtomDetail)]
@@ -123,6 +123,6 @@ def _limits(those: Sequence[Memory], *, is_empty: bool, hours: float) -> tuple[s
         return ("Depth 0: nothing stored tells of this outcome.",)
     lines = [f"Nothing is known of the {hours:g} hours before."] if is_empty else []
     if len(those) < EPISODES_MIN:
-        some = counted(len(those), "occurrence", "occurrences")
+        some = counted(len(those), "occurrence", many="occurrences")
         lines.append(f"Only {some}; {EPISODES_MIN} begin to tell a pattern.")
     return tuple(lines)

@@ -24,7 +24,7 @@ def chain_of(trail: Trail, start: Memory, *, op: str, asked: str) -> Traced:
     return Traced(
         op=op,
         asked=asked,
-        steps=tuple(steps_of(trail, chain, memories)),
+        steps=tuple(steps_of(trail, chain, memories=memories)),
         roots=rooted(dict.fromkeys(nearest, 1), memories),
         gaps=gaps_of(chain.hops, memories, way=trail.way),
         limits=limits_of(chain, memories, way=trail.way, depth_max=trail.depth_max),
@@ -48,7 +48,7 @@ def roots_of(trail: Trail, targets: Sequence[Memory], *, op: str, asked: str) ->
     return Traced(
         op=op,
         asked=asked,
-        steps=tuple(step for one in chains for step in steps_of(trail, one, memories)),
+        steps=tuple(step for one in chains for step in steps_of(trail, one, memories=memories)),
         roots=rooted({id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories),
         gaps=tuple(dict.fromkeys(gaps))[:GAPS_MAX],
         limits=_limits(chains, memories, depth_max=trail.depth_max),
@@ -64,10 +64,10 @@ def _limits(
         return ("Depth 0: of nothing that was found a cause is known.",)
     lines: list[str] = []
     if len(known) < len(chains):
-        some = counted(len(chains) - len(known), "episode", "episodes")
+        some = counted(len(chains) - len(known), "episode", many="episodes")
         lines.append(f"Depth 0: of {some} of {len(chains)} no cause is known.")
     if len(known) < EPISODES_MIN:
-        some = counted(len(known), "episode", "episodes")
+        some = counted(len(known), "episode", many="episodes")
         lines.append(f"Only {some} with a known cause; {EPISODES_MIN} begin to tell a pattern.")
     each = [
         line
@@ -85,7 +85,7 @@ def memories_of(
     return {one.id: one for one in starts} | trail.tx.memories.get(list(wanted))
 
 
-def steps_of(trail: Trail, chain: Chain, memories: Mapping[int, Memory]) -> Sequence[Step]:
+def steps_of(trail: Trail, chain: Chain, *, memories: Mapping[int, Memory]) -> Sequence[Step]:
     """Show a chain as a tree laid out in a list, what was asked about first."""
     inside = [memories[chain.start], *(memories[hop.there] for hop in chain.hops)]
     told = [one.source_message_id for one in inside if one.source_message_id is not None]

@@ -30,7 +30,7 @@ def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Way) -> Iterable[str
     if between.total_seconds() < 0:
         yield f"{shown(cause.id)} is dated after {shown(effect.id)}, to which it is said to lead."
     elif between > SILENCE_MAX and not _explains(cause):
-        days = counted(between.days, "day lies", "days lie")
+        days = counted(between.days, "day lies", many="days lie")
         yield f"{days} between {ends}, and nothing known in between."
 
 
@@ -47,7 +47,7 @@ def limits_of(
     if not hops:
         what = "to have led to it" if way is Way.AGAINST else "to have come of it"
         return (f"Depth 0: nothing is known {what}.",)
-    total = counted(len(hops), "step", "steps")
+    total = counted(len(hops), "step", many="steps")
     once = sum(1 for hop in hops if hop.link and hop.link.observations < EPISODES_MIN)
     only = sum(1 for hop in hops if hop.link and hop.link.type is LinkType.PRECEDES)
     words = sum(1 for hop in hops if hop.link is None)

@@ -32,6 +32,8 @@ DEEPEN_DEPTH: Final = 5
 HOURS_DEFAULT: Final = 4.0
 _HOURS_MAX: Final = 24 * 31
 _TARGETS_MAX: Final = 5
+SEARCHES_MAX: Final = 3
+"""How often one chain looks for what no link leads to; each costs as much as a search by words."""
 _ID_MARK: Final = f"{ids.MEMORY}_"
 _TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.FACT, Kind.MESSAGE)
 _NOTHING: Final = "Depth 0: nothing stored answers this."
@@ -135,7 +137,7 @@ class Trace:
             now=self.house.clock.now(),
             depth_max=depth,
             types=types,
-            searches_max=5 if types == CAUSAL else 0,
+            searches_max=SEARCHES_MAX if types == CAUSAL else 0,
         )
 
     def _window(self, tx: Transaction, *, hours: float) -> Window:

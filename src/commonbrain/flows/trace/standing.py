@@ -16,7 +16,7 @@ def dependents_of(trail: Trail, start: Memory, *, asked: str) -> Traced:
     return Traced(
         op="dependents",
         asked=asked,
-        steps=tuple(steps_of(trail, chain, memories)),
+        steps=tuple(steps_of(trail, chain, memories=memories)),
         limits=tuple(limits),
         is_cut=chain.is_cut or chain.is_deeper,
     )

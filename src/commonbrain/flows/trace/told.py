@@ -123,7 +123,7 @@ def shown(id_: int) -> str:
     return ids.show(ids.MEMORY, id_)
 
 
-def counted(count: int, one: str, many: str) -> str:
+def counted(count: int, one: str, *, many: str) -> str:
     """Say how many there are of something."""
     return f"{count} {one if count == 1 else many}"
 

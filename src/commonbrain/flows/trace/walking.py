@@ -33,7 +33,7 @@ _EDGES_MAX: Final = 1000
 _ROUNDS_MAX: Final = 10
 """Walks that are taken anew around what is hidden."""
 _HITS_MAX: Final = 10
-_WORDS_MAX: Final = 12
+_WORDS_MAX: Final = 8
 """Words that are looked up at once; each costs a search as long as it is common."""
 _TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
 """Kinds that tell what happened."""
@@ -64,7 +64,7 @@ class Trail:
     now: datetime
     depth_max: int
     types: tuple[LinkType, ...] = CAUSAL
-    searches_max: int = 5
+    searches_max: int = 0
     """How often one chain looks for what no link leads to."""
 
     def chain(self, start: Memory) -> Chain:
@@ -75,10 +75,11 @@ class Trail:
             stops = self._walk(chain, waiting.popleft())
             for end in stops:
                 found = None
-                if searches < self.searches_max and chain.depths[end] < self.depth_max:
+                is_open = len(chain.hops) < STEPS_MAX and chain.depths[end] < self.depth_max
+                if is_open and searches < self.searches_max:
                     searches += 1
                     found = self._by_words(end, known=chain.depths)
-                if found is None or len(chain.hops) >= STEPS_MAX:
+                if found is None:
                     chain.ends.append(end)
                     continue
                 chain.hops.append(found)

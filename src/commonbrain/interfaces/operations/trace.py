@@ -21,7 +21,7 @@ class TraceRequest(Request):
     """What to trace, and how far."""
 
     op: Op = Field(description="before, patterns, deepen: of an outcome in text")
-    id: Name = None
+    id: Name = Field(default=None, description="mem_...", json_schema_extra=PLAIN)
     text: str = Field(default="", description="Instead of id", json_schema_extra=PLAIN)
     hours: float = Field(
         default=HOURS_DEFAULT, description="before, patterns: the window", json_schema_extra=PLAIN
