@@ -8,22 +8,26 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.domain.banner import FORGOTTEN
 from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.kinds import AtomDetail
 from commonbrain.flows.trace.told import BY_WORDS, Traced
 from tests.flows.asking import stored
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
 
 
-def atom(brain: Brain, subject: str, outcome: str, *, at: float = 0, **more: object) -> str:
-    return stored(
-        brain,
-        f"{subject}, and so {outcome}",
-        kind="atom",
-        subject=subject,
-        outcome=outcome,
-        occurred_at=START + timedelta(hours=at),
-        **more,
-    )
+def atom(
+    brain: Brain,
+    subject: str,
+    outcome: str,
+    *,
+    at: float = 0,
+    delay: float | None = None,
+    scope: str | None = None,
+) -> str:
+    detail = AtomDetail(subject=subject, outcome=outcome, outcome_delay_s=delay)
+    when = START + timedelta(hours=at)
+    text = f"{subject}, and so {outcome}"
+    return stored(brain, text, kind="atom", detail=detail, occurred_at=when, scope=scope)
 
 
 def chain(brain: Brain, *names: str) -> list[str]:
@@ -161,7 +165,7 @@ def test_patterns_tell_delays_precursors_and_the_hour(brain: Brain) -> None:
             f"api request {day}",
             "timeouts in the checkout",
             at=day * 24,
-            outcome_delay_s=60.0 * (day + 1),
+            delay=60.0 * (day + 1),
         )
     told = brain.trace.patterns("timeouts in the checkout")
     assert told.pattern is not None
