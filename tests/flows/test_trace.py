@@ -22,7 +22,7 @@ def atom(
     *,
     at: float = 0,
     delay: float | None = None,
-    scope: str | None = None,
+    scope: str = "team",
 ) -> str:
     detail = AtomDetail(subject=subject, outcome=outcome, outcome_delay_s=delay)
     when = START + timedelta(hours=at)
