@@ -24,6 +24,7 @@ from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.timing import Timing, timed
+from benchmarks.tracing import tracing
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(shared_file)
@@ -31,6 +32,7 @@ app.add_typer(falling)
 app.add_typer(hooking)
 app.add_typer(booting)
 app.add_typer(mailing)
+app.add_typer(tracing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -28,6 +28,7 @@ from commonbrain.flows.sessions.boot import Boot
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
+from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 
 
@@ -62,6 +63,7 @@ class Brain:
     prune: Prune
     undo: Undo
     atomize: Atomize
+    trace: Trace
     message: Messages
     import_: Import
     export: Export
@@ -90,6 +92,7 @@ class Brain:
             prune=Prune(house, caller),
             undo=Undo(house, caller),
             atomize=Atomize(house, caller),
+            trace=Trace(house, caller),
             message=Messages(house, caller),
             import_=Import(house, caller),
             export=Export(house, caller),

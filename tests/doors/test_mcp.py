@@ -17,7 +17,7 @@ from commonbrain.interfaces.operations.operation import UNSEEN
 from commonbrain.testing.builders import a_brain
 
 Era = Literal["auto", "legacy"]
-TOOL_TOKENS_MAX = 2_350
+TOOL_TOKENS_MAX = 2_470
 """Eleven tools are to cost an agent 2,600 at most; two of them are still to come."""
 INSTRUCTION_TOKENS_MAX = 100
 FACT = "The kettle is in the blue cupboard."
@@ -117,6 +117,7 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "boot": {"project": "kitchen", "task": "Find the kettle."},
             "session": {"op": "list"},
             "message": {"op": "send", "to": "bo", "text": "Tea? @decision We drink tea."},
+            "trace": {"op": "causes", "id": id_},
             "status": {},
         }
         assert set(calls) == set(TOOLS)

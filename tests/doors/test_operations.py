@@ -89,6 +89,7 @@ async def test_library_command_and_mcp_give_the_same_json(
             "boot": {"project": "nowhere"},
             "session": {"op": "list", "project": "nowhere"},
             "message": {"op": "inbox", "limit": 5},
+            "trace": {"op": "causes", "id": kept.id},
             "status": {},
         }
         async with Client(build_server(lambda: brain)) as client:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from commonbrain.domain.cascade import Standing, Support
-from commonbrain.domain.links import LinkType
+from commonbrain.domain.links import Link, LinkType
 
 
 class Way(StrEnum):
@@ -63,6 +63,12 @@ class Graph(Protocol):
         At most `limit` memories of any state, `depth_max` steps away; `stops` are come to, and not
         walked past.
         """
+        ...
+
+    def edges(
+        self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType], limit: int
+    ) -> list[Link]:
+        """List the links by which a walk would leave these memories, strongest first."""
         ...
 
     def supports(self, ids: Sequence[int]) -> list[Support]:

@@ -69,6 +69,22 @@ class CascadeContract:
             walk = tx.graph.walk([4], Way.ALONG, types=SUPPORTS, limit=9)
         assert [(one.id, one.depth) for one in walk.reached] == [(2, 1), (3, 1), (1, 2)]
 
+    def test_edges_are_the_links_that_a_walk_would_leave_by_the_strongest_first(
+        self, store: Store
+    ) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(a_link(4, 2, type=_DEPENDS, strength=0.9))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            along = tx.graph.edges([4], Way.ALONG, types=SUPPORTS, limit=9)
+            against = tx.graph.edges([1], Way.AGAINST, types=[_DERIVED], limit=9)
+            first = tx.graph.edges([4], Way.ALONG, types=SUPPORTS, limit=1)
+        assert [(one.from_id, one.to_id, one.strength) for one in along] == [
+            (4, 2, 0.9),
+            (4, 3, 0.5),
+        ]
+        assert [(one.from_id, one.to_id) for one in against] == [(2, 1)]
+        assert first == along[:1]
+
     def test_a_walk_keeps_to_its_types_depth_limit_and_stops(self, store: Store) -> None:
         def walked(**bounds: object) -> tuple[list[int], bool]:
             given = {"types": SUPPORTS, "limit": 9, **bounds}

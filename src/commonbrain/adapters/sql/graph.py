@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from commonbrain.adapters.sql.coordination_tables import receipts
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.cascade import SUPPORTS, Standing, Support
-from commonbrain.domain.links import LinkType
+from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.scope import Scope
 from commonbrain.ports.graph import Reached, Walk, Way
 
@@ -46,6 +46,19 @@ _STANDINGS: Final = select(
     memories.c.tenant_id == bindparam("tenant"),
     memories.c.id.in_(bindparam("ids", expanding=True)),
 )
+_LEAVING: Final = (
+    select(*(links.c[field.name] for field in fields(Link)))
+    .where(
+        links.c.tenant_id == bindparam("tenant"),
+        links.c.type.in_(bindparam("types", expanding=True)),
+    )
+    .order_by(links.c.strength.desc(), links.c.from_id, links.c.to_id, links.c.type)
+    .limit(bindparam("limit"))
+)
+_EDGES: Final = {
+    Way.ALONG: _LEAVING.where(links.c.from_id.in_(bindparam("ids", expanding=True))),
+    Way.AGAINST: _LEAVING.where(links.c.to_id.in_(bindparam("ids", expanding=True))),
+}
 _READERS: Final = (
     select(receipts.c.message_id, receipts.c.agent)
     .where(
@@ -91,6 +104,21 @@ class GraphShelf:
         for here, there, type_ in rows:
             onward[here].append((there, type_))
         return _nearest(start, onward, limit=limit, depth_max=depth_max)
+
+    def edges(
+        self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType], limit: int
+    ) -> list[Link]:
+        """List the links by which a walk would leave these memories, strongest first."""
+        if not ids:
+            return []
+        given = {
+            "tenant": self.work.tenant,
+            "ids": list(ids),
+            "types": list(types),
+            "limit": limit,
+        }
+        rows = self.work.connection.execute(_EDGES[way], given).mappings()
+        return [Link(**row) for row in rows]
 
     def supports(self, ids: Sequence[int]) -> list[Support]:
         """List the links by which these memories rest on others."""

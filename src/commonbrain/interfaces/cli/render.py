@@ -28,6 +28,7 @@ from commonbrain.flows.views import View
 from commonbrain.interfaces.cli.mail import mail
 from commonbrain.interfaces.cli.render_boot import briefing
 from commonbrain.interfaces.cli.render_sessions import told
+from commonbrain.interfaces.cli.render_trace import traced
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
 from commonbrain.ports.store import Finding
@@ -306,6 +307,7 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "session": _session,
     "skill": _skills,
     "message": mail,
+    "trace": traced,
     "status": _condition,
     "doctor": _diagnosis,
 }

@@ -18,6 +18,7 @@ from commonbrain.interfaces.operations.revise import REVISE
 from commonbrain.interfaces.operations.session import SESSION
 from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
+from commonbrain.interfaces.operations.trace import TRACE
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     BOOT,
@@ -26,6 +27,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     GET,
     REVISE,
     FORGET,
+    TRACE,
     SESSION,
     MESSAGE,
     SKILL,

@@ -1,0 +1,85 @@
+"""How long traces take over a great web of causes, three links an atom."""
+
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import typer
+
+import commonbrain
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import AtomDetail, Kind
+from commonbrain.domain.links import LinkType
+from commonbrain.flows.trace.told import Traced
+from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.store_steps import a_link
+
+tracing = typer.Typer()
+_RUNS = 100
+_TYPES = (LinkType.CAUSES, LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
+_PARTS = ("disk", "queue", "cache", "index", "broker", "proxy", "worker", "ledger", "cart", "mail")
+_DEEDS = ("filled", "stalled", "restarted", "leaked", "drifted", "timed out", "dropped", "froze")
+_BACK = 0.001
+_NEAR = 2000
+"""A cause is at most so many atoms older than its effect."""
+
+
+@tracing.command()
+def trace(atoms: int = typer.Argument(default=100_000)) -> None:
+    """Trace from random atoms; a link in a thousand leads back, and so closes a circle."""
+    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
+        chance = random.Random(7)
+        _fill(brain, atoms, chance=chance)
+        deeds: dict[str, Callable[[str], Traced]] = {
+            "causes": brain.trace.causes,
+            "effects": brain.trace.effects,
+            "dependents": brain.trace.dependents,
+            "before": brain.trace.before,
+        }
+        asked = [ids.show(ids.MEMORY, chance.randint(1, atoms)) for _ in range(_RUNS)]
+        rare = [ids.show(ids.MEMORY, chance.randint(1, 20)) for _ in range(_RUNS)]
+        for name, deed in deeds.items():
+            _measure(name, deed, asked)
+        _measure("causes, ends near", brain.trace.causes, rare)
+        _measure("patterns", brain.trace.patterns, ["the broker stalled in zone 17"] * 10)
+
+
+def _measure(name: str, deed: Callable[[str], Traced], asked: list[str]) -> None:
+    walls, works, steps = list[float](), list[float](), list[int]()
+    for one in asked:
+        wall, work = time.perf_counter(), time.process_time()
+        steps.append(len(deed(one).steps))
+        walls.append((time.perf_counter() - wall) * 1000)
+        works.append((time.process_time() - work) * 1000)
+    p95 = statistics.quantiles(walls, n=20)[-1]
+    print(
+        f"{name:<18} p50 {statistics.median(walls):7.1f} ms p95 {p95:7.1f} "
+        f"(process p50 {statistics.median(works):.1f}), {statistics.fmean(steps):.0f} steps"
+    )
+
+
+def _fill(brain: Brain, atoms: int, *, chance: random.Random) -> None:
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        for id_ in range(1, atoms + 1):
+            part, deed = chance.choice(_PARTS), chance.choice(_DEEDS)
+            zone = chance.randint(1, 400)
+            after = f"the {chance.choice(_PARTS)} {chance.choice(_DEEDS)} in zone {zone}"
+            action = f"{deed} in zone {zone}"
+            detail = AtomDetail(subject=f"the {part}", action=action, outcome=after)
+            text = f"the {part} {action}, and {after} (case {id_})"
+            memory = a_memory(
+                id_, text, kind=Kind.ATOM, detail=detail, occurred_at=NOON + timedelta(minutes=id_)
+            )
+            tx.memories.add(memory)
+            tx.index.put(memory, None)
+        for id_ in range(2, atoms + 1):
+            for _ in range(3):
+                cause = chance.randint(max(1, id_ - _NEAR), id_ - 1)
+                ends = (id_, cause) if chance.random() < _BACK else (cause, id_)
+                strength = chance.random()
+                tx.links.replace(a_link(*ends, type=chance.choice(_TYPES), strength=strength))

@@ -1,0 +1,1 @@
+"""Traces: why something came about, what came of it, and how good the evidence is."""

@@ -1,0 +1,128 @@
+"""What usually came before an outcome, and what its occurrences have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from commonbrain.domain.kinds import AtomDetail, Kind
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.patterns import Before, average, peak_hour, precursors
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.tracing import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
+from commonbrain.flows.origins import seen
+from commonbrain.flows.recall.plan import search_terms
+from commonbrain.flows.trace.told import Pattern, Step, Traced, counted, step_of
+from commonbrain.ports.store import Look, Transaction
+
+OCCURRENCES_MAX: Final = 50
+_WINDOW_MAX: Final = 20
+"""Memories that are looked at before one occurrence, the nearest."""
+_SHOWN_MAX: Final = 50
+_OUTCOMES: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT)
+_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The time before an outcome, for one caller."""
+
+    tx: Transaction
+    caller: Caller
+    now: datetime
+    hours: float
+
+    def occurrences(self, outcome: str) -> Sequence[Memory]:
+        """Find when an outcome came about: what tells most of these words as its outcome."""
+        asked = search_terms(outcome)
+        look = self._look(Filter(kinds=_OUTCOMES, project=self.caller.project))
+        hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=OCCURRENCES_MAX)]
+        found = seen(self.tx, self.caller, wanted=hits).values()
+        told_ = [one for one in found if covered(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
+        return sorted(told_, key=lambda one: (one.occurred_at, one.id))
+
+    def leading_to(self, one: Memory) -> Sequence[Memory]:
+        """List what came before one occurrence, the nearest first."""
+        since = one.occurred_at - timedelta(hours=self.hours)
+        wanted = Filter(kinds=_TELLING, project=one.project, since=since, until=one.occurred_at)
+        hits = self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)
+        found = seen(self.tx, self.caller, wanted=[hit.id for hit in hits])
+        return [other for other in found.values() if other.occurred_at < one.occurred_at]
+
+    def _look(self, wanted: Filter) -> Look:
+        return Look(caller=self.caller, filter=wanted, now=self.now)
+
+
+def before(window: Window, those: Sequence[Memory], *, asked: str) -> Traced:
+    """Tell what came before each occurrence, and what usually does."""
+    leading = [window.leading_to(one) for one in those]
+    steps = [
+        step for one, earlier in zip(those, leading, strict=True) for step in _steps(one, earlier)
+    ]
+    return Traced(
+        op="before",
+        asked=asked,
+        steps=tuple(steps[:_SHOWN_MAX]),
+        precursors=precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)]),
+        limits=_limits(those, is_empty=not any(leading), hours=window.hours),
+        is_cut=len(steps) > _SHOWN_MAX or len(those) >= OCCURRENCES_MAX,
+    )
+
+
+def patterns(window: Window, outcome: str) -> Traced:
+    """Tell delays, precursors and the hour of the day, where there are enough occurrences."""
+    those = window.occurrences(outcome)
+    count = len(those)
+    if count < EPISODES_MIN:
+        told = counted(count, "observation", many="observations")
+        line = f"{told} of this outcome; a pattern needs at least {EPISODES_MIN}."
+        return Traced(op="patterns", asked=outcome, limits=(line,))
+    details = [one.detail for one in those if isinstance(one.detail, AtomDetail)]
+    peak = peak_hour(one.occurred_at for one in those)
+    leading = [window.leading_to(one) for one in those]
+    limits = ["Times and orders are counted; that one thing follows another is no proof of cause."]
+    limits += [] if peak else ["No hour of the day stands out."]
+    return Traced(
+        op="patterns",
+        asked=outcome,
+        steps=tuple(step_of(one, depth=0) for one in those[:_SHOWN_MAX]),
+        precursors=precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)]),
+        pattern=Pattern(
+            observations=count,
+            outcome_delay_s=average(one.outcome_delay_s for one in details),
+            consequence_delay_s=average(one.consequence_delay_s for one in details),
+            peak_hour=peak[0] if peak else None,
+            peak_count=peak[1] if peak else None,
+        ),
+        limits=tuple(limits),
+        is_cut=count > _SHOWN_MAX or count >= OCCURRENCES_MAX,
+    )
+
+
+def _told(one: Memory, earlier: Sequence[Memory]) -> list[Before]:
+    """Say of what came before by which subject it counts, and whether it reads like a cause."""
+    asked = search_terms(leads_to(one))
+    return [
+        Before(
+            subject=subject_of(other),
+            minutes=(one.occurred_at - other.occurred_at).total_seconds() / 60,
+            is_candidate=isinstance(other.detail, AtomDetail)
+            and covered(asked, search_terms(leads_to(other))) >= ALIKE_MIN,
+        )
+        for other in earlier
+    ]
+
+
+def _steps(one: Memory, earlier: Sequence[Memory]) -> list[Step]:
+    return [step_of(one, depth=0), *(step_of(other, depth=1) for other in earlier)]
+
+
+def _limits(those: Sequence[Memory], *, is_empty: bool, hours: float) -> tuple[str, ...]:
+    if not those:
+        return ("Depth 0: nothing stored tells of this outcome.",)
+    lines = [f"Nothing is known of the {hours:g} hours before."] if is_empty else []
+    if len(those) < EPISODES_MIN:
+        some = counted(len(those), "occurrence", many="occurrences")
+        lines.append(f"Only {some}; {EPISODES_MIN} begin to tell a pattern.")
+    return tuple(lines)

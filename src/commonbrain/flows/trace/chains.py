@@ -1,0 +1,105 @@
+"""Causes and effects of one memory, and the roots that explain many."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.tracing import EPISODES_MIN, in_order, ranked_roots
+from commonbrain.flows.origins import seen
+from commonbrain.flows.trace.evidence import GAPS_MAX, gaps_of, limits_of
+from commonbrain.flows.trace.told import Step, Traced, counted, rooted, step_of
+from commonbrain.flows.trace.walking import Chain, Trail
+from commonbrain.ports.graph import Way
+
+_ROOTS_MAX = 10
+
+
+def chain_of(trail: Trail, start: Memory, *, op: str, asked: str) -> Traced:
+    """Tell what led to a memory, or came of it, with where the chain is thin."""
+    chain = trail.chain(start)
+    memories = memories_of(trail, [chain], starts=[start])
+    is_back = trail.way is Way.AGAINST
+    roots = [id_ for id_ in chain.ends if id_ != start.id] if is_back else []
+    nearest = sorted(roots, key=lambda id_: (chain.depths[id_], id_))[:_ROOTS_MAX]
+    return Traced(
+        op=op,
+        asked=asked,
+        steps=tuple(steps_of(trail, chain, memories=memories)),
+        roots=rooted(dict.fromkeys(nearest, 1), memories),
+        gaps=gaps_of(chain.hops, memories, way=trail.way),
+        limits=limits_of(chain, memories, way=trail.way, depth_max=trail.depth_max),
+        is_cut=chain.is_cut or chain.is_deeper,
+    )
+
+
+def roots_of(trail: Trail, targets: Sequence[Memory], *, op: str, asked: str) -> Traced:
+    """Rank the roots of several episodes by how many they explain."""
+    chains = [trail.chain(one) for one in targets]
+    memories = memories_of(trail, chains, starts=targets)
+    explained: defaultdict[int, set[int]] = defaultdict(set)
+    nearness: dict[int, int] = {}
+    for chain in chains:
+        for id_ in chain.ends:
+            if id_ != chain.start:
+                explained[id_].add(chain.start)
+                nearness[id_] = min(chain.depths[id_], nearness.get(id_, chain.depths[id_]))
+    ranked = ranked_roots(explained, nearness)
+    gaps = [line for one in chains for line in gaps_of(one.hops, memories, way=trail.way)]
+    return Traced(
+        op=op,
+        asked=asked,
+        steps=tuple(step for one in chains for step in steps_of(trail, one, memories=memories)),
+        roots=rooted({id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories),
+        gaps=tuple(dict.fromkeys(gaps))[:GAPS_MAX],
+        limits=_limits(chains, memories, depth_max=trail.depth_max),
+        is_cut=any(one.is_cut or one.is_deeper for one in chains) or len(ranked) > _ROOTS_MAX,
+    )
+
+
+def _limits(
+    chains: Sequence[Chain], memories: Mapping[int, Memory], *, depth_max: int
+) -> tuple[str, ...]:
+    known = [chain for chain in chains if chain.hops]
+    if not known:
+        return ("Depth 0: of nothing that was found a cause is known.",)
+    lines: list[str] = []
+    if len(known) < len(chains):
+        some = counted(len(chains) - len(known), "episode", many="episodes")
+        lines.append(f"Depth 0: of {some} of {len(chains)} no cause is known.")
+    if len(known) < EPISODES_MIN:
+        some = counted(len(known), "episode", many="episodes")
+        lines.append(f"Only {some} with a known cause; {EPISODES_MIN} begin to tell a pattern.")
+    each = [
+        line
+        for one in known
+        for line in limits_of(one, memories, way=Way.AGAINST, depth_max=depth_max)
+    ]
+    return (*lines, *dict.fromkeys(each))
+
+
+def memories_of(
+    trail: Trail, chains: Sequence[Chain], *, starts: Sequence[Memory]
+) -> Mapping[int, Memory]:
+    """Fetch all that chains lead to."""
+    wanted = dict.fromkeys(hop.there for chain in chains for hop in chain.hops)
+    return {one.id: one for one in starts} | trail.tx.memories.get(list(wanted))
+
+
+def steps_of(trail: Trail, chain: Chain, *, memories: Mapping[int, Memory]) -> Sequence[Step]:
+    """Show a chain as a tree laid out in a list, what was asked about first."""
+    inside = [memories[chain.start], *(memories[hop.there] for hop in chain.hops)]
+    told = [one.source_message_id for one in inside if one.source_message_id is not None]
+    messages = seen(trail.tx, trail.caller, wanted=told)
+    roots = set(chain.ends) - {chain.start} if trail.way is Way.AGAINST else set[int]()
+
+    def said(memory: Memory) -> Memory | None:
+        source = memory.source_message_id
+        return messages.get(source) if source is not None else None
+
+    start = memories[chain.start]
+    steps = [step_of(start, depth=0, message=said(start))]
+    for hop, depth in in_order(chain.start, chain.hops):
+        one = memories[hop.there]
+        is_root = one.id in roots
+        steps.append(step_of(one, depth=depth, hop=hop, is_root=is_root, message=said(one)))
+    return steps

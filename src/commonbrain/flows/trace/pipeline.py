@@ -1,0 +1,164 @@
+"""Trace: from what happened back to why, and on to what came of it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+from commonbrain.domain import ids
+from commonbrain.domain.cascade import SUPPORTS
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.normalise import normalise
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.tracing import CAUSAL
+from commonbrain.flows.get import fetch
+from commonbrain.flows.house import House
+from commonbrain.flows.origins import seen
+from commonbrain.flows.recall.pipeline import Recall
+from commonbrain.flows.trace.before import Window, before, patterns
+from commonbrain.flows.trace.chains import chain_of, roots_of
+from commonbrain.flows.trace.standing import dependents_of, provenance_of
+from commonbrain.flows.trace.told import Traced
+from commonbrain.flows.trace.walking import Trail
+from commonbrain.ports.graph import Way
+from commonbrain.ports.store import Transaction
+
+DEPTH_MAX: Final = 10
+DEEPEN_DEPTH: Final = 5
+HOURS_DEFAULT: Final = 4.0
+_HOURS_MAX: Final = 24 * 31
+_TARGETS_MAX: Final = 5
+SEARCHES_MAX: Final = 3
+"""How often one chain looks for what no link leads to; each costs as much as a search by words."""
+_ID_MARK: Final = f"{ids.MEMORY}_"
+_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.FACT, Kind.MESSAGE)
+_NOTHING: Final = "Depth 0: nothing stored answers this."
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Traces for one caller.
+
+    All methods raise `Invalid` for an empty question or a malformed id, `NotFound` for an id that
+    the caller may not see, `Refused` for a depth or time out of bounds, and `Unavailable` when the
+    store cannot be read. What the caller may not see ends a trace and is not told of.
+    """
+
+    house: House
+    caller: Caller
+
+    def causes(self, what: str, *, depth: int = DEPTH_MAX) -> Traced:
+        """Walk back from a memory, given by id or by words, to what led to it."""
+        return self._chain("causes", what, way=Way.AGAINST, depth=depth)
+
+    def effects(self, what: str, *, depth: int = DEPTH_MAX) -> Traced:
+        """Walk on from a memory, given by id or by words, to what came of it."""
+        return self._chain("effects", what, way=Way.ALONG, depth=depth)
+
+    def before(self, what: str, *, hours: float = HOURS_DEFAULT) -> Traced:
+        """Tell what usually came before an outcome, given by words, or before one memory."""
+        asked = _asked(what)
+        _check(hours, "hours", low=0, high=_HOURS_MAX)
+        with self._snapshot() as tx:
+            window = self._window(tx, hours=hours)
+            is_id = asked.startswith(_ID_MARK)
+            those = [self._fetch(tx, asked)] if is_id else window.occurrences(asked)
+            return before(window, those, asked=asked)
+
+    def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> Traced:
+        """Tell what at least three occurrences of an outcome have in common."""
+        asked = _asked(outcome)
+        _check(hours, "hours", low=0, high=_HOURS_MAX)
+        with self._snapshot() as tx:
+            return patterns(self._window(tx, hours=hours), asked)
+
+    def deepen(self, query: str, *, depth: int = DEEPEN_DEPTH) -> Traced:
+        """Rank the roots of up to five episodes that answer a question by how many they explain."""
+        asked = _asked(query)
+        _check(depth, "depth", low=1, high=DEPTH_MAX)
+        wanted = self._recalled(asked, limit=_TARGETS_MAX)
+        with self._snapshot() as tx:
+            targets = list(seen(tx, self.caller, wanted=wanted).values())
+            if not targets:
+                return Traced(op="deepen", asked=asked, limits=(_NOTHING,))
+            trail = self._trail(tx, way=Way.AGAINST, depth=depth)
+            return roots_of(trail, targets, op="deepen", asked=asked)
+
+    def dependents(self, id: str, *, depth: int = DEPTH_MAX) -> Traced:  # noqa: A002 the public name is id
+        """Tell what rests on a memory and would need review if it fell."""
+        _check(depth, "depth", low=1, high=DEPTH_MAX)
+        with self._snapshot() as tx:
+            start = self._fetch(tx, id)
+            trail = self._trail(tx, way=Way.AGAINST, depth=depth, types=SUPPORTS)
+            return dependents_of(trail, start, asked=id)
+
+    def provenance(self, id: str) -> Traced:  # noqa: A002 the public name is id
+        """Tell where a memory comes from: its sources, the messages and the thread."""
+        with self._snapshot() as tx:
+            start = self._fetch(tx, id)
+            trail = self._trail(tx, way=Way.AGAINST, depth=DEPTH_MAX)
+            return provenance_of(trail, start, asked=id)
+
+    def _chain(self, op: str, what: str, *, way: Way, depth: int) -> Traced:
+        asked = _asked(what)
+        _check(depth, "depth", low=1, high=DEPTH_MAX)
+        is_id = asked.startswith(_ID_MARK)
+        wanted = [] if is_id else self._recalled(asked, limit=1)
+        with self._snapshot() as tx:
+            found = seen(tx, self.caller, wanted=wanted).values()
+            starts = [self._fetch(tx, asked)] if is_id else list(found)
+            if not starts:
+                return Traced(op=op, asked=asked, limits=(_NOTHING,))
+            return chain_of(self._trail(tx, way=way, depth=depth), starts[0], op=op, asked=asked)
+
+    def _recalled(self, query: str, *, limit: int) -> list[int]:
+        """Find what answers a question, as recall ranks it; nothing is counted as an access."""
+        recall = Recall(self.house, self.caller)
+        found = recall(query, kinds=list(_TELLING), max_items=limit, bump=False)
+        return [ids.parse(ids.MEMORY, item.id) for item in found.items]
+
+    def _snapshot(self) -> AbstractContextManager[Transaction]:
+        return self.house.store.snapshot(self.caller.tenant)
+
+    def _fetch(self, tx: Transaction, id_: str) -> Memory:
+        return fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id_))
+
+    def _trail(
+        self, tx: Transaction, *, way: Way, depth: int, types: tuple[LinkType, ...] = CAUSAL
+    ) -> Trail:
+        return Trail(
+            tx=tx,
+            caller=self.caller,
+            way=way,
+            now=self.house.clock.now(),
+            depth_max=depth,
+            types=types,
+            searches_max=SEARCHES_MAX if types == CAUSAL else 0,
+        )
+
+    def _window(self, tx: Transaction, *, hours: float) -> Window:
+        return Window(tx=tx, caller=self.caller, now=self.house.clock.now(), hours=hours)
+
+
+def _asked(text: str) -> str:
+    """Tidy what was asked.
+
+    Raises:
+        Invalid: nothing was.
+
+    """
+    plain = normalise(text)
+    if not plain:
+        raise Invalid("Nothing to trace.", hint="Give an id, or say in words what happened.")
+    return plain
+
+
+def _check(given: float, what: str, *, low: float, high: float) -> None:
+    if not low <= given <= high:
+        raise Refused(
+            f"{what} is {given:g}; {low:g} to {high:g} is allowed.", code="limit_exceeded"
+        )

@@ -1,0 +1,76 @@
+"""Laws of traces: order, likeness of words, patterns."""
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.patterns import Before, average, peak_hour, precursors
+from commonbrain.domain.tracing import Hop, alike, covered, ends, in_order, ranked_roots
+from commonbrain.testing.store_steps import a_link
+
+WORDS = st.frozensets(st.sampled_from(["disk", "disks", "full", "queue", "log", "a", "db1"]))
+
+
+def test_surer_hops_come_first_and_what_only_words_say_comes_last() -> None:
+    weak = Hop(here=1, there=2, link=a_link(2, 1, type=LinkType.CAUSES, strength=0.1))
+    sure = Hop(here=1, there=3, link=a_link(3, 1, type=LinkType.CAUSES, strength=0.9))
+    words = Hop(here=1, there=4, score=1.0)
+    under = Hop(here=3, there=5, score=0.6)
+    order = [(hop.there, depth) for hop, depth in in_order(1, [words, weak, under, sure])]
+    assert order == [(3, 1), (5, 2), (2, 1), (4, 1)]
+
+
+@given(st.lists(st.integers(2, 40), max_size=30, unique=True), st.randoms())
+def test_every_hop_of_a_tree_is_told_once_after_the_one_before_it(
+    nodes: list[int], chance: object
+) -> None:
+    known = [1]
+    hops: list[Hop] = []
+    for node in nodes:
+        hops.append(Hop(here=chance.choice(known), there=node, score=0.5))  # type: ignore[attr-defined]
+        known.append(node)
+    told = [hop for hop, _ in in_order(1, hops)]
+    assert sorted(hop.there for hop in told) == sorted(nodes)
+    assert all(
+        hop.here == 1 or hop.here in {one.there for one in told[:at]} for at, hop in enumerate(told)
+    )
+
+
+@given(WORDS, WORDS)
+def test_likeness_is_mutual_and_a_share(one: frozenset[str], other: frozenset[str]) -> None:
+    assert 0 <= alike(one, other) <= 1
+    assert 0 <= covered(one, other) <= 1
+    if len(one) != len(other):
+        assert alike(one, other) == alike(other, one)
+
+
+def test_one_word_in_common_is_no_likeness_and_longer_forms_are_the_same_word() -> None:
+    assert alike({"disk", "full"}, {"disk", "empty", "again"}) == 0
+    assert alike({"disk", "fail"}, {"disks", "failed", "again"}) == 1
+    assert covered({"deadlock"}, {"deadlocks", "seen"}) == 1
+
+
+def test_a_circle_has_no_end() -> None:
+    assert ends([1, 2], {1: {2}, 2: {1}}) == []
+    assert ends([1, 2, 3], {1: {2}, 2: set()}) == [2, 3]
+
+
+def test_roots_rank_by_what_they_explain_then_by_how_near_they_are() -> None:
+    assert ranked_roots({7: {1}, 8: {1, 2}, 9: {1}}, {7: 3, 8: 5, 9: 1}) == [8, 9, 7]
+
+
+def test_a_precursor_counts_once_for_each_occurrence_by_its_nearest() -> None:
+    twice = [Before(subject="Deploy", minutes=30), Before(subject="deploy", minutes=10)]
+    [one] = precursors([twice, [Before(subject="deploy", minutes=20, is_candidate=True)]])
+    assert (one.subject, one.count, one.share, one.minutes_before) == ("Deploy", 2, 1.0, 15)
+    assert one.is_candidate
+
+
+def test_one_delay_is_no_average_and_equal_hours_have_no_peak() -> None:
+    assert (average([None, 5.0]), average([3.0, 5.0, None])) == (None, 4.0)
+    at = [datetime(2026, 3, day, hour, tzinfo=UTC) for day in (1, 2) for hour in (8, 9)]
+    assert peak_hour(at) is None
+    assert peak_hour([*at, datetime(2026, 3, 3, 9, tzinfo=UTC)]) == (9, 3)
+    assert peak_hour([]) is None

@@ -1,0 +1,205 @@
+"""Traces: what led to something, what came of it, and how good the evidence is."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.banner import FORGOTTEN
+from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.kinds import AtomDetail
+from commonbrain.flows.trace.told import BY_WORDS, Traced
+from tests.flows.asking import stored
+
+START = datetime(2026, 3, 1, 8, tzinfo=UTC)
+
+
+def atom(
+    brain: Brain,
+    subject: str,
+    outcome: str,
+    *,
+    at: float = 0,
+    delay: float | None = None,
+    scope: str = "team",
+) -> str:
+    detail = AtomDetail(subject=subject, outcome=outcome, outcome_delay_s=delay)
+    when = START + timedelta(hours=at)
+    text = f"{subject}, and so {outcome}"
+    return stored(brain, text, kind="atom", detail=detail, occurred_at=when, scope=scope)
+
+
+def chain(brain: Brain, *names: str) -> list[str]:
+    found = [
+        atom(brain, f"kettle {name}", f"result {name}", at=at) for at, name in enumerate(names)
+    ]
+    for cause, effect in pairwise(found):
+        brain.revise.link(cause, effect, type="causes")
+    return found
+
+
+def steps(traced: Traced) -> list[tuple[int, str]]:
+    return [(step.depth, step.id) for step in traced.steps]
+
+
+@pytest.mark.requirement("CT-01", "CT-10")
+def test_causes_are_walked_back_to_the_root_and_effects_forth(brain: Brain) -> None:
+    first, second, third = chain(brain, "alpha", "beta", "gamma")
+    back = brain.trace.causes(third)
+    assert steps(back) == [(0, third), (1, second), (2, first)]
+    assert [(root.id, root.explains) for root in back.roots] == [(first, 1)]
+    assert (back.steps[1].via, back.steps[1].observations) == ("causes", 1)
+    assert steps(brain.trace.effects(first)) == [(0, first), (1, second), (2, third)]
+
+
+@pytest.mark.requirement("CT-10")
+def test_a_circle_ends_and_has_no_root(brain: Brain) -> None:
+    first, second, third = chain(brain, "alpha", "beta", "gamma")
+    brain.revise.link(third, first, type="causes")
+    back = brain.trace.causes(third)
+    assert steps(back) == [(0, third), (1, second), (2, first)]
+    assert back.roots == ()
+    assert any("closes on itself" in line for line in back.limits)
+
+
+def test_what_has_two_ways_to_it_is_one_step_and_no_root_while_anything_leads_to_it(
+    brain: Brain,
+) -> None:
+    first, second, third = chain(brain, "alpha", "beta", "gamma")
+    brain.revise.link(first, third, type="causes")
+    back = brain.trace.causes(third)
+    assert sorted(steps(back)) == sorted([(0, third), (1, second), (1, first)])
+    assert [root.id for root in back.roots] == [first]
+
+
+def test_the_depth_bounds_a_walk_and_says_that_there_is_more(brain: Brain) -> None:
+    found = chain(brain, "alpha", "beta", "gamma")
+    back = brain.trace.causes(found[2], depth=1)
+    assert (steps(back), back.roots, back.is_cut) == ([(0, found[2]), (1, found[1])], (), True)
+    assert "It goes on beyond depth 1." in back.limits
+    for depth in (0, 11):
+        with pytest.raises(Refused):
+            brain.trace.causes(found[2], depth=depth)
+
+
+def test_what_may_not_be_seen_ends_the_walk_and_is_not_told_of(brain: Brain) -> None:
+    first = atom(brain, "kettle alpha", "result alpha")
+    hidden = atom(brain, "kettle beta", "result beta", at=1, scope="private")
+    third = atom(brain, "kettle gamma", "result gamma", at=2)
+    brain.revise.link(first, hidden, type="causes")
+    brain.revise.link(hidden, third, type="causes")
+    assert steps(brain.trace.causes(third)) == [(0, third), (1, hidden), (2, first)]
+    other = brain.acting_as(agent="codex")
+    back = other.trace.causes(third)
+    assert (steps(back), back.is_cut, back.gaps) == ([(0, third)], False, ())
+    assert back.limits == ("Depth 0: nothing is known to have led to it.",)
+    with pytest.raises(NotFound):
+        other.trace.causes(hidden)
+
+
+def test_an_open_way_around_what_may_not_be_seen_is_found(brain: Brain) -> None:
+    first, second, third = chain(brain, "alpha", "beta", "gamma")
+    hidden = atom(brain, "kettle delta", "result delta", at=1, scope="private")
+    brain.revise.link(first, hidden, type="causes")
+    brain.revise.link(hidden, third, type="causes")
+    back = brain.acting_as(agent="codex").trace.causes(third)
+    assert steps(back) == [(0, third), (1, second), (2, first)]
+
+
+def test_what_was_forgotten_is_a_step_without_a_word(brain: Brain) -> None:
+    first, second, third = chain(brain, "alpha", "beta", "gamma")
+    brain.forget(ids=[second], reason="it was not so")
+    back = brain.trace.causes(third)
+    assert steps(back) == [(0, third), (1, second), (2, first)]
+    assert (back.steps[1].headline, back.steps[1].source_ref) == (FORGOTTEN, None)
+    assert any("no longer hold" in line for line in back.limits)
+
+
+def test_where_no_link_leads_on_alike_words_do_and_are_never_called_a_link(brain: Brain) -> None:
+    cause = atom(brain, "deploy of friday", "cache server lost its warm keys")
+    effect = atom(brain, "cache server without warm keys", "pages were slow", at=1)
+    back = brain.trace.causes(effect)
+    assert steps(back) == [(0, effect), (1, cause)]
+    assert (back.steps[1].via, back.steps[1].strength) == (BY_WORDS, None)
+    assert back.steps[1].score is not None
+    assert any("only their words are alike" in gap for gap in back.gaps)
+    assert brain.get(effect, views=["links"]).links == ()
+
+
+def test_a_cause_that_is_dated_after_its_effect_is_a_gap(brain: Brain) -> None:
+    late = atom(brain, "kettle alpha", "result alpha", at=5)
+    early = atom(brain, "kettle beta", "result beta", at=1)
+    brain.revise.link(late, early, type="causes")
+    assert any("dated after" in gap for gap in brain.trace.causes(early).gaps)
+
+
+@pytest.mark.requirement("CT-03", "CT-08")
+def test_deepen_ranks_roots_by_how_many_episodes_they_explain(brain: Brain) -> None:
+    root = atom(brain, "config push", "settings changed")
+    lone = atom(brain, "moon phase", "tides moved")
+    broken = [atom(brain, f"payment outage {n}", f"customers lost {n}", at=n + 1) for n in range(3)]
+    for one in broken:
+        brain.revise.link(root, one, type="causes")
+    brain.revise.link(lone, broken[0], type="causes")
+    told = brain.trace.deepen("payment outage customers lost")
+    assert [(one.id, one.explains) for one in told.roots] == [(root, 3), (lone, 1)]
+    nothing = brain.acting_as(project="elsewhere").trace.deepen("zebra stripes")
+    assert nothing.limits
+    assert not nothing.roots
+
+
+@pytest.mark.requirement("CT-08")
+def test_deepen_says_that_too_few_episodes_have_a_cause(brain: Brain) -> None:
+    chain(brain, "alpha", "beta")
+    told = brain.trace.deepen("kettle beta result")
+    assert any("begin to tell a pattern" in line for line in told.limits)
+
+
+@pytest.mark.requirement("CT-05", "CT-09")
+def test_patterns_tell_delays_precursors_and_the_hour(brain: Brain) -> None:
+    for day in range(3):
+        atom(brain, "batch import", f"tables were locked {day}", at=day * 24 - 1)
+        atom(
+            brain,
+            f"api request {day}",
+            "timeouts in the checkout",
+            at=day * 24,
+            delay=60.0 * (day + 1),
+        )
+    told = brain.trace.patterns("timeouts in the checkout")
+    assert told.pattern is not None
+    assert (told.pattern.observations, told.pattern.outcome_delay_s) == (3, 120)
+    assert (told.pattern.peak_hour, told.pattern.consequence_delay_s) == (8, None)
+    [first] = told.precursors
+    assert (first.subject, first.count, first.minutes_before) == ("batch import", 3, 60)
+
+
+@pytest.mark.requirement("CT-09")
+def test_fewer_than_three_observations_are_no_pattern(brain: Brain) -> None:
+    atom(brain, "api request", "timeouts in the checkout")
+    told = brain.trace.patterns("timeouts in the checkout")
+    assert told.pattern is None
+    assert told.limits == ("1 observation of this outcome; a pattern needs at least 3.",)
+
+
+@pytest.mark.requirement("CT-05")
+def test_before_lists_what_came_in_the_hours_before(brain: Brain) -> None:
+    long_ago = atom(brain, "old news", "nothing much", at=0)
+    near = atom(brain, "batch import", "tables were locked", at=7)
+    end = atom(brain, "api request", "timeouts in the checkout", at=8)
+    assert steps(brain.trace.before(end)) == [(0, end), (1, near)]
+    assert steps(brain.trace.before("timeouts in the checkout", hours=24)) == [
+        (0, end),
+        (1, near),
+        (1, long_ago),
+    ]
+
+
+@pytest.mark.requirement("PV-06")
+def test_dependents_and_provenance_are_told_as_traces(brain: Brain) -> None:
+    source = stored(brain, "The build has two cores", kind="fact")
+    rule = stored(brain, "Never run the whole suite twice", kind="rule", derived_from=[source])
+    assert steps(brain.trace.dependents(source)) == [(0, source), (1, rule)]
+    assert steps(brain.trace.provenance(rule)) == [(0, rule), (1, source)]
+    assert brain.trace.dependents(rule).limits == ("Nothing rests on it.",)
