@@ -87,9 +87,9 @@ async def test_library_command_and_mcp_give_the_same_json(
             },
             "forget": {"ids": [gone.id], "reason": "Nobody asks."},
             "boot": {"project": "nowhere"},
-            "session": {"op": "list", "project": "nowhere"},
+            "session": {"op": "list", "project": "elsewhere"},
             "message": {"op": "inbox", "limit": 5},
-            "trace": {"op": "causes", "id": kept.id},
+            "trace": {"op": "causes", "text": "why postgres?"},
             "status": {},
         }
         async with Client(build_server(lambda: brain)) as client:
@@ -117,19 +117,22 @@ def printed(
     special = next((one for one in own if one.preset.items() <= given.items()), None)
     settled: Mapping[str, object] = special.preset if special else {}
     told = {name: value for name, value in given.items() if name not in settled}
+    positional = (special.positional if special else ()) or operation.positional
     options = [
         part
         for name, value in told.items()
-        if name not in operation.positional
+        if name not in positional
         for part in (f"--{name}", str(value))
     ]
-    named = [part for name in operation.positional if name in told for part in listed(told[name])]
+    named = [part for name in positional if name in told for part in listed(told[name])]
     words = (special.name if special else operation.name).split()
     line = ["brain", "--store", str(path), *words, *named, *options, "--json"]
     monkeypatch.setattr(sys, "argv", line)
     with pytest.raises(SystemExit):
         run()
-    return json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    assert said.out, (line, said.err)
+    return json.loads(said.out)
 
 
 def listed(value: str | list[str]) -> list[str]:

@@ -195,10 +195,9 @@ def _stands(act: Act, change: Change, *, seen: _Seen) -> bool | None:
     named = {*change.before, *change.after}
     if "annotation" in named:
         return _is_noted(act, change)
-    if "review" in change.after:
-        return True if settled_by(act.tx, change) else None
-    if "review" in change.before:
-        return True
+    if "review" in named:
+        is_settled = "review" not in change.after or settled_by(act.tx, change)
+        return True if is_settled else None
     if "ack" in named:
         return _is_answered(act, change, acks=seen.acks)
     links = seen.links
