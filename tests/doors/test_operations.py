@@ -87,7 +87,7 @@ async def test_library_command_and_mcp_give_the_same_json(
             },
             "forget": {"ids": [gone.id], "reason": "Nobody asks."},
             "boot": {"project": "nowhere"},
-            "session": {"op": "list", "project": "nowhere"},
+            "session": {"op": "list", "project": "elsewhere"},
             "message": {"op": "inbox", "limit": 5},
             "status": {},
         }
