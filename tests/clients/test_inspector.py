@@ -49,6 +49,14 @@ STORY = (
         shows=KEY_IS_IN_SLOT_9,
         hides=(KEY_IS_IN_SLOT_7, TEA),
     ),
+    Step(tool="boot", arguments={"project": "locker"}, shows="BLOCKERS loaded"),
+    Step(tool="session", arguments={"op": "list"}, shows="Nobody"),
+    Step(
+        tool="message",
+        arguments={"op": "send", "to": "bo", "text": "The key has moved."},
+        shows="sent mem_",
+    ),
+    Step(tool="trace", arguments={"op": "causes", "text": "key"}, shows=""),
     Step(tool="status", arguments={}, shows="memories"),
 )
 
