@@ -56,7 +56,7 @@ STORY = (
         arguments={"op": "send", "to": "bo", "text": "The key has moved."},
         shows="sent mem_",
     ),
-    Step(tool="trace", arguments={"op": "causes", "text": "key"}, shows=""),
+    Step(tool="trace", arguments={"op": "causes", "text": "key"}, shows="causes of"),
     Step(tool="status", arguments={}, shows="memories"),
 )
 

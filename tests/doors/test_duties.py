@@ -1,39 +1,16 @@
 """Action items, tasks, notes and checkpoints as agents and people call them."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from mcp import Client
 
-from commonbrain.interfaces.cli.main import run
 from commonbrain.interfaces.mcp import build_server
 from commonbrain.testing.builders import a_brain
+from tests.doors.conftest import Command
 from tests.flows.asking import stored
 
-Command = Callable[..., tuple[int, str]]
 TASK = "Rotate the deploy key before friday"
-
-
-@pytest.fixture
-def command(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """Run `brain` on the test's own store; give its exit code and what it printed."""
-    monkeypatch.setenv("COMMONBRAIN_STORE", str(path))
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def command(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["brain", *arguments])
-        with pytest.raises(SystemExit) as left:
-            run()
-        printed = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return left.value.code, printed.out + printed.err
-
-    return command
 
 
 def test_the_command_task_leads_a_task_from_its_beginning_to_its_end(command: Command) -> None:

@@ -1,10 +1,12 @@
-"""Two short questions that every story asks: what became of this text, and what is recalled."""
+"""What every story asks: what became of this text, what is recalled, and how a memory stands."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Unpack
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Unavailable
+from commonbrain.flows.get import Shown
 from commonbrain.flows.recall.pipeline import RecallOptions
 from commonbrain.flows.remember.outcome import Outcome, Status
 from commonbrain.flows.remember.pipeline import DraftFields
@@ -47,3 +49,8 @@ def stored(brain: Brain, text: str, **known: Unpack[DraftFields]) -> str:
 def bodies(brain: Brain, query: str = "", **options: Unpack[RecallOptions]) -> list[str | None]:
     """Recall and give only the bodies."""
     return [item.body for item in brain.recall(query, **options).items]
+
+
+def as_it_is(brain: Brain, id_: str) -> Shown:
+    """A memory but for its version, which counts what was taken back as well."""
+    return replace(brain.get(id_, bump=False), version=0)

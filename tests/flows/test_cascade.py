@@ -1,6 +1,5 @@
 """What rests on a memory needs review once that falls, and is as before once it is back."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,9 +8,9 @@ from commonbrain.brain import Brain
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import State
 from commonbrain.domain.trust import Trust
-from commonbrain.flows.get import Shown
 from commonbrain.flows.revise.plan import Completion
 from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import as_it_is
 
 WHY = "because a test says so"
 
@@ -91,11 +90,6 @@ def test_a_rule_is_marked_and_never_archived(brain: Brain, premise: str) -> None
     rule = told(brain, "Never edit nginx by hand", kind="rule", derived_from=[premise])
     brain.forget(premise, reason=WHY)
     assert (state(brain, rule), marked(brain)) == (State.ACTIVE, {rule})
-
-
-def as_it_is(brain: Brain, id_: str) -> Shown:
-    """A memory but for its version, which counts what was taken back as well."""
-    return replace(brain.get(id_, bump=False), version=0)
 
 
 def test_restoring_the_premise_brings_back_the_exact_earlier_state(

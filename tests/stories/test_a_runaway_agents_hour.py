@@ -1,6 +1,5 @@
 """An agent ran wild for an hour: all it wrote and changed is taken back in one call."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,9 +7,8 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.domain.memory import Draft, State
 from commonbrain.flows.forget.swept import Stage
-from commonbrain.flows.get import Shown
 from commonbrain.testing.clock import FakeClock
-from tests.flows.asking import stored
+from tests.flows.asking import as_it_is, stored
 
 WRITTEN, CHANGED = 500, 200
 
@@ -22,11 +20,6 @@ def ids_of(brain: Brain, texts: list[str]) -> list[str]:
         drafts = [Draft(body=text, kind="event") for text in texts[start : start + 100]]
         made += [one.id or "" for one in brain.remember(drafts).items]
     return made
-
-
-def as_it_is(brain: Brain, id_: str) -> Shown:
-    """A memory but for its version, which counts what was taken back as well."""
-    return replace(brain.get(id_), version=0)
 
 
 def test_undo_of_a_runaway_agents_hour(brain: Brain, clock: FakeClock) -> None:
