@@ -46,7 +46,10 @@ def trace(atoms: int = typer.Argument(default=100_000)) -> None:
         for name, deed in deeds.items():
             _measure(name, deed, asked)
         _measure("causes, ends near", brain.trace.causes, rare)
-        _measure("patterns", brain.trace.patterns, ["the broker stalled in zone 17"] * 10)
+        words = [f"the broker stalled in zone {zone}" for zone in range(1, 21)]
+        for deed in (brain.trace.causes, brain.trace.before, brain.trace.patterns):
+            _measure(f"{deed.__name__}, by words", deed, words)
+        _measure("deepen", brain.trace.deepen, words)
 
 
 def _measure(name: str, deed: Callable[[str], Traced], asked: list[str]) -> None:

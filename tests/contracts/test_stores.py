@@ -1,5 +1,5 @@
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.store import IdTaken
+from commonbrain.ports.store import IdTaken, Transaction
 from commonbrain.testing.board_contract import BoardContract
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.cascade_contract import CascadeContract
@@ -275,10 +275,8 @@ def test_a_writing_transaction_has_the_lock_before_it_writes_anything(
         other.execute("BEGIN IMMEDIATE")
 
 
-@pytest.mark.parametrize("source_ref", [None, "chat#1"])
-def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
-    path: Path, source_ref: str | None
-) -> None:
+def planned(path: Path, about: str, deed: Callable[[Transaction], object]) -> list[str]:
+    """Give how SQLite means to find what the statements about something ask for."""
     plans: list[str] = []
 
     def explain(
@@ -288,7 +286,7 @@ def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
         given: Any,  # noqa: ANN401 whatever the driver takes
         *_more: object,
     ) -> None:
-        if "semantic_hash = " in statement:
+        if about in statement:
             asked = connection.connection.cursor()
             asked.execute(f"EXPLAIN QUERY PLAN {statement}", given)
             plans.extend(row[-1] for row in asked.fetchall())
@@ -296,9 +294,28 @@ def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
     with closing(opened(path)) as store, store.snapshot(LOCAL_TENANT) as tx:
         assert isinstance(store.dialect, Sqlite)
         event.listen(store.dialect.engine, "before_cursor_execute", explain)
-        tx.memories.by_hash(Kind.FACT, "h", source_ref=source_ref)
-    assert len(plans) == 1
-    assert "semantic_hash=?" in plans[0]
+        deed(tx)
+    return plans
+
+
+@pytest.mark.parametrize("source_ref", [None, "chat#1"])
+def test_a_text_is_looked_up_by_its_hash_and_not_by_walking_the_store(
+    path: Path, source_ref: str | None
+) -> None:
+    [plan] = planned(
+        path,
+        "semantic_hash = ",
+        lambda tx: tx.memories.by_hash(Kind.FACT, "h", source_ref=source_ref),
+    )
+    assert "semantic_hash=?" in plan
+
+
+def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: Path) -> None:
+    plans = planned(path, "FROM links", lambda tx: tx.links.touching([1, 2], limit=5))
+    found = [plan for plan in plans if "links" in plan]
+    assert len(found) == 2
+    assert any("from_id=?" in plan for plan in found)
+    assert any("to_id=?" in plan for plan in found)
 
 
 @pytest.mark.parametrize("has_successor", [False, True])

@@ -183,6 +183,22 @@ def test_fewer_than_three_observations_are_no_pattern(brain: Brain) -> None:
     assert told.limits == ("1 observation of this outcome; a pattern needs at least 3.",)
 
 
+def test_of_many_observations_the_latest_tell_what_came_before(brain: Brain) -> None:
+    for day in range(22):
+        culprit = "batch import" if day >= 2 else "old cron"
+        atom(brain, culprit, f"tables were locked {day}", at=day * 24 - 1)
+        atom(brain, f"api request {day}", "timeouts in the checkout", at=day * 24)
+    told = brain.trace.patterns("timeouts in the checkout")
+    assert told.pattern is not None
+    assert told.pattern.observations == 22
+    [first] = told.precursors
+    assert (first.subject, first.count, first.share) == ("batch import", 20, 1)
+    assert "What came before is counted for the latest 20 of 22 occurrences." in told.limits
+    asked = brain.trace.before("timeouts in the checkout")
+    assert asked.precursors == told.precursors
+    assert asked.is_cut
+
+
 @pytest.mark.requirement("CT-05")
 def test_before_lists_what_came_in_the_hours_before(brain: Brain) -> None:
     long_ago = atom(brain, "old news", "nothing much", at=0)

@@ -75,16 +75,16 @@ def covered(asked: Collection[str], said: Collection[str]) -> float:
     return _shared(set(asked), set(said)) / len(set(asked)) if asked else 0.0
 
 
-def _shared(words: Collection[str], others: Collection[str]) -> int:
-    return sum(1 for word in words if any(_is_same(word, other) for other in others))
+def _shared(words: set[str], others: set[str]) -> int:
+    alone = words - others
+    return len(words) - sum(1 for word in alone if not any(_is_form(word, of) for of in others))
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_form(word: str, of: str) -> bool:
     """Take a word and a longer form of it for the same: fail, failed, failure."""
-    if one == other:
-        return True
-    short, long = sorted((one, other), key=len)
-    return len(short) >= _STEM_CHARS_MIN and long.startswith(short)
+    if len(word) < len(of):
+        return len(word) >= _STEM_CHARS_MIN and of.startswith(word)
+    return len(of) >= _STEM_CHARS_MIN and word.startswith(of)
 
 
 def comes_of(memory: Memory) -> str:

@@ -2,24 +2,47 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Select,
+    String,
+    and_,
+    bindparam,
+    delete,
+    literal_column,
+    select,
+    union,
+    update,
+)
 
 from commonbrain.adapters.sql.tables import links
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.links import Link, LinkType, strengthened
 
 _ROW: Final = select(*(links.c[field.name] for field in fields(Link)))
-_ENDS: Final = and_(
-    links.c.tenant_id == bindparam("tenant"),
-    or_(
-        links.c.from_id.in_(bindparam("ids", expanding=True)),
-        links.c.to_id.in_(bindparam("ids", expanding=True)),
-    ),
-)
-_TOUCHING: Final = _ROW.where(_ENDS).order_by(
-    links.c.strength.desc(), links.c.from_id, links.c.to_id
+_ALL: Final = -1
+"""The limit that is none."""
+
+
+def _of(end: ColumnElement[int]) -> Select[Any]:
+    return _ROW.where(
+        links.c.tenant_id == bindparam("tenant"),
+        end.in_(bindparam("ids", expanding=True)),
+        links.c.type.in_(bindparam("types", expanding=True)),
+    )
+
+
+# A part for each end, since for "from or to" SQLite reads every link of the tenant.
+_TOUCHING: Final = (
+    union(_of(links.c.from_id), _of(links.c.to_id))
+    .order_by(
+        literal_column("strength", Float).desc(),
+        *(literal_column(name, String) for name in ("from_id", "to_id", "type")),
+    )
+    .limit(bindparam("limit"))
 )
 
 
@@ -56,11 +79,13 @@ class LinkShelf:
         """List the links from or to any of these memories, strongest first."""
         if not ids:
             return []
-        statement = _TOUCHING.where(links.c.type.in_(types)) if types else _TOUCHING
-        if limit is not None:
-            statement = statement.limit(limit)
-        given = {"tenant": self.work.tenant, "ids": list(ids)}
-        rows = self.work.connection.execute(statement, given).mappings()
+        given = {
+            "tenant": self.work.tenant,
+            "ids": list(ids),
+            "types": list(types or LinkType),
+            "limit": _ALL if limit is None else limit,
+        }
+        rows = self.work.connection.execute(_TOUCHING, given).mappings()
         return [Link(**row) for row in rows]
 
     def _get(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:

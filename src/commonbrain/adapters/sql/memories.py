@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -23,11 +24,13 @@ from sqlalchemy import (
 )
 
 from commonbrain.adapters.sql.graph import batches
-from commonbrain.adapters.sql.looks import confine
+from commonbrain.adapters.sql.looks import confine, within
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories, threads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
 from commonbrain.ports.store import Hit, IdTaken, Look
 
 _SPEAKER: Final = 0
@@ -207,13 +210,12 @@ class MemoryShelf:
 
     def newest(self, look: Look, *, limit: int) -> list[Hit]:
         """List what the look allows, latest occurrence first."""
-        statement = (
-            select(memories.c.id, memories.c.occurred_at)
-            .where(confine(look, self.work.tenant))
-            .order_by(memories.c.occurred_at.desc(), memories.c.id.desc())
-            .limit(limit)
-        )
-        rows = self.work.connection.execute(statement)
+        since, until = look.filter.since, look.filter.until
+        wanted = replace(look.filter, since=None, until=None)
+        bounds = (since is not None, until is not None)
+        statement = _newest(look.caller, wanted, tenant=self.work.tenant, bounds=bounds)
+        given = {"now": look.now, "since": since, "until": until, "limit": limit}
+        rows = self.work.connection.execute(statement, given)
         return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
 
     def any(self, look: Look) -> bool:
@@ -316,6 +318,23 @@ class MemoryShelf:
     def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
         given = {"tenant": self.work.tenant, "ids": list(ids)}
         return self.work.connection.execute(statement, given).all()
+
+
+@lru_cache
+def _newest(
+    caller: Caller, wanted: Filter, *, tenant: str, bounds: tuple[bool, bool]
+) -> Select[int, datetime]:
+    """Build a browse once for all spans of time: building it costs more than running it."""
+    when = memories.c.occurred_at
+    has_since, has_until = bounds
+    since = [when >= bindparam("since", type_=when.type)] if has_since else []
+    until = [when <= bindparam("until", type_=when.type)] if has_until else []
+    return (
+        select(memories.c.id, when)
+        .where(within(caller, wanted, tenant=tenant), *since, *until)
+        .order_by(when.desc(), memories.c.id.desc())
+        .limit(bindparam("limit"))
+    )
 
 
 @lru_cache

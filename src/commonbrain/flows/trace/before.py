@@ -7,7 +7,7 @@ from typing import Final
 
 from commonbrain.domain.kinds import AtomDetail, Kind
 from commonbrain.domain.memory import Memory
-from commonbrain.domain.patterns import Before, average, peak_hour, precursors
+from commonbrain.domain.patterns import Before, Precursor, average, peak_hour, precursors
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.tracing import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
@@ -19,7 +19,11 @@ from commonbrain.ports.store import Look, Transaction
 OCCURRENCES_MAX: Final = 50
 _WINDOW_MAX: Final = 20
 """Memories that are looked at before one occurrence, the nearest."""
+_WINDOWS_MAX: Final = 20
+"""Occurrences before which is looked, the latest."""
 _SHOWN_MAX: Final = 50
+_INSTANT: Final = timedelta(milliseconds=1)
+"""The least time there is between two that are not at once."""
 _OUTCOMES: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT)
 _TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
 
@@ -42,13 +46,18 @@ class Window:
         told_ = [one for one in found if covered(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
         return sorted(told_, key=lambda one: (one.occurred_at, one.id))
 
-    def leading_to(self, one: Memory) -> Sequence[Memory]:
-        """List what came before one occurrence, the nearest first."""
-        since = one.occurred_at - timedelta(hours=self.hours)
-        wanted = Filter(kinds=_TELLING, project=one.project, since=since, until=one.occurred_at)
+    def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
+        """List what came before each occurrence, the nearest first."""
+        windows = [self._earlier(one) for one in those]
+        wanted = dict.fromkeys(id_ for window in windows for id_ in window)
+        found = seen(self.tx, self.caller, wanted=list(wanted))
+        return [[found[id_] for id_ in window if id_ in found] for window in windows]
+
+    def _earlier(self, one: Memory) -> list[int]:
+        since, until = one.occurred_at - timedelta(hours=self.hours), one.occurred_at - _INSTANT
+        wanted = Filter(kinds=_TELLING, project=one.project, since=since, until=until)
         hits = self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)
-        found = seen(self.tx, self.caller, wanted=[hit.id for hit in hits])
-        return [other for other in found.values() if other.occurred_at < one.occurred_at]
+        return [hit.id for hit in hits]
 
     def _look(self, wanted: Filter) -> Look:
         return Look(caller=self.caller, filter=wanted, now=self.now)
@@ -56,17 +65,18 @@ class Window:
 
 def before(window: Window, those: Sequence[Memory], *, asked: str) -> Traced:
     """Tell what came before each occurrence, and what usually does."""
-    leading = [window.leading_to(one) for one in those]
+    latest = those[-_WINDOWS_MAX:]
+    leading = window.leading_to(latest)
     steps = [
-        step for one, earlier in zip(those, leading, strict=True) for step in _steps(one, earlier)
+        step for one, earlier in zip(latest, leading, strict=True) for step in _steps(one, earlier)
     ]
     return Traced(
         op="before",
         asked=asked,
         steps=tuple(steps[:_SHOWN_MAX]),
-        precursors=precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)]),
-        limits=_limits(those, is_empty=not any(leading), hours=window.hours),
-        is_cut=len(steps) > _SHOWN_MAX or len(those) >= OCCURRENCES_MAX,
+        precursors=_precursors(latest, leading),
+        limits=(*_limits(those, is_empty=not any(leading), hours=window.hours), *_bounds(those)),
+        is_cut=len(steps) > _SHOWN_MAX or len(those) > len(latest),
     )
 
 
@@ -80,14 +90,14 @@ def patterns(window: Window, outcome: str) -> Traced:
         return Traced(op="patterns", asked=outcome, limits=(line,))
     details = [one.detail for one in those if isinstance(one.detail, AtomDetail)]
     peak = peak_hour(one.occurred_at for one in those)
-    leading = [window.leading_to(one) for one in those]
+    latest = those[-_WINDOWS_MAX:]
     limits = ["Times and orders are counted; that one thing follows another is no proof of cause."]
     limits += [] if peak else ["No hour of the day stands out."]
     return Traced(
         op="patterns",
         asked=outcome,
         steps=tuple(step_of(one, depth=0) for one in those[:_SHOWN_MAX]),
-        precursors=precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)]),
+        precursors=_precursors(latest, window.leading_to(latest)),
         pattern=Pattern(
             observations=count,
             outcome_delay_s=average(one.outcome_delay_s for one in details),
@@ -95,9 +105,22 @@ def patterns(window: Window, outcome: str) -> Traced:
             peak_hour=peak[0] if peak else None,
             peak_count=peak[1] if peak else None,
         ),
-        limits=tuple(limits),
+        limits=(*limits, *_bounds(those)),
         is_cut=count > _SHOWN_MAX or count >= OCCURRENCES_MAX,
     )
+
+
+def _precursors(
+    those: Sequence[Memory], leading: Sequence[Sequence[Memory]]
+) -> tuple[Precursor, ...]:
+    return precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)])
+
+
+def _bounds(those: Sequence[Memory]) -> tuple[str, ...]:
+    """Say that what came before was not looked up for every occurrence."""
+    count = len(those)
+    line = f"What came before is counted for the latest {_WINDOWS_MAX} of {count} occurrences."
+    return (line,) if count > _WINDOWS_MAX else ()
 
 
 def _told(one: Memory, earlier: Sequence[Memory]) -> list[Before]:
