@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Float,
     Select,
     String,
@@ -23,27 +24,27 @@ from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.links import Link, LinkType, strengthened
 
 _ROW: Final = select(*(links.c[field.name] for field in fields(Link)))
-_ALL: Final = -1
-"""The limit that is none."""
+_ALL: Final = 2**63 - 1
+"""The limit that is none, in both engines."""
 
 
-def _of(end: ColumnElement[int]) -> Select[Any]:
-    return _ROW.where(
-        links.c.tenant_id == bindparam("tenant"),
-        end.in_(bindparam("ids", expanding=True)),
-        links.c.type.in_(bindparam("types", expanding=True)),
+def _touching(*, is_typed: bool) -> Select[Any] | CompoundSelect[Any]:
+    """Select links by their ends, a part for each: for "from or to" SQLite reads them all."""
+    of_type = [links.c.type.in_(bindparam("types", expanding=True))] if is_typed else []
+    parts = (
+        _ROW.where(
+            links.c.tenant_id == bindparam("tenant"),
+            end.in_(bindparam("ids", expanding=True)),
+            *of_type,
+        )
+        for end in (links.c.from_id, links.c.to_id)
     )
+    rest = (literal_column(name, String) for name in ("from_id", "to_id", "type"))
+    strongest = literal_column("strength", Float).desc()
+    return union(*parts).order_by(strongest, *rest).limit(bindparam("limit"))
 
 
-# A part for each end, since for "from or to" SQLite reads every link of the tenant.
-_TOUCHING: Final = (
-    union(_of(links.c.from_id), _of(links.c.to_id))
-    .order_by(
-        literal_column("strength", Float).desc(),
-        *(literal_column(name, String) for name in ("from_id", "to_id", "type")),
-    )
-    .limit(bindparam("limit"))
-)
+_TOUCHING: Final = {is_typed: _touching(is_typed=is_typed) for is_typed in (False, True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,10 @@ class LinkShelf:
         given = {
             "tenant": self.work.tenant,
             "ids": list(ids),
-            "types": list(types or LinkType),
+            "types": list(types),
             "limit": _ALL if limit is None else limit,
         }
-        rows = self.work.connection.execute(_TOUCHING, given).mappings()
+        rows = self.work.connection.execute(_TOUCHING[bool(types)], given).mappings()
         return [Link(**row) for row in rows]
 
     def _get(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
