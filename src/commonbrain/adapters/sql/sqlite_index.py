@@ -42,6 +42,8 @@ _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
 _LOOKED_AT: Final = 200
 """How many of the best are held against a look before a narrow one is searched for itself."""
+_SPARE: Final = 4
+"""One in so many is held against a look beyond the limit, before all that is looked at are."""
 _ALL: Final = -1
 """The limit that is none."""
 _BITE: Final = 2000
@@ -203,7 +205,7 @@ class SqliteIndex:
             since = run(_NEWEST_MATCHES, {"match": match}).scalar() or 0
         # FTS5's bm25() is better the lower it is.
         ranked = self._ranked(match, since=since, limit=_LOOKED_AT)
-        hits = self._best_allowed(ranked, look)
+        hits = self._best_allowed(ranked, look, limit=limit)
         if len(hits) < limit and len(ranked) == _LOOKED_AT:
             # The look is narrow: most of the best were not allowed. Look at every match.
             ranked = self._ranked(match, since=0, limit=_ALL)
@@ -219,7 +221,7 @@ class SqliteIndex:
         self.follow()
         near = self.codes.nearest(query, limit=_RESCORED).tolist()
         scores = self._scored(query, near, at_least=at_least)
-        hits = self._best_allowed(scores, look) if scores else []
+        hits = self._best_allowed(scores, look, limit=limit)
         # Every vector was scored, or all that were not are farther than is asked for.
         is_all_scored = len(self.codes) <= _RESCORED or len(scores) < len(set(near))
         if len(hits) < limit and not (is_all_scored and len(scores) <= _LOOKED_AT):
@@ -227,7 +229,8 @@ class SqliteIndex:
             among = self.codes.nearest(
                 query, limit=_RESCORED, among=self._among(query, look, limit=limit)
             ).tolist()
-            hits = self._best_allowed(self._scored(query, among, at_least=at_least), look)
+            scores = self._scored(query, among, at_least=at_least)
+            hits = self._best_allowed(scores, look, limit=limit)
         return hits[:limit]
 
     def _scored(self, query: Matrix, near: Sequence[int], *, at_least: float) -> dict[int, float]:
@@ -329,11 +332,16 @@ class SqliteIndex:
             known = self.allowed[look] = json.loads(listed)
         return known
 
-    def _best_allowed(self, scores: Mapping[int, float], look: Look) -> list[Hit]:
+    def _best_allowed(self, scores: Mapping[int, float], look: Look, *, limit: int) -> list[Hit]:
         """Keep what a look allows of the best scores, best first, newest on a tie."""
         best = sorted(zip(scores.values(), scores, strict=True), reverse=True)[:_LOOKED_AT]
-        permitted = self._allowed_among([id_ for _, id_ in best], look)
-        return [Hit(id=id_, score=score) for score, id_ in best if id_ in permitted]
+        hits: list[Hit] = []
+        enough = limit + limit // _SPARE
+        for some in (best[:enough], best[enough:]):
+            if some and len(hits) < limit:
+                permitted = self._allowed_among([id_ for _, id_ in some], look)
+                hits += (Hit(id=id_, score=score) for score, id_ in some if id_ in permitted)
+        return hits
 
     def _allowed_among(self, ids: Sequence[int], look: Look) -> set[int]:
         statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
