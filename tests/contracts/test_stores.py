@@ -226,7 +226,7 @@ def test_the_driver_is_one_without_the_wal_bug() -> None:
 
 def _is_ours(name: str | None, _type: str, _parents: object) -> bool:
     """Leave out what only SQLite has: full text's tables and its key, and Alembic's own."""
-    return not (name or "").startswith(("memory_text", "alembic", "ix_memories_id"))
+    return not (name or "").startswith(("memory_text", "atom_text", "alembic", "ix_memories_id"))
 
 
 @pytest.mark.requirement("DM-08")

@@ -36,6 +36,7 @@ class RecallRequest(Request):
     labels: list[str] = Field(default=[], description="Only these")
     tags: list[str] = Field(default=[], description="All of these")
     people: list[str] = Field(default=[], description="Naming or said by one of these")
+    field: Name = Field(default=None, description="Atoms by subject, action, outcome, consequences")
     agent: Name = Field(default=None, description="Its author")
     session: Name = Field(default=None, description="Of this one")
     thread: Name = Field(default=None, description="thr_...")
