@@ -31,6 +31,7 @@ from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.duties_contract import DutiesContract
+from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
 from commonbrain.testing.mail_contract import MailContract
@@ -72,6 +73,10 @@ class TestSqliteBoard(BoardContract):
 
 
 class TestSqliteDuties(DutiesContract):
+    pass
+
+
+class TestSqliteFields(FieldContract):
     pass
 
 

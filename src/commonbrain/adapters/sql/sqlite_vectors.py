@@ -32,6 +32,8 @@ from commonbrain.ports.store import Hit, Look
 
 _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""
+_RESCORED_OF_FIELD: Final = 1000
+"""The same in a field: clauses are much alike, and a search of one is rarer."""
 _BITE: Final = 2000
 """How many of the nearest codes are held against a narrow look before all that it allows are."""
 _BITE_HOLDS: Final = 2
@@ -95,21 +97,25 @@ class VectorShelf:
         return self.work.connection.execute(self._of.last_seq, self.here).scalar_one()
 
     @property
+    def _rescored(self) -> int:
+        return _RESCORED if self.field is None else _RESCORED_OF_FIELD
+
+    @property
     def _of(self) -> _Statements:
         return _statements(self.field)
 
     def nearest(self, query: Matrix, look: Look, *, limit: int, at_least: float) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         self.follow()
-        near = self.codes.nearest(query, limit=_RESCORED).tolist()
+        near = self.codes.nearest(query, limit=self._rescored).tolist()
         scores = self._scored(query, near, at_least=at_least)
         hits = self.permits.best(scores, look) if scores else []
         # Every vector was scored, or all that were not are farther than is asked for.
-        is_all_scored = len(self.codes) <= _RESCORED or len(scores) < len(set(near))
+        is_all_scored = len(self.codes) <= self._rescored or len(scores) < len(set(near))
         if len(hits) < limit and not (is_all_scored and len(scores) <= LOOKED_AT):
             # The look is narrow: most of the nearest were not allowed. Look among the allowed.
             among = self.codes.nearest(
-                query, limit=_RESCORED, among=self._among(query, look, limit=limit)
+                query, limit=self._rescored, among=self._among(query, look, limit=limit)
             ).tolist()
             hits = self.permits.best(self._scored(query, among, at_least=at_least), look)
         return hits[:limit]
