@@ -79,7 +79,7 @@ def _atom(number: int, body: str) -> Memory:
     """Make an atom of four fields of random words."""
     words = body.lower().split()
     parts = [" ".join(words[n * 3 : n * 3 + _WORDS]) for n in range(4)]
-    detail = AtomDetail(**dict(zip(CausalField, parts, strict=True)))
+    detail = AtomDetail(subject=parts[0], action=parts[1], outcome=parts[2], consequences=parts[3])
     return a_memory(number, " | ".join(parts), kind=Kind.ATOM, detail=detail)
 
 

@@ -11,7 +11,8 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import MessageDetail
+from commonbrain.domain.kinds import AtomDetail, MessageDetail
+from commonbrain.domain.memory import Draft
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.ports.models import Matrix
@@ -50,7 +51,7 @@ def test_recall_by_a_field_brings_what_says_it_there_and_says_so(brain: Brain) -
     assert by_outcome.why[0] == "field:outcome"
     assert set(by_outcome.why) >= {"words", "meaning"}
     assert by_field(brain, "lost orders", "consequences") == []
-    assert by_field(brain, "", "consequences") == [orders, disk]
+    assert {*by_field(brain, "", "consequences")} == {orders, disk}
     assert len(brain.recall("lost orders").items) == 3
 
 
@@ -104,7 +105,7 @@ def test_every_way_in_gives_the_fields_their_vectors(brain: Brain, tmp_path: Pat
 
 
 def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_back(
-    brain: Brain, clock: FakeClock
+    brain: Brain,
 ) -> None:
     bob = Brain.of(brain.house, Caller(agent="bob"))
     gone, erased, undone = (stored(bob, text) for text in (DISK, ORDERS, f"{DISK} again"))
@@ -122,7 +123,8 @@ def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_
 def test_fields_are_embedded_in_the_batch_of_their_texts_each_text_once(path: Path) -> None:
     embedder = CountingEmbedder()
     with a_brain(path, embedder=embedder) as brain:
-        brain.remember([DISK, "@atom the disk of the broker | ran full overnight", "Plain fact."])
+        texts = (DISK, "@atom the disk of the broker | ran full overnight", "Plain fact.")
+        brain.remember([Draft(body=text) for text in texts])
 
     [batch] = embedder.batches
     assert len(batch) == len(set(batch)) == 3 + len(CausalField)
@@ -160,10 +162,12 @@ def test_full_text_finds_an_atom_by_each_of_its_fields(brain: Brain, word: str) 
         brain,
         "What became of the night of the fourth.",
         kind="atom",
-        subject="the disk of the broker",
-        action="ran full overnight",
-        outcome="orders were lost",
-        consequences="customers left us",
+        detail=AtomDetail(
+            subject="the disk of the broker",
+            action="ran full overnight",
+            outcome="orders were lost",
+            consequences="customers left us",
+        ),
         project="there",
     )
 
@@ -202,18 +206,19 @@ def test_an_atom_always_has_the_time_at_which_it_was(brain: Brain, clock: FakeCl
 @pytest.mark.requirement("CT-06")
 def test_questions_about_a_time_see_atoms_by_when_they_were(brain: Brain) -> None:
     january = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
-    february = stored(brain, ORDERS, occurred_at="2026-02-07T08:00:00Z")
+    text = DISK.replace("broker", "ledger")
+    february = stored(brain, text, occurred_at="2026-02-07T08:00:00Z")
 
     def found(query: str, **options: str) -> list[str]:
         return [item.id for item in brain.recall(query, kinds=["atom"], **options).items]  # pyright: ignore[reportArgumentType]
 
     assert found("lost orders", since="2026-02-01") == [february]
     assert found("lost orders", until="2026-01-31") == [january]
-    assert found("lost orders in January 2026")[0] == january
-    assert found("lost orders in February 2026")[0] == february
+    assert found("orders in January 2026")[0] == january
+    assert found("orders in February 2026")[0] == february
     assert found("what happened in January 2026?") == [january]
     assert found("orders", field="outcome", since="2026-01-01", until="2026-01-31") == [january]
-    assert found("orders", field="outcome", since="2026-02-01") == []
+    assert found("orders", field="outcome", until="2025-12-31") == []
 
 
 def test_fields_that_were_damaged_are_told_of_and_mended(path: Path) -> None:

@@ -5,7 +5,6 @@ A subclass gives `open_store`, as for `StoreContract`.
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -34,11 +33,17 @@ from commonbrain.testing.store_steps import (
 SUBJECT, ACTION, OUTCOME, CONSEQUENCES = CausalField
 
 
-def an_atom(id_: int, *fields: str, **more: Any) -> Memory:  # noqa: ANN401
-    """Make an atom of up to four fields, in their order."""
-    told = {str(name): said for name, said in zip(CausalField, fields, strict=False)}
-    body = " | ".join(fields)
-    return a_memory(id_, body, kind=Kind.ATOM, detail=AtomDetail(**told), **more)
+def an_atom(
+    id_: int,
+    subject: str,
+    action: str,
+    outcome: str,
+    consequences: str = "",
+) -> Memory:
+    """Make an atom of up to four fields."""
+    detail = AtomDetail(subject=subject, action=action, outcome=outcome, consequences=consequences)
+    body = f"{subject} | {action} | {outcome} | {consequences}"
+    return a_memory(id_, body, kind=Kind.ATOM, detail=detail)
 
 
 BROKER = an_atom(1, "the broker", "ran full", "orders were lost", "customers left")
