@@ -34,11 +34,7 @@ SUBJECT, ACTION, OUTCOME, CONSEQUENCES = CausalField
 
 
 def an_atom(
-    id_: int,
-    subject: str,
-    action: str,
-    outcome: str,
-    consequences: str = "",
+    id_: int, *, subject: str, action: str, outcome: str, consequences: str = ""
 ) -> Memory:
     """Make an atom of up to four fields."""
     detail = AtomDetail(subject=subject, action=action, outcome=outcome, consequences=consequences)
@@ -46,8 +42,16 @@ def an_atom(
     return a_memory(id_, body, kind=Kind.ATOM, detail=detail)
 
 
-BROKER = an_atom(1, "the broker", "ran full", "orders were lost", "customers left")
-LEDGER = an_atom(2, "orders were lost", "by the ledger", "the broker stopped")
+BROKER = an_atom(
+    1,
+    subject="the broker",
+    action="ran full",
+    outcome="orders were lost",
+    consequences="customers left",
+)
+LEDGER = an_atom(
+    2, subject="orders were lost", action="by the ledger", outcome="the broker stopped"
+)
 
 
 class FieldContract:
@@ -133,7 +137,7 @@ class FieldContract:
             assert tx.index.similarities(asked, [1], field=OUTCOME) == {}
 
     def test_a_superseded_atom_is_found_by_a_field_as_of_before(self, store: Store) -> None:
-        put(store, BROKER, an_atom(3, "the broker", "ran full", "nothing fell"))
+        put(store, BROKER, an_atom(3, subject="the broker", action="ran full", outcome="nothing fell"))
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.SUPERSEDED, superseded_by=3, superseded_at=LATER)
             believed = Span(since=NOON, until=LATER)
@@ -192,7 +196,7 @@ class FieldContract:
         assert nearest(store, BROKER.text) == [1]
 
     def test_an_atom_without_fields_waits_for_none(self, store: Store) -> None:
-        put(store, a_memory(1, "an atom of no fields", kind=Kind.ATOM), an_atom(2, "", "", ""))
+        put(store, a_memory(1, "an atom of no fields", kind=Kind.ATOM), an_atom(2, subject="", action="", outcome=""))
 
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.index.pending() == 0
@@ -219,7 +223,7 @@ class FieldContract:
     def test_words_of_fields_are_written_anew_with_the_rest(self, store: Store) -> None:
         put(store, BROKER)
         with store.begin(LOCAL_TENANT) as tx:
-            tx.index.reword(an_atom(1, "cake", "cake", "cake", "cake"))
+            tx.index.reword(an_atom(1, subject="cake", action="cake", outcome="cake"))
         assert lexical(store, "orders", wanted=look(field=OUTCOME)) == []
 
         # The rows are the truth: they still say orders.

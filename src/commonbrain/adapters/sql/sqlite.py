@@ -23,7 +23,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
 from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wait_random
 
-from commonbrain.adapters.sql.codes import Codes
+from commonbrain.adapters.sql.codes import KEPT_BYTES_MAX, KEPT_BYTES_MAX_OF_FIELD, Codes
 from commonbrain.adapters.sql.sqlite_checks import clear_text, examine_sqlite
 from commonbrain.adapters.sql.sqlite_copies import write_backup
 from commonbrain.adapters.sql.sqlite_driver import driver
@@ -185,7 +185,8 @@ class Sqlite:
 
     def _codes_of(self, tenant: str, field: CausalField | None) -> Codes:
         """Give the codes of one tenant, or of one field of its atoms, shared by all threads."""
-        made = Codes(dimensions=self.space.dimensions)
+        kept = KEPT_BYTES_MAX if field is None else KEPT_BYTES_MAX_OF_FIELD
+        made = Codes(dimensions=self.space.dimensions, kept_bytes_max=kept)
         with self._lock:
             return self._codes.setdefault((tenant, field), made)
 
