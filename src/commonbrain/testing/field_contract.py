@@ -33,9 +33,7 @@ from commonbrain.testing.store_steps import (
 SUBJECT, ACTION, OUTCOME, CONSEQUENCES = CausalField
 
 
-def an_atom(
-    id_: int, *, subject: str, action: str, outcome: str, consequences: str = ""
-) -> Memory:
+def an_atom(id_: int, *, subject: str, action: str, outcome: str, consequences: str = "") -> Memory:
     """Make an atom of up to four fields."""
     detail = AtomDetail(subject=subject, action=action, outcome=outcome, consequences=consequences)
     body = f"{subject} | {action} | {outcome} | {consequences}"
@@ -137,7 +135,8 @@ class FieldContract:
             assert tx.index.similarities(asked, [1], field=OUTCOME) == {}
 
     def test_a_superseded_atom_is_found_by_a_field_as_of_before(self, store: Store) -> None:
-        put(store, BROKER, an_atom(3, subject="the broker", action="ran full", outcome="nothing fell"))
+        newer = an_atom(3, subject="the broker", action="ran full", outcome="nothing fell")
+        put(store, BROKER, newer)
         with store.begin(LOCAL_TENANT) as tx:
             move(tx, 1, state=State.SUPERSEDED, superseded_by=3, superseded_at=LATER)
             believed = Span(since=NOON, until=LATER)
@@ -196,7 +195,8 @@ class FieldContract:
         assert nearest(store, BROKER.text) == [1]
 
     def test_an_atom_without_fields_waits_for_none(self, store: Store) -> None:
-        put(store, a_memory(1, "an atom of no fields", kind=Kind.ATOM), an_atom(2, subject="", action="", outcome=""))
+        put(store, a_memory(1, "an atom of no fields", kind=Kind.ATOM))
+        put(store, an_atom(2, subject="", action="", outcome=""))
 
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.index.pending() == 0
