@@ -18,6 +18,7 @@ import commonbrain
 from benchmarks.booting import booting
 from benchmarks.corpus import questions
 from benchmarks.falling import falling
+from benchmarks.fielding import fielding
 from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.hooking import hooking
 from benchmarks.mailing import mailing
@@ -33,6 +34,7 @@ app.add_typer(hooking)
 app.add_typer(booting)
 app.add_typer(mailing)
 app.add_typer(tracing)
+app.add_typer(fielding)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -15,6 +15,7 @@ from commonbrain.adapters.sql.sqlite_index import SqliteIndex
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.ports.models import Vectors
 from commonbrain.testing.builders import a_memory
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.store_steps import SPACE, lexical, look, put, random_vectors
@@ -35,7 +36,7 @@ def put_windows(store: SqlStore, count: int) -> None:
         for id_, windows in enumerate(vectors, 1):
             memory = a_memory(id_, f"number {id_}")
             tx.memories.add(memory)
-            tx.index.put(memory, windows)
+            tx.index.put(memory, Vectors(windows=windows))
 
 
 def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: SqlStore) -> None:
@@ -46,8 +47,9 @@ def test_vectors_beyond_what_is_kept_are_read_from_the_rows(store: SqlStore) -> 
         assert isinstance(tx.index, SqliteIndex)
         whole = tx.index.nearest(query, look(), limit=300)
         few = Codes(dimensions=len(query), kept_bytes_max=199 * 2 * len(query))
-        afresh = replace(tx.index.work, is_followed=False)
-        partly = replace(tx.index, codes=few, work=afresh).nearest(query, look(), limit=300)
+        afresh = replace(tx.index.work, followed=set())
+        shelf = replace(tx.index.whole, codes=few, work=afresh)
+        partly = shelf.nearest(query, look(), limit=300, at_least=-1.0)
 
     assert [hit.id for hit in partly] == [hit.id for hit in whole]
     assert [hit.score for hit in partly] == pytest.approx([hit.score for hit in whole])
@@ -62,7 +64,7 @@ def test_what_a_transaction_changed_itself_is_scored_by_its_rows(store: SqlStore
         tx.index.drop(2)
         memory = a_memory(9, "number 9")
         tx.memories.add(memory)
-        tx.index.put(memory, vector[None, :])
+        tx.index.put(memory, Vectors(windows=vector[None, :]))
         own = tx.index.similarities(vector, [1, 2, 3, 9])
     with store.snapshot(LOCAL_TENANT) as tx:
         after = tx.index.similarities(vector, [1, 2, 3, 9])
@@ -78,7 +80,7 @@ def test_codes_give_the_nearest_among_those_asked_for(store: SqlStore) -> None:
     with store.snapshot(LOCAL_TENANT) as tx:
         assert isinstance(tx.index, SqliteIndex)
         tx.index.follow()
-        found = tx.index.codes.nearest(query, limit=5, among=np.array([3, 7, 99]))
+        found = tx.index.whole.codes.nearest(query, limit=5, among=np.array([3, 7, 99]))
 
     assert set(found.tolist()) == {3, 7}
     assert len(found) == 4

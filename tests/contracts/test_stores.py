@@ -31,6 +31,7 @@ from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.duties_contract import DutiesContract
+from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
 from commonbrain.testing.mail_contract import MailContract
@@ -72,6 +73,10 @@ class TestSqliteBoard(BoardContract):
 
 
 class TestSqliteDuties(DutiesContract):
+    pass
+
+
+class TestSqliteFields(FieldContract):
     pass
 
 
@@ -226,7 +231,7 @@ def test_the_driver_is_one_without_the_wal_bug() -> None:
 
 def _is_ours(name: str | None, _type: str, _parents: object) -> bool:
     """Leave out what only SQLite has: full text's tables and its key, and Alembic's own."""
-    return not (name or "").startswith(("memory_text", "alembic", "ix_memories_id"))
+    return not (name or "").startswith(("memory_text", "atom_text", "alembic", "ix_memories_id"))
 
 
 @pytest.mark.requirement("DM-08")

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, text
 
 from commonbrain.adapters.sql.opening import MIGRATIONS, open_sqlite
 from commonbrain.adapters.sql.sqlite import Sqlite
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.memory import State
 from commonbrain.domain.revision import Action, Span
@@ -20,7 +21,7 @@ MEMORY = (
     "INSERT INTO memories (tenant_id, id, kind, headline, state, scope, agent, trust, confidence, "
     "salience, rating, pinned, auto_captured, semantic_hash, recorded_at, occurred_at, "
     "access_count, superseded_at, superseded_by, superseded_count, payload) VALUES "
-    "('default', :id, 'fact', :said, :state, 'team', 'ann', 'user_claim', .6, .7, 0, 0, 0, :said, "
+    "('default', :id, :kind, :said, :state, 'team', 'ann', 'user_claim', .6, .7, 0, 0, 0, :said, "
     ":at, :at, 0, :over, :by, 0, '{}')"
 )
 AUDIT = (
@@ -57,13 +58,18 @@ def fill(connection: Connection) -> None:
     states = ((2, "active", None, None), (1, "superseded", later, 2), (3, "forgotten", None, None))
     for id_, state, over, by in states:
         said = f"the port is 808{id_}"
-        run(MEMORY, id=id_, said=said, state=state, at=noon, over=over, by=by)
+        run(MEMORY, id=id_, kind="fact", said=said, state=state, at=noon, over=over, by=by)
         run("INSERT INTO facts (tenant_id, memory_id, kind, body) VALUES "
             "('default', :id, 'fact', :said)", id=id_, said=said)  # fmt: skip
         run(AUDIT, id=id_, at=noon, action="create", memory=id_)
         if state != "forgotten":
             run("INSERT INTO memory_text (rowid, text, keywords) VALUES (:id, :said, '')",
                 id=id_, said=said)  # fmt: skip
+    atom = {"id": 4, "kind": "atom", "said": "the kettle | boiled dry", "state": "active"}
+    run(MEMORY, **atom, at=noon, over=None, by=None)
+    run("INSERT INTO atoms (tenant_id, memory_id, kind, body, subject, outcome) VALUES "
+        "('default', 4, 'atom', 'the kettle | boiled dry', 'the kettle', 'boiled dry')")  # fmt: skip
+    run("INSERT INTO memory_text (rowid, text, keywords) VALUES (4, 'the kettle boiled dry', '')")
     run(AUDIT, id=11, at=later, action="supersede", memory=1)
     run(AUDIT, id=13, at=later, action="forget", memory=3)
 
@@ -92,3 +98,17 @@ def test_a_store_of_the_first_release_is_upgraded_with_its_past(path: Path) -> N
                 "superseded_by": None,
                 "superseded_at": None,
             }
+
+
+def test_atoms_of_the_first_release_are_found_by_their_fields_and_wait_for_vectors(
+    path: Path,
+) -> None:
+    as_of_version_one(path)
+
+    with closing(
+        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    ) as store:
+        assert lexical(store, "kettle", wanted=look(field=CausalField.SUBJECT)) == [4]
+        assert lexical(store, "kettle", wanted=look(field=CausalField.OUTCOME)) == []
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert 4 in tx.index.unembedded(limit=9)

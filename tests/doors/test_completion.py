@@ -51,6 +51,7 @@ def completed(store: Path, *words: str) -> set[str]:
         (("import", ""), {*IMPORTERS, OWN_FORMAT}),
         (("remember", "x", "--kind", ""), set(Kind)),
         (("recall", "--kind", "ru"), {"rule"}),
+        (("recall", "--field", "o"), {"outcome"}),
         (("remember", "x", "--trust", ""), {"trusted_tool", "user_claim", "untrusted_web"}),
         (("get", ""), set[str]()),
     ],

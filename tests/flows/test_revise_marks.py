@@ -7,6 +7,7 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Invalid, Refused
 from commonbrain.domain.kinds import TaskStatus
+from commonbrain.domain.links import LinkType
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.trust import Trust
@@ -87,6 +88,20 @@ def test_linking_again_strengthens_and_unlinking_takes_it_away(brain: Brain) -> 
     ):
         with pytest.raises(Invalid):
             call()
+
+
+@pytest.mark.requirement("DM-44", "CT-04")
+def test_links_of_every_type_stand_side_by_side_with_their_own_strength(brain: Brain) -> None:
+    one, other = (stored(brain, text, kind="event") for text in (TWO, "Tea was late again"))
+    for number, type_ in enumerate(LinkType, 1):
+        for _ in range(number % 3 + 1):
+            brain.revise.link(one, other, type=type_, strength=number / 10)
+
+    told = brain.get(one, views=["links"]).links
+    assert told is not None
+    assert {(link.type, round(link.strength, 2), link.observations) for link in told} == {
+        (type_, number / 10, number % 3 + 1) for number, type_ in enumerate(LinkType, 1)
+    }
 
 
 def test_a_task_moves_on_and_keeps_what_is_not_said(brain: Brain) -> None:

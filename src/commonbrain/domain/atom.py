@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
+
+from commonbrain.domain.kinds import AtomDetail, Detail
 
 ATOM_FIELD_CHARS_MAX: Final = 200
 ATOMS_MAX: Final = 3
@@ -17,7 +20,15 @@ CONFIDENCE: Final = 0.7
 _GROUNDED_FROM: Final = 0.5
 """Share of a field's words that stand in the text: a model may change a tense, not the matter."""
 _WORD: Final = re.compile(r"\w{3,}")
-FIELDS: Final = ("subject", "action", "outcome", "consequences")
+
+
+class CausalField(StrEnum):
+    """A part of what an atom says; each is found by itself."""
+
+    SUBJECT = "subject"
+    ACTION = "action"
+    OUTCOME = "outcome"
+    CONSEQUENCES = "consequences"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +66,9 @@ class Atom:
     @property
     def fields(self) -> Iterator[tuple[str, str]]:
         """Give the fields that it has, by name, none longer than a field may be."""
-        told = ((name, str(getattr(self, name))[:ATOM_FIELD_CHARS_MAX].strip()) for name in FIELDS)
+        told = (
+            (name, str(getattr(self, name))[:ATOM_FIELD_CHARS_MAX].strip()) for name in CausalField
+        )
         return ((name, text) for name, text in told if text)
 
     @property
@@ -71,6 +84,14 @@ class Atom:
             "consequence_delay_s": self.consequence_delay_s,
         }
         return {**dict(self.fields), **{name: s for name, s in delays.items() if s is not None}}
+
+
+def fields_of(detail: Detail) -> dict[CausalField, str]:
+    """Give what a memory says in each causal field, without the empty; only atoms have any."""
+    if not isinstance(detail, AtomDetail):
+        return {}
+    told = {name: getattr(detail, name) for name in CausalField}
+    return {name: text for name, text in told.items() if text}
 
 
 def is_grounded(atom: Atom, text: str) -> bool:

@@ -1,13 +1,14 @@
 """What is offered and what is kept: a Draft before the gate, a Memory after it."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, cast
 
-from commonbrain.domain.kinds import Detail, Kind, MessageDetail
+from commonbrain.domain.atom import fields_of
+from commonbrain.domain.kinds import AtomDetail, Detail, FactDetail, Kind, MessageDetail
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
 
@@ -151,9 +152,21 @@ class Memory:
 
     @property
     def keywords(self) -> str:
-        """Names it can be found by that are not part of its text."""
+        """Names it can be found by, and what is told of it beside, that its text does not say."""
         named = (self.speaker, self.project, self.label, *self.tags, *self.people)
-        return " ".join(name for name in named if name)
+        beside = (said for said in _told_beside(self.detail) if said not in self.text)
+        return " ".join(name for name in (*named, *beside) if name)
+
+
+def _told_beside(detail: Detail) -> Iterable[str]:
+    """Give what a kind says in columns of its own that whoever looks for words would look for."""
+    match detail:
+        case AtomDetail():
+            return fields_of(detail).values()
+        case FactDetail(subject=subject) | MessageDetail(subject=subject):
+            return (subject,) if subject else ()
+        case _:
+            return ()
 
 
 AUDIENCE: Final = "audience"

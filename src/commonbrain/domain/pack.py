@@ -8,7 +8,7 @@ from typing import Final
 from commonbrain.domain import ids, limits
 from commonbrain.domain.disputes import CONFLICTS_MAX, Conflict, naming
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.query import Budget, Candidate
+from commonbrain.domain.query import FIELD, Budget, Candidate
 from commonbrain.domain.recollection import (
     ENVELOPE_TOKENS,
     HEADING,
@@ -161,6 +161,7 @@ def _reasons(candidate: Candidate) -> Iterator[str]:
     skill = skill_of(candidate.memory)
     if skill and _is_fired(candidate):
         yield f"skill:{skill.name}"
+    yield from (name for name in candidate.features if name.startswith(FIELD))
     for name, reason in _REASONS.items():
         if candidate.features.get(name, 0.0) >= _REASON_AT:
             yield reason

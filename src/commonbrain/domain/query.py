@@ -1,12 +1,14 @@
 """What is asked of the memory: filter and budget in, candidates considered, and the trace kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as default
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import limits
+from commonbrain.domain.atom import CausalField, fields_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
@@ -16,6 +18,9 @@ from commonbrain.domain.scope import Caller, Scope, is_visible
 
 TRUST_MIN_DEFAULT: Final = 0.5
 """Leaves untrusted web content (0.35) out unless it is asked for."""
+
+FIELD: Final = "field:"
+"""Begins the name of the feature that a candidate matched in a field of atoms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,8 @@ class Filter:
     scope: Scope | None = None
     states: tuple[State, ...] = ()
     """Empty: active and archived."""
+    field: CausalField | None = None
+    """Only atoms, searched by what they say there alone."""
     thread: int | None = None
     """Only messages of this thread."""
     session: str | None = None
@@ -52,13 +59,16 @@ class Filter:
 
         Raises:
             Refused: `limit_exceeded`, one of them is out of bounds.
-            Invalid: forgotten memories are asked for, or states at a moment of the past.
+            Invalid: forgotten memories are asked for, states at a moment of the past, or a field
+                of what has none.
 
         """
         _check_bounds("trust_min", self.trust_min, low=0, high=1)
         _check_bounds("min_confidence", self.min_confidence, low=0, high=1)
         if State.FORGOTTEN in self.states:
             raise Invalid("What was forgotten is not recalled.", hint="Get it by its id.")
+        if self.field is not None and not {Kind.ATOM}.issuperset(self.kinds):
+            raise Invalid("Only atoms have fields.", hint="Leave field or kinds out.")
         if self.states and self.as_of is not None:
             raise Invalid("states and as_of exclude each other.", hint="Give one of the two.")
 
@@ -121,7 +131,7 @@ class Trace:
     packed: tuple[int, ...]
     degraded: tuple[str, ...]
     stages_ms: Mapping[str, float]
-    left_out: Mapping[int, LeftOut] = field(default_factory=dict[int, LeftOut])
+    left_out: Mapping[int, LeftOut] = default(default_factory=dict[int, LeftOut])
     """Why each of the others that were considered is not in the answer."""
 
 
@@ -155,6 +165,7 @@ def _matches(memory: Memory, wanted: Filter) -> bool:
         and wanted.scope in {None, memory.scope}
         and wanted.session in {None, memory.session}
         and wanted.thread in {None, _thread_of(memory)}
+        and (wanted.field is None or wanted.field in fields_of(memory.detail))
         and (wanted.project is None or memory.project in {None, wanted.project})
         and (wanted.agent is None or memory.agent == wanted.agent)
         and (wanted.since is None or memory.occurred_at >= wanted.since)

@@ -19,7 +19,8 @@ from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.screening import screened
-from commonbrain.ports.models import Matrix
+from commonbrain.flows.vectors import vectors_for
+from commonbrain.ports.models import Vectors
 from commonbrain.ports.store import Look, Transaction
 
 
@@ -31,7 +32,7 @@ class Act:
     house: House
     caller: Caller
     now: datetime
-    vectors: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
+    vectors: Mapping[int, Vectors] = field(default_factory=dict[int, Vectors])
 
     def fetch(self, id_: int) -> Memory:
         """Fetch a memory that the caller may see, or raise `NotFound`."""
@@ -55,14 +56,13 @@ class Act:
         return tell_unseated(self.tx, self.caller, step=step)
 
 
-def vectors_of(house: House, memories: Sequence[Memory]) -> dict[int, Matrix]:
+def vectors_of(house: House, memories: Sequence[Memory]) -> dict[int, Vectors]:
     """Embed what is not findable, before a transaction opens; nothing when the embedder is down."""
     hidden = [one for one in memories if one.state not in FINDABLE_STATES and one.text.strip()]
     try:
-        vectors = house.embedder.passages([one.text for one in hidden]) if hidden else []
+        return vectors_for(hidden, house.embedder)
     except Unavailable:
         return {}
-    return {one.id: given for one, given in zip(hidden, vectors, strict=True)}
 
 
 def checked_reason(reason: str, house: House) -> str:

@@ -8,7 +8,8 @@ from commonbrain.domain.limits import EMBED_BATCH, ITEMS_PER_CALL_MAX
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
-from commonbrain.ports.models import Embedder, Matrix
+from commonbrain.flows.vectors import vectors_for
+from commonbrain.ports.models import Embedder, Vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class EmbedPending:
     caller: Caller
 
     def __call__(self, *, batch: int = EMBED_BATCH, one_by_one: bool = True) -> Embedded:
-        """Give vectors to a batch of those that have none, oldest first.
+        """Give vectors to a batch of those that lack some, oldest first.
 
         Call it again while it embeds some and leaves some. A text that the embedder does not take
         is left waiting, and keeps none of the others from theirs.
@@ -47,7 +48,7 @@ class EmbedPending:
         tenant = self.caller.tenant
         with self.house.store.snapshot(tenant) as tx:
             waiting = tx.memories.get(tx.index.unembedded(limit=batch))
-        embed = _embedded if one_by_one else _embedded_at_once
+        embed = _embedded if one_by_one else vectors_for
         made = embed(list(waiting.values()), self.house.embedder)
         with self.house.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
@@ -55,7 +56,7 @@ class EmbedPending:
         return Embedded(count=count, left=left)
 
 
-def _embedded(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix]:
+def _embedded(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
     """Embed all at once, or one by one when something among them is refused.
 
     Raises:
@@ -63,22 +64,17 @@ def _embedded(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix
 
     """
     try:
-        return _embedded_at_once(waiting, embedder)
+        return vectors_for(waiting, embedder)
     except Unavailable:
         return _one_by_one(waiting, embedder)
 
 
-def _embedded_at_once(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix]:
-    made = embedder.passages([one.text for one in waiting])
-    return {one.id: vectors for one, vectors in zip(waiting, made, strict=True)}
-
-
-def _one_by_one(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Matrix]:
-    taken: dict[int, Matrix] = {}
+def _one_by_one(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
+    taken: dict[int, Vectors] = {}
     refusal: Unavailable | None = None
     for one in waiting:
         try:
-            [taken[one.id]] = embedder.passages([one.text])
+            taken |= vectors_for([one], embedder)
         except Unavailable as error:
             refusal = error
     if refusal and not taken:

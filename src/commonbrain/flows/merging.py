@@ -30,10 +30,11 @@ from commonbrain.flows.exporting import check_may_move
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import follow, touch_ends
 from commonbrain.flows.report import Refusal, Report
+from commonbrain.flows.vectors import vectors_for
 from commonbrain.ports.archive import Kept, Line, Record
 from commonbrain.ports.history import Annotation
 from commonbrain.ports.importing import Unreadable
-from commonbrain.ports.models import Matrix
+from commonbrain.ports.models import Vectors
 from commonbrain.ports.records import AuditEntry
 from commonbrain.ports.store import Transaction
 
@@ -106,17 +107,16 @@ class Merge:
                         outcomes.append(self._take(tx, record, taken=taken, vectors=vectors))
         return report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
 
-    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Matrix]:
+    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors]:
         """Give vectors to what is new here and can be found; without an embedder, to nothing."""
         offered = [line.content.memory for line in batch if isinstance(line.content, Kept)]
         with self.house.store.snapshot(self.caller.tenant) as tx:
             known = tx.memories.get([memory.id for memory in offered])
         wanted = [one for one in offered if _becomes_findable(one, known.get(one.id))]
         try:
-            vectors = self.house.embedder.passages([memory.text for memory in wanted])
+            return vectors_for(wanted, self.house.embedder)
         except Unavailable:
             return {}
-        return dict(zip((memory.id for memory in wanted), vectors, strict=True))
 
     def _take(
         self,
@@ -124,7 +124,7 @@ class Merge:
         record: Record,
         *,
         taken: _Taken,
-        vectors: Mapping[int, Matrix],
+        vectors: Mapping[int, Vectors],
     ) -> str:
         """Take in one record; say whether it was new, known, or the later state of a known one."""
         match record:
@@ -153,15 +153,15 @@ class Merge:
         return "stored" if is_new else "exists"
 
     def _take_memory(
-        self, tx: Transaction, kept: Kept, *, taken: _Taken, vectors: Mapping[int, Matrix]
+        self, tx: Transaction, kept: Kept, *, taken: _Taken, vectors: Mapping[int, Vectors]
     ) -> str:
         offered = _at_home(tx, kept.memory, threads=taken.threads)
         known = tx.memories.get([offered.id]).get(offered.id)
-        matrix = vectors.get(offered.id)
+        own = vectors.get(offered.id)
         if known is None:
             tx.memories.add(offered)
             if offered.state in FINDABLE_STATES:
-                tx.index.put(offered, matrix)
+                tx.index.put(offered, own)
             self._record(tx, offered)
             tx.reviews.touch([offered.id], at=self.house.clock.now())
             taken.follow(kept.memory)
@@ -173,7 +173,7 @@ class Merge:
         if is_erased(offered):
             tx.scrub(known.id)
         else:
-            _move(tx, known, to=_accessed(offered, other=known), vectors=matrix)
+            _move(tx, known, to=_accessed(offered, other=known), vectors=own)
         self._record(tx, offered)
         tx.reviews.touch([offered.id], at=self.house.clock.now())
         taken.follow(kept.memory)
@@ -298,7 +298,7 @@ def _accessed(memory: Memory, *, other: Memory) -> Memory:
     )
 
 
-def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Matrix | None) -> None:
+def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Vectors | None) -> None:
     """Bring a known memory into the state it has elsewhere; its text is the same there."""
     after = replace(to, headline=known.headline, body=known.body)
     tx.memories.update(known, after)

@@ -14,7 +14,7 @@ from commonbrain.domain.revision import Action, Change, difference, ended_belief
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.history import Annotation
-from commonbrain.ports.models import Matrix
+from commonbrain.ports.models import Vectors
 from commonbrain.ports.records import AuditEntry
 from commonbrain.ports.store import Transaction
 
@@ -54,7 +54,7 @@ def amend(
     *,
     after: Memory,
     deed: Deed,
-    vectors: Matrix | None = None,
+    vectors: Vectors | None = None,
 ) -> None:
     """Bring a memory from one state to another: its row, its place in the index, the records.
 
@@ -93,7 +93,7 @@ def touch_ends(tx: Transaction, image: object, *, at: datetime) -> None:
             tx.reviews.touch([link.from_id, link.to_id], at=at)
 
 
-def follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Matrix | None) -> None:
+def follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Vectors | None) -> None:
     """Bring the index after a change of a memory: put, dropped, or its words written anew."""
     was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
     if is_findable and not was_findable:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from commonbrain.domain.atom import Atom
+from commonbrain.domain.atom import Atom, CausalField
 from commonbrain.domain.space import Space
 
 if TYPE_CHECKING:
@@ -15,6 +17,16 @@ if TYPE_CHECKING:
 
 # A name for type checkers alone: a command that needs no vector does not pay for loading numpy.
 Matrix: TypeAlias = "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Vectors:
+    """The vectors of one memory, all of length 1: of its windows, of the fields of an atom."""
+
+    windows: Matrix
+    """Shape `(windows, dimensions)`."""
+    fields: Mapping[CausalField, Matrix] = field(default_factory=dict["CausalField", "Matrix"])
+    """Shape `(dimensions,)` each, for the fields that are not empty."""
 
 
 class Embedder(Protocol):

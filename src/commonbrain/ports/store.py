@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
@@ -26,7 +27,7 @@ from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
-from commonbrain.ports.models import Matrix
+from commonbrain.ports.models import Matrix, Vectors
 from commonbrain.ports.records import Access, Records
 from commonbrain.ports.reviews import Reviews
 from commonbrain.ports.sessions import Beat, Sessions
@@ -124,10 +125,13 @@ class Memories(Protocol):
 
 
 class Index(Protocol):
-    """The shelf of what can be derived from the rows: full text and vectors."""
+    """The shelf of what can be derived from the rows: full text and vectors.
 
-    def put(self, memory: Memory, given: Matrix | None) -> None:
-        """Make a memory findable by its words, and by its meaning where `(windows, d)` is given."""
+    A look at one field of atoms is answered by the words and vectors of that field alone.
+    """
+
+    def put(self, memory: Memory, given: Vectors | None) -> None:
+        """Make a memory findable by its words, and by its meaning where vectors are given."""
         ...
 
     def reword(self, memory: Memory) -> None:
@@ -154,8 +158,10 @@ class Index(Protocol):
         """
         ...
 
-    def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
-        """Give the cosine of each memory to a unit vector; memories without one are absent."""
+    def similarities(
+        self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
+    ) -> dict[int, float]:
+        """Give the cosine of each memory, or of a field; those without a vector are absent."""
         ...
 
     def follow(self) -> None:
@@ -167,15 +173,15 @@ class Index(Protocol):
         ...
 
     def pending(self) -> int:
-        """Count the findable memories that have no vector yet."""
+        """Count the findable memories that lack vectors: all, or those of their fields."""
         ...
 
     def unembedded(self, *, limit: int) -> list[int]:
-        """List findable memories, superseded ones too, that have no vector; oldest first."""
+        """List findable memories, superseded ones too, that lack vectors; oldest first."""
         ...
 
-    def embed(self, memory_id: int, given: Matrix) -> bool:
-        """Give a memory its vectors `(windows, d)`, if it is findable and has none yet.
+    def embed(self, memory_id: int, given: Vectors) -> bool:
+        """Give a memory the vectors that it lacks, if it is findable.
 
         Returns:
             Whether it got them; another process may have been faster, or have forgotten it.

@@ -93,6 +93,24 @@ class HistoryContract:
             assert [link.from_id for link in tx.links.touching([1], types=[LinkType.ABOUT])] == [3]
             assert tx.links.touching([]) == []
 
+    @pytest.mark.requirement("DM-44")
+    @pytest.mark.parametrize("second", sorted(set(LinkType) - {LinkType.CAUSES}))
+    def test_a_second_link_type_leaves_the_first_with_what_was_seen(
+        self, store: Store, second: LinkType
+    ) -> None:
+        first = a_link(1, 2, type=LinkType.CAUSES, strength=0.9, observations=4, basis="logs")
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(first)
+            for strength in (0.2, 0.4):
+                tx.links.put(a_link(1, 2, type=second, strength=strength))
+            both = {link.type: link for link in tx.links.touching([1])}
+            assert both[LinkType.CAUSES] == first
+            assert both[second].observations == 2
+            assert both[second].strength == pytest.approx(0.3)
+
+            tx.links.drop(1, 2, type_=second)
+            assert tx.links.touching([1]) == [first]
+
     def test_a_link_is_taken_away_and_given_back_as_it_was(self, store: Store) -> None:
         link = a_link(1, 2, strength=0.9, observations=3, basis="seen")
         with store.begin(LOCAL_TENANT) as tx:

@@ -15,11 +15,10 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.revision import Action, Span
 from commonbrain.domain.scope import LOCAL_TENANT, Scope
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.models import Matrix
+from commonbrain.ports.models import Matrix, Vectors
 from commonbrain.ports.store import Look, Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import (
-    EMBEDDER,
     OpenStore,
     a_change,
     lexical,
@@ -28,6 +27,7 @@ from commonbrain.testing.store_steps import (
     nearest,
     put,
     random_vectors,
+    vectors_for,
 )
 
 
@@ -101,7 +101,7 @@ class IndexContract:
         assert lexical(store, "tea") == nearest(store, "tea is ready") == []
 
         with store.begin(LOCAL_TENANT) as tx:
-            tx.index.put(memory, EMBEDDER.passages([memory.text])[0])
+            tx.index.put(memory, vectors_for(memory))
             move(tx, 1, tags=("kettle",))
             tx.index.reword(replace(memory, tags=("kettle",)))
 
@@ -173,7 +173,7 @@ class IndexContract:
         far, near = random_vectors(2)
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(memory)
-            tx.index.put(memory, np.stack([far, near]))
+            tx.index.put(memory, Vectors(windows=np.stack([far, near])))
 
         with store.snapshot(LOCAL_TENANT) as tx:
             [hit] = tx.index.nearest(near, look(), limit=5)
@@ -240,7 +240,7 @@ class IndexContract:
         _put_pending(store, a_memory(1, "tea is ready"))
 
         with pytest.raises(ZeroDivisionError), store.begin(LOCAL_TENANT) as tx:
-            assert tx.index.embed(1, EMBEDDER.passages(["tea is ready"])[0])
+            assert tx.index.embed(1, vectors_for(a_memory(1, "tea is ready")))
             raise ZeroDivisionError
 
         assert nearest(store, "tea is ready") == []
@@ -251,7 +251,7 @@ class IndexContract:
 
         with store.begin("other") as tx:
             assert tx.index.unembedded(limit=5) == []
-            assert not tx.index.embed(1, EMBEDDER.passages(["tea is ready"])[0])
+            assert not tx.index.embed(1, vectors_for(a_memory(1, "tea is ready")))
 
     def test_vectors_of_what_cannot_be_found_are_dropped(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"), a_memory(2, "so is cake"))
@@ -304,7 +304,7 @@ def _put_pending(store: Store, *memories: Memory) -> None:
 
 def _embed(store: Store, memory_id: int, *, text: str) -> bool:
     with store.begin(LOCAL_TENANT) as tx:
-        return tx.index.embed(memory_id, EMBEDDER.passages([text])[0])
+        return tx.index.embed(memory_id, vectors_for(a_memory(memory_id, text)))
 
 
 def _put_vectors(store: Store, vectors: Matrix, *, rare: Sequence[int] = ()) -> None:
@@ -313,4 +313,4 @@ def _put_vectors(store: Store, vectors: Matrix, *, rare: Sequence[int] = ()) -> 
             label = "rare" if place in rare else "usual"
             memory = a_memory(place + 1, f"number {place}", label=label)
             tx.memories.add(memory)
-            tx.index.put(memory, vector[None, :])
+            tx.index.put(memory, Vectors(windows=vector[None, :]))

@@ -29,6 +29,7 @@ from commonbrain.testing.store_steps import (
     nearest,
     put,
     stored,
+    vectors_for,
 )
 
 
@@ -91,7 +92,7 @@ class StoreContract:
     def test_a_transaction_is_seen_whole_or_not_at_all(self, store: Store) -> None:
         with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(1, "half a thought"))
-            tx.index.put(a_memory(1, "half a thought"), EMBEDDER.passages(["half a thought"])[0])
+            tx.index.put(a_memory(1, "half a thought"), vectors_for(a_memory(1, "half a thought")))
             raise Stopped
 
         assert stored(store, 1) == {}
@@ -102,7 +103,7 @@ class StoreContract:
         ghost, real = a_memory(1, "a ghost walks"), a_memory(2, "the harvest was good")
         with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(ghost)
-            tx.index.put(ghost, EMBEDDER.passages([ghost.text])[0])
+            tx.index.put(ghost, vectors_for(ghost))
             tx.index.nearest(EMBEDDER.query("ghost"), look(), limit=5)
             raise Stopped
         put(store, real)
@@ -115,7 +116,7 @@ class StoreContract:
         put(store, a_memory(1, "red apples"))
         with store.begin(LOCAL_TENANT) as tx:
             tx.memories.add(a_memory(2, "green apples"))
-            tx.index.put(a_memory(2, "green apples"), EMBEDDER.passages(["green apples"])[0])
+            tx.index.put(a_memory(2, "green apples"), vectors_for(a_memory(2, "green apples")))
             found = tx.index.nearest(EMBEDDER.query("green apples"), look(), limit=5)
 
             assert [hit.id for hit in found] == [2, 1]

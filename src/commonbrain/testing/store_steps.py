@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from commonbrain.domain.atom import fields_of
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action, Change
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.models import Matrix
+from commonbrain.ports.models import Matrix, Vectors
 from commonbrain.ports.store import Look, Store, Transaction
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -36,7 +37,16 @@ def put(store: Store, *memories: Memory) -> None:
     with store.begin(LOCAL_TENANT) as tx:
         for memory in memories:
             tx.memories.add(memory)
-            tx.index.put(memory, EMBEDDER.passages([memory.text])[0])
+            tx.index.put(memory, vectors_for(memory))
+
+
+def vectors_for(memory: Memory) -> Vectors:
+    """Make the vectors of a memory, those of its fields too."""
+    fields = fields_of(memory.detail).items()
+    return Vectors(
+        windows=EMBEDDER.passages([memory.text])[0],
+        fields={name: EMBEDDER.passages([said])[0][0] for name, said in fields},
+    )
 
 
 def move(tx: Transaction, memory_id: int, **changes: Any) -> None:  # noqa: ANN401

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORD_BITS: Final = 64
-_KEPT_BYTES_MAX: Final = 64 * 2**20
+KEPT_BYTES_MAX: Final = 64 * 2**20
 """Whole vectors kept for each tenant: the first 87,000 of 384 dimensions; later ones are read."""
+KEPT_BYTES_MAX_OF_FIELD: Final = 16 * 2**20
+"""The same for one field of atoms, once it is searched: the first 21,000."""
 _ROOM: Final = 64
 """How many the arrays have room for at first."""
 
@@ -61,7 +63,7 @@ class Codes:
     """The vectors of one tenant in one space, as of `seq`; threads may search while one updates."""
 
     dimensions: int
-    kept_bytes_max: int = _KEPT_BYTES_MAX
+    kept_bytes_max: int = KEPT_BYTES_MAX
     seq: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     _count: int = 0

@@ -22,6 +22,7 @@ from commonbrain.adapters.sql.cascade_tables import reviews
 from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.coordination_tables import receipts
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, changes, entities, memories
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES
 from commonbrain.domain.query import Filter
@@ -142,6 +143,8 @@ def _projected(wanted: Filter) -> Iterator[ColumnElement[bool]]:
     row = memories.c
     if wanted.kinds:
         yield row.kind.in_(wanted.kinds)
+    if wanted.field is not None:
+        yield row.kind == Kind.ATOM
     if wanted.labels:
         yield row.label.in_(wanted.labels)
     for name in ("scope", "session", "agent"):
@@ -160,6 +163,8 @@ def _beside(wanted: Filter) -> Iterator[ColumnElement[bool]]:
     """Say what a filter asks of what stands beside the row."""
     if wanted.thread is not None:
         yield _is_of_thread(wanted.thread)
+    if wanted.field is not None:
+        yield _tells(wanted.field)
     if wanted.people:
         yield _is_named(EntityType.PERSON, wanted.people)
     if wanted.needs_review:
@@ -177,6 +182,19 @@ def _is_named(type_: EntityType, names: Sequence[str]) -> ColumnElement[bool]:
             named.memory_id == memories.c.id,
             named.type == type_,
             named.name.in_(names),
+        )
+        .exists()
+    )
+
+
+def _tells(field: CausalField) -> ColumnElement[bool]:
+    atom = DETAILS[Kind.ATOM].c
+    return (
+        select(1)
+        .where(
+            atom.tenant_id == memories.c.tenant_id,
+            atom.memory_id == memories.c.id,
+            atom[field] != "",
         )
         .exists()
     )

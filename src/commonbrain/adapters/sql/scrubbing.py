@@ -7,6 +7,7 @@ from sqlalchemy import String, Table, cast, delete, update
 
 from commonbrain.adapters.sql.cascade_tables import falls, reviews
 from commonbrain.adapters.sql.coordination_tables import acks, receipts
+from commonbrain.adapters.sql.field_tables import field_vectors
 from commonbrain.adapters.sql.tables import (
     DETAILS,
     annotations,
@@ -36,7 +37,8 @@ def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
         "annotations": _delete(work, memory_id, table=annotations),
         "links": _delete_links(work, memory_id),
         "changes": _empty_changes(work, memory_id),
-        "vectors": _empty_vectors(work, memory_id),
+        "vectors": _empty_vectors(work, memory_id, table=vectors),
+        "field_vectors": _empty_vectors(work, memory_id, table=field_vectors),
         "recall_traces": _empty_traces(work, memory_id),
         "idempotency": _delete_replies(work, memory_id),
         "acks": _delete(work, memory_id, table=acks),
@@ -93,10 +95,10 @@ def _empty_changes(work: Work, memory_id: int) -> int:
     return work.connection.execute(update(changes).where(*here).values(**emptied)).rowcount
 
 
-def _empty_vectors(work: Work, memory_id: int) -> int:
+def _empty_vectors(work: Work, memory_id: int, *, table: Table) -> int:
     """Count what `index.drop` has emptied already: a vector tells what its text was about."""
-    here = vectors.c.tenant_id == work.tenant, vectors.c.memory_id == memory_id
-    return work.connection.execute(update(vectors).where(*here).values(vector=None)).rowcount
+    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
+    return work.connection.execute(update(table).where(*here).values(vector=None)).rowcount
 
 
 def _empty_traces(work: Work, memory_id: int) -> int:

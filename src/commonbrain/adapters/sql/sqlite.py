@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
 from tenacity import Retrying, retry_if_exception_message, stop_after_delay, wait_random
 
-from commonbrain.adapters.sql.codes import Codes
+from commonbrain.adapters.sql.codes import KEPT_BYTES_MAX, KEPT_BYTES_MAX_OF_FIELD, Codes
 from commonbrain.adapters.sql.sqlite_checks import clear_text, examine_sqlite
 from commonbrain.adapters.sql.sqlite_copies import write_backup
 from commonbrain.adapters.sql.sqlite_driver import driver
@@ -31,6 +31,7 @@ from commonbrain.adapters.sql.sqlite_file import StoreFile, make_file
 from commonbrain.adapters.sql.sqlite_index import SqliteIndex
 from commonbrain.adapters.sql.sqlite_reads import write_reads
 from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
 from commonbrain.ports.keeping import Backup, Progress
@@ -59,7 +60,9 @@ class Sqlite:
     lock_wait_s: float
     engine: Engine = field(init=False)
     _file: StoreFile = field(init=False)
-    _codes: dict[str, Codes] = field(default_factory=dict[str, Codes])
+    _codes: dict[tuple[str, CausalField | None], Codes] = field(
+        default_factory=dict["tuple[str, CausalField | None]", Codes]
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -132,6 +135,7 @@ class Sqlite:
         try:
             cursor = connection.cursor()
             cursor.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
+            cursor.execute("INSERT INTO atom_text (atom_text) VALUES ('optimize')")
             cursor.execute("VACUUM")
             is_busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         except driver().OperationalError as error:
@@ -176,12 +180,15 @@ class Sqlite:
 
     def index(self, work: Work) -> SqliteIndex:
         """Give the shelf of full text and vectors."""
-        return SqliteIndex(work=work, space_id=self.space_id, codes=self.codes(work.tenant))
+        codes = partial(self._codes_of, work.tenant)
+        return SqliteIndex.of(work, space_id=self.space_id, codes=codes)
 
-    def codes(self, tenant: str) -> Codes:
-        """Give the codes of one tenant, shared by all threads."""
+    def _codes_of(self, tenant: str, field: CausalField | None) -> Codes:
+        """Give the codes of one tenant, or of one field of its atoms, shared by all threads."""
+        kept = KEPT_BYTES_MAX if field is None else KEPT_BYTES_MAX_OF_FIELD
+        made = Codes(dimensions=self.space.dimensions, kept_bytes_max=kept)
         with self._lock:
-            return self._codes.setdefault(tenant, Codes(dimensions=self.space.dimensions))
+            return self._codes.setdefault((tenant, field), made)
 
     def examine(self, connection: Connection) -> list[Finding]:
         """Check the file, its mode, and that full text and vectors agree with the rows."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection, exc, text
 
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.memory import FINDABLE_STATES
 from commonbrain.ports.store import Finding
 
@@ -16,6 +17,15 @@ _INDEXED: Final = f"state IN ({_STATES})"
 _REPAIR: Final = "brain doctor --repair writes what is derived anew from the rows."
 _REPLACE: Final = "brain restore FILE puts a backup in its place and keeps it."
 _STALE_TEXT: Final = f"NOT IN (SELECT id FROM memories WHERE {_INDEXED})"
+_STALE_FIELDS: Final = f"NOT IN (SELECT id FROM memories WHERE kind = 'atom' AND {_INDEXED})"
+_VECTORS: Final = (
+    "SELECT count(*) FROM {0} v JOIN memories m ON m.tenant_id = v.tenant_id "
+    f"AND m.id = v.memory_id WHERE v.vector IS NOT NULL AND NOT m.{_INDEXED}"
+)
+_SIZES: Final = (
+    "SELECT count(*) FROM {0} v JOIN spaces s ON s.id = v.space_id "
+    "WHERE v.vector IS NOT NULL AND length(v.vector) <> 2 * s.dimensions"
+)
 _COUNTS: Final = {
     "full text": (
         "memories missing from the full text",
@@ -26,18 +36,43 @@ _COUNTS: Final = {
         "entries of the full text without a memory",
         f"SELECT count(*) FROM memory_text_docsize WHERE id {_STALE_TEXT}",
     ),
+    "fields": (
+        "atoms missing from the full text of fields",
+        f"SELECT count(*) FROM memories WHERE kind = 'atom' AND {_INDEXED} "
+        "AND id NOT IN (SELECT id FROM atom_text_docsize)",
+    ),
+    "fields, stale": (
+        "entries of the full text of fields without an atom",
+        f"SELECT count(*) FROM atom_text_docsize WHERE id {_STALE_FIELDS}",
+    ),
     "vectors": (
         "vectors of memories that cannot be found",
-        "SELECT count(*) FROM vectors v JOIN memories m "
-        "ON m.tenant_id = v.tenant_id AND m.id = v.memory_id "
-        f"WHERE v.vector IS NOT NULL AND NOT m.{_INDEXED}",
+        _VECTORS.format("vectors"),
     ),
     "vectors, space": (
         "vectors of another size than their space's",
-        "SELECT count(*) FROM vectors v JOIN spaces s ON s.id = v.space_id "
-        "WHERE v.vector IS NOT NULL AND length(v.vector) <> 2 * s.dimensions",
+        _SIZES.format("vectors"),
+    ),
+    "vectors of fields": (
+        "vectors of atoms that cannot be found",
+        _VECTORS.format("field_vectors"),
+    ),
+    "vectors of fields, space": (
+        "vectors of fields of another size than their space's",
+        _SIZES.format("field_vectors"),
     ),
 }
+
+
+_TELLS: Final = " OR ".join(f"a.{name} <> ''" for name in CausalField)
+
+
+def _embedded(vectors: str) -> str:
+    """Say in SQL that a memory `m` has vectors in a table."""
+    return (
+        f"EXISTS (SELECT 1 FROM {vectors} v WHERE v.tenant_id = m.tenant_id "
+        "AND v.memory_id = m.id AND v.space_id = :space AND v.vector IS NOT NULL)"
+    )
 
 
 def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool) -> list[Finding]:
@@ -50,13 +85,14 @@ def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool)
     # it is corrupt indeed, the check that follows says so.
     with suppress(exc.DatabaseError):
         run("SELECT rowid FROM memory_text WHERE memory_text MATCH 'a' LIMIT 1").all()
+        run("SELECT rowid FROM atom_text WHERE atom_text MATCH 'a' LIMIT 1").all()
     pages = [row[0] for row in run("PRAGMA integrity_check(10)")]
     dangling = run("PRAGMA foreign_key_check").fetchmany(10)
     waiting = connection.execute(
         text(
-            f"SELECT count(*) FROM memories m WHERE {_INDEXED} AND NOT EXISTS (SELECT 1 FROM "
-            "vectors v WHERE v.tenant_id = m.tenant_id AND v.memory_id = m.id "
-            "AND v.space_id = :space AND v.vector IS NOT NULL)"
+            f"SELECT count(*) FROM memories m WHERE {_INDEXED} AND (NOT {_embedded('vectors')} "
+            "OR (kind = 'atom' AND EXISTS (SELECT 1 FROM atoms a WHERE a.tenant_id = m.tenant_id "
+            f"AND a.memory_id = m.id AND ({_TELLS})) AND NOT {_embedded('field_vectors')}))"
         ),
         {"space": space_id},
     ).scalar_one()
@@ -87,14 +123,14 @@ def examine_sqlite(connection: Connection, space_id: int, *, is_read_only: bool)
 def clear_text(connection: Connection) -> None:
     """Take entries without a memory out of the full text; empty it if it is malformed."""
     run = connection.exec_driver_sql
-    if run("PRAGMA integrity_check(memory_text)").scalars().all() == ["ok"]:
-        run(
-            f"DELETE FROM memory_text WHERE rowid IN (SELECT id FROM memory_text_docsize "
-            f"WHERE id {_STALE_TEXT})"
-        )
-    else:
-        # It answers with errors or nonsense as it is: emptied it finds less until it is written.
-        run("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
+    for name, stale in (("memory_text", _STALE_TEXT), ("atom_text", _STALE_FIELDS)):
+        if run(f"PRAGMA integrity_check({name})").scalars().all() == ["ok"]:
+            ids = f"SELECT id FROM {name}_docsize WHERE id {stale}"
+            run(f"DELETE FROM {name} WHERE rowid IN ({ids})")
+        else:
+            # It answers with errors or nonsense as it is: emptied it finds less until it is
+            # written.
+            run(f"INSERT INTO {name} ({name}) VALUES ('delete-all')")
 
 
 def _pages(found: list[str]) -> Finding:

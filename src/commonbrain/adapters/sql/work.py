@@ -87,8 +87,8 @@ class Work:
     connection: Connection
     tenant: str
     dialect: Dialect
-    is_followed: bool = False
-    """Whether what is kept in the process was brought up to this transaction's beginning."""
+    followed: set[str | None] = field(default_factory=set["str | None"])
+    """The fields, None for whole memories, whose vectors kept in the process are up to date."""
     changed: set[int] = field(default_factory=set[int])
     """The memories whose vectors this transaction wrote or dropped itself."""
 

@@ -108,4 +108,4 @@ def _by_meaning(
     """Find by cosine to the query's vector, and give that of what the other arms brought."""
     near = {h.id: h.score for h in tx.index.nearest(vector, plan.look, limit=VECTOR_CANDIDATES)}
     others = dict.fromkeys(id_ for scores in found.values() for id_ in scores if id_ not in near)
-    return near | tx.index.similarities(vector, list(others))
+    return near | tx.index.similarities(vector, list(others), field=plan.filter.field)

@@ -106,7 +106,12 @@ def _steps(links: Sequence[Link], seeds: frozenset[int]) -> Iterator[tuple[int, 
 def _added(
     plan: Plan, ends: Mapping[int, Memory], *, pull: Mapping[int, float]
 ) -> dict[int, float]:
-    """Choose the few whose links speak for them most, the fresher the more."""
+    """Choose the few whose links speak for them most, the fresher the more.
+
+    Who searches one field wants what says it there, not what such a memory leads to.
+    """
+    if plan.filter.field is not None:
+        return {}
     worth = {
         id_: pull[id_] * recency(memory, plan.now)
         for id_, memory in ends.items()

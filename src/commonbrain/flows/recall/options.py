@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, TypedDict
 
 from commonbrain.domain import ids, limits
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind, kind_and_label
@@ -31,6 +32,7 @@ class RecallOptions(TypedDict, total=False):
     scope: Scope | str | None
     agent: str | None
     session: str | None
+    field: CausalField | str | None
     thread: str | None
     states: Sequence[State | str]
     since: datetime | str | None
@@ -48,14 +50,14 @@ def read_filter(options: RecallOptions) -> Filter:
 
     Raises:
         Invalid: an option is unknown, for a misspelt one that was passed over would give more than
-            was asked for; or a kind, state, scope or time is none.
+            was asked for; or a kind, state, field, scope or time is none.
         Refused: `limit_exceeded`, a fraction is out of bounds.
 
     """
     check_known(options)
     kinds, aliases = _kinds(_listed(options.get("kinds", ())))
     states = [str(name) for name in _listed(options.get("states", ()))]
-    scope, thread = options.get("scope"), options.get("thread")
+    scope, thread, field = (options.get(name) for name in ("scope", "thread", "field"))
     return Filter(
         kinds=kinds,
         labels=(*_names(options.get("labels", ())), *aliases),
@@ -64,6 +66,7 @@ def read_filter(options: RecallOptions) -> Filter:
         scope=one_of(Scope, scope) if scope else None,
         states=tuple(one_of(State, name) for name in states if name != NEEDS_REVIEW),
         needs_review=NEEDS_REVIEW in states,
+        field=one_of(CausalField, field) if field else None,
         thread=ids.parse(ids.THREAD, thread) if thread else None,
         session=normalise_line(options.get("session")),
         project=normalise_line(options.get("project")),

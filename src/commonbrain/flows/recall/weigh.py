@@ -8,7 +8,7 @@ from typing import Final
 
 from commonbrain.domain.kinds import KINDS, MessageDetail
 from commonbrain.domain.memory import Memory
-from commonbrain.domain.query import Candidate
+from commonbrain.domain.query import FIELD, Candidate
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scoring import is_dormant, strength
 from commonbrain.flows.recall.graph import recency
@@ -100,9 +100,17 @@ def _candidate(
         "rating": math.tanh(memory.rating / _VOTES),
         "same_project": float(memory.project is not None and memory.project == plan.project),
         "same_session": float(_is_of_session(memory, plan)),
+        **_matched(plan),
     }
     score = sum(weight * known[name] for name, weight in WEIGHTS.items()) / _FULL
     return Candidate(memory=memory, features=known, score=max(score, 0.0))
+
+
+def _matched(plan: Plan) -> Mapping[str, float]:
+    """Name the field that was searched: whatever answers there does so by it."""
+    field = plan.filter.field
+    is_asked = field is not None and plan.query and not plan.is_about_time
+    return {f"{FIELD}{field}": 1.0} if is_asked else {}
 
 
 def _nearness(memory: Memory, period: Span | None) -> float:

@@ -118,7 +118,8 @@ def _nearest(tx: Transaction, prepared: Prepared, *, look: Look, space: Space) -
     like_it = Filter(kinds=(prepared.admitted.kind,), project=prepared.project, trust_min=0.0)
     there = Look(caller=look.caller, filter=like_it, now=look.now)
     near: dict[int, float] = {}
-    for window in (prepared.vectors if prepared.vectors is not None else ())[:_WINDOWS_MAX]:
+    windows = prepared.vectors.windows if prepared.vectors is not None else ()
+    for window in windows[:_WINDOWS_MAX]:
         similar_at = space.similar_at
         for hit in tx.index.nearest(window, there, limit=_NEIGHBOURS, at_least=similar_at):
             near[hit.id] = max(hit.score, near.get(hit.id, hit.score))

@@ -31,7 +31,8 @@ from commonbrain.domain.trust import Trust, granted
 from commonbrain.flows.house import House
 from commonbrain.flows.remember.screening import screen
 from commonbrain.flows.remember.stopwatch import Stopwatch
-from commonbrain.ports.models import Embedder, Matrix
+from commonbrain.flows.vectors import embedded
+from commonbrain.ports.models import Embedder, Vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class Prepared:
     warnings: tuple[str, ...] = ()
     derived: tuple[Prepared | Rejected, ...] = ()
     """What its text marks to be remembered by itself."""
-    vectors: Matrix | None = None
+    vectors: Vectors | None = None
 
     @property
     def text(self) -> str:
@@ -79,8 +80,11 @@ def embed(prepared: Sequence[Prepared], embedder: Embedder) -> list[Prepared]:
     """Give each its vectors in one batch, or leave all without when the embedder is down."""
     if not prepared:
         return []
+    told = [
+        (one.text, one.admitted.detail) for source in prepared for one in (source, *_made(source))
+    ]
     try:
-        vectors = iter(embedder.passages([text for one in prepared for text in _texts(one)]))
+        vectors = iter(embedded(told, embedder))
     except Unavailable:
         return list(prepared)
     return [_embedded(one, next(vectors), rest=vectors) for one in prepared]
@@ -214,12 +218,12 @@ def _severity(part: Marked) -> Severity | None:
     return Severity.PATTERN if is_rule else None
 
 
-def _texts(prepared: Prepared) -> Iterator[str]:
-    yield prepared.text
-    yield from (part.text for part in prepared.derived if isinstance(part, Prepared))
+def _made(source: Prepared) -> Iterator[Prepared]:
+    """Give what is made of its marks and passed the gate."""
+    return (part for part in source.derived if isinstance(part, Prepared))
 
 
-def _embedded(prepared: Prepared, vectors: Matrix, *, rest: Iterator[Matrix]) -> Prepared:
+def _embedded(prepared: Prepared, vectors: Vectors, *, rest: Iterator[Vectors]) -> Prepared:
     parts = tuple(
         replace(part, vectors=next(rest)) if isinstance(part, Prepared) else part
         for part in prepared.derived

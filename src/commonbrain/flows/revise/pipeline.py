@@ -32,7 +32,7 @@ from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
 from commonbrain.flows.screening import screened
 from commonbrain.flows.versions import check_version
-from commonbrain.ports.models import Matrix
+from commonbrain.ports.models import Vectors
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
@@ -267,7 +267,7 @@ class Revise:
             follow_up(self.house, self.caller)
         return done
 
-    def _vectors(self, wanted: Proposal) -> Mapping[int, Matrix]:
+    def _vectors(self, wanted: Proposal) -> Mapping[int, Vectors]:
         """Embed what may come back, outside the transaction: it takes longer than a write may."""
         with self.house.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=wanted.id)

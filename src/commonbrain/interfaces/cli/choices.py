@@ -7,6 +7,7 @@ that asks for ids at each key press would open the store each time.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.kinds import Kind, Severity
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
@@ -55,6 +56,7 @@ def evaluations() -> Iterable[str]:
 
 
 CHOICES: Final[Mapping[str, Complete]] = {
+    "field": of(lambda: CausalField),
     "kind": of(lambda: Kind),
     "kinds": of(lambda: Kind),
     "scope": of(lambda: Scope),

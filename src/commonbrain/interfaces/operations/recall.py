@@ -16,7 +16,14 @@ from commonbrain.domain.recollection import (
     evidence_of,
 )
 from commonbrain.flows.recall.options import RecallOptions
-from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since, Until
+from commonbrain.interfaces.operations.operation import (
+    PLAIN,
+    Name,
+    Operation,
+    Request,
+    Since,
+    Until,
+)
 
 _NOTHING = {
     Verdict.NOTHING_STORED: "Nothing is stored that this filter allows.",
@@ -33,11 +40,12 @@ class RecallRequest(Request):
     max_tokens: int = Field(default=limits.RECALL_TOKENS_DEFAULT, description="64 to 32000")
     project: Name = Field(default=None, description="This project and what holds for every one")
     kinds: list[str] = Field(default=[], description="Only these")
-    labels: list[str] = Field(default=[], description="Only these")
+    labels: list[str] = Field(default=[], description="Only these", json_schema_extra=PLAIN)
     tags: list[str] = Field(default=[], description="All of these")
     people: list[str] = Field(default=[], description="Naming or said by one of these")
+    field: Name = Field(default=None, description="Atoms by subject, action, outcome, consequences")
     agent: Name = Field(default=None, description="Its author")
-    session: Name = Field(default=None, description="Of this one")
+    session: Name = Field(default=None, description="Of this one", json_schema_extra=PLAIN)
     thread: Name = Field(default=None, description="thr_...")
     scope: Name = Field(default=None, description="private, team or global")
     states: list[str] = Field(default=[], description="quarantined, needs_review, ..")

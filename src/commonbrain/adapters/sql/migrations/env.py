@@ -2,7 +2,12 @@
 
 from alembic import context
 
-from commonbrain.adapters.sql import cascade_tables, coordination_tables, tables  # noqa: F401
+from commonbrain.adapters.sql import (  # noqa: F401
+    cascade_tables,
+    coordination_tables,
+    field_tables,
+    tables,
+)
 from commonbrain.adapters.sql.metadata import METADATA
 
 context.configure(

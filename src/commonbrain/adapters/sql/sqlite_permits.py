@@ -1,0 +1,83 @@
+"""What a look allows of what a search of SQLite found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from sqlalchemy import Select, TextClause, column, func, select, text
+
+from commonbrain.adapters.sql.looks import allowed, within
+from commonbrain.adapters.sql.tables import memories
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
+from commonbrain.ports.store import Hit, Look
+
+LOOKED_AT: Final = 200
+"""How many of the best are held against a look before a narrow one is searched for itself."""
+_SPARE: Final = 4
+"""One in so many is held against a look beyond the limit, before all that is looked at are."""
+_BUILT_MAX: Final = 256
+"""Statements kept for the looks that were asked with last."""
+_MEMBERS: Final[TextClause] = text("SELECT value FROM json_each(:listed)")
+LISTED: Final = _MEMBERS.columns(column("value"))
+"""The members of a JSON list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permits:
+    """Looks held against ids in one transaction."""
+
+    work: Work
+    known: dict[Look, list[int]] = field(default_factory=dict["Look", "list[int]"])
+    """What narrow looks of this transaction allow: several arms ask with the same one."""
+
+    def every(self, look: Look) -> list[int]:
+        """Give all that a look allows; a project is found by its index, other looks read all."""
+        known = self.known.get(look)
+        if known is None or self.work.changed:
+            statement = _all_allowed(look.caller, look.filter, tenant=self.work.tenant)
+            listed = self.work.connection.execute(statement, {"now": look.now}).scalar_one()
+            known = self.known[look] = json.loads(listed)
+        return known
+
+    def best(self, scores: Mapping[int, float], look: Look, *, limit: int) -> list[Hit]:
+        """Keep what a look allows of the best scores, best first, newest on a tie."""
+        best = sorted(zip(scores.values(), scores, strict=True), reverse=True)[:LOOKED_AT]
+        hits: list[Hit] = []
+        enough = limit + limit // _SPARE
+        for some in (best[:enough], best[enough:]):
+            if some and len(hits) < limit:
+                permitted = self.among([id_ for _, id_ in some], look)
+                hits += (Hit(id=id_, score=score) for score, id_ in some if id_ in permitted)
+        return hits
+
+    def among(self, ids: Sequence[int], look: Look) -> set[int]:
+        """Say which of a few a look allows."""
+        statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
+        given = {"now": look.now, "listed": json.dumps(ids)}
+        return set(json.loads(self.work.connection.execute(statement, given).scalar_one()))
+
+    def among_many(self, ids: Sequence[int], look: Look) -> set[int]:
+        """Say which of many a look allows: asked of each, or of all where an index finds all."""
+        if look.filter.project is None:
+            return self.among(ids, look)
+        return set(self.every(look))
+
+
+# One row that lists the ids is read several times as fast as a row for each.
+@lru_cache(_BUILT_MAX)
+def _allowed_of(caller: Caller, wanted: Filter, *, tenant: str) -> Select[str]:
+    """List what a look allows of the ids `listed`, a JSON list too."""
+    ids = func.json_group_array(memories.c.id)
+    return select(ids).where(within(caller, wanted, tenant=tenant), memories.c.id.in_(LISTED))
+
+
+@lru_cache(_BUILT_MAX)
+def _all_allowed(caller: Caller, wanted: Filter, *, tenant: str) -> Select[str]:
+    """List all that a look allows."""
+    return select(func.json_group_array(allowed(caller, wanted, tenant=tenant).subquery().c.id))

@@ -1,0 +1,153 @@
+"""Full text in SQLite: all that memories say, or what atoms say in one field, in FTS5."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from sqlalchemy import (
+    Float,
+    Select,
+    TextClause,
+    bindparam,
+    column,
+    insert,
+    literal_column,
+    select,
+    table,
+    text,
+)
+
+from commonbrain.adapters.sql.sqlite_permits import LOOKED_AT, Permits
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.atom import CausalField, fields_of
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import Memory
+from commonbrain.ports.store import Hit, Look
+
+_ALL: Final = -1
+"""The limit that is none."""
+_SCORED_MAX: Final = 5000
+"""How many matches are scored when all words of a search are common: the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """What is asked of one full text; FTS5's names stand for the table in what it does."""
+
+    ranked: Select[int, float]
+    counts: TextClause
+    newest: Select[int]
+
+
+def _statements(name: str, *, rows: str) -> _Statements:
+    """Write the statements for one full text; `rows` is the table that it stands for."""
+    rowid = table(name, column("rowid")).c.rowid
+    matches = literal_column(name).op("MATCH")(bindparam("match"))
+    rank = literal_column(f"bm25({name})", Float).label("rank")
+    # A word that more than 4% of the rows have is left out of a search for several words. Below
+    # 500 matches a word is cheap to score, however common it is. The newest row's number stands
+    # for the count of rows, which would take longer the more there are.
+    bound = f"(SELECT max(500, coalesce(max(rowid), 0) / 25) FROM {rows})"  # noqa: S608 constants
+    return _Statements(
+        ranked=select(rowid, rank)
+        .where(matches, rowid >= bindparam("since"))
+        .order_by("rank")
+        .limit(bindparam("limit")),
+        counts=text(
+            f"SELECT value, (SELECT count(*) FROM (SELECT rowid FROM {name}"  # noqa: S608 constants
+            f" WHERE {name} MATCH value LIMIT {bound})), {bound} FROM json_each(:words)"
+        ),
+        newest=select(rowid).where(matches).order_by(rowid.desc()).limit(1).offset(_SCORED_MAX),
+    )
+
+
+_OF_MEMORIES: Final = _statements("memory_text", rows="memories")
+_OF_ATOMS: Final = _statements("atom_text", rows="atoms")
+_PUT: Final = insert(table("memory_text", *map(column, ("rowid", "text", "keywords"))))
+_PUT_ATOM: Final = insert(table("atom_text", column("rowid"), *map(column, CausalField)))
+_DROP: Final = text("DELETE FROM memory_text WHERE rowid = :id")
+_DROP_ATOM: Final = text("DELETE FROM atom_text WHERE rowid = :id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The words of one tenant's memories in one transaction."""
+
+    work: Work
+    permits: Permits
+
+    def put(self, memory: Memory) -> None:
+        """Index what a memory says, and what an atom says in each field."""
+        words = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}
+        self.work.connection.execute(_PUT, words)
+        if memory.kind is Kind.ATOM:
+            told = dict.fromkeys(CausalField, "") | fields_of(memory.detail)
+            fields = {str(name): said for name, said in told.items()}
+            self.work.connection.execute(_PUT_ATOM, {"rowid": memory.id, **fields})
+
+    def drop(self, memory_id: int) -> None:
+        """Take a memory out, whatever its kind."""
+        for statement in (_DROP, _DROP_ATOM):
+            self.work.connection.execute(statement, {"id": memory_id})
+
+    def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        field = look.filter.field
+        asked = _Search(work=self.work, of=_OF_MEMORIES if field is None else _OF_ATOMS)
+        words, matches_max = asked.telling([_quoted(term, field) for term in terms])
+        match = " OR ".join(words)
+        since = asked.newest(match) if matches_max > _SCORED_MAX else 0
+        ranked = asked.ranked(match, since=since, limit=LOOKED_AT)
+        hits = self.permits.best(ranked, look, limit=limit)
+        if len(hits) < limit and len(ranked) == LOOKED_AT:
+            # The look is narrow: most of the best were not allowed. Look at every match.
+            ranked = asked.ranked(match, since=0, limit=_ALL)
+            permitted = self.permits.among_many(list(ranked), look)
+            best_first = (Hit(id=id_, score=ranked[id_]) for id_ in ranked if id_ in permitted)
+            hits = list(islice(best_first, limit))
+        return hits[:limit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """One full text, asked in one transaction."""
+
+    work: Work
+    of: _Statements
+
+    def ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:
+        """Score the best matches, best first; FTS5's bm25() is better the lower it is."""
+        given = {"match": match, "since": since, "limit": limit}
+        rows = self.work.connection.execute(self.of.ranked, given).all()
+        return {id_: -float(rank) for id_, rank in rows}
+
+    def newest(self, match: str) -> int:
+        """Give the id from which on there are no more matches than are scored."""
+        return self.work.connection.execute(self.of.newest, {"match": match}).scalar() or 0
+
+    def telling(self, quoted: Sequence[str]) -> tuple[Sequence[str], int]:
+        """Leave out the words that too many memories have, unless all are such.
+
+        FTS5 scores every match before it gives the best, so that a word which half of the store
+        has costs half of the store; and such a word tells little. Counting stops at the bound.
+
+        Returns:
+            The words, and how many memories they match at most.
+
+        """
+        given = {"words": json.dumps(quoted)}
+        counted = self.work.connection.execute(self.of.counts, given).all()
+        telling = [(word, count) for word, count, bound in counted if count < bound]
+        if telling:
+            return [word for word, _ in telling], sum(count for _, count in telling)
+        return quoted, _SCORED_MAX + 1
+
+
+def _quoted(term: str, field: CausalField | None) -> str:
+    """Make a word a string to FTS5, in which nothing is an operator; NUL would end it early."""
+    word = '"' + term.replace("\x00", "").replace('"', '""') + '"'
+    return word if field is None else f"{field} : {word}"

@@ -1,0 +1,54 @@
+"""Searching one field of atoms as it is called: on the command line and by agents."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from commonbrain.interfaces.mcp import build_server
+from commonbrain.testing.builders import a_brain
+from tests.doors.conftest import Command
+from tests.flows.asking import stored
+
+DISK = "@atom the disk of the broker | ran full overnight | orders were lost"
+ORDERS = "@atom lost orders | were billed twice | support drowned in calls"
+
+
+@pytest.mark.requirement("CT-04")
+def test_the_command_line_searches_one_field(command: Command) -> None:
+    command("remember", DISK)
+    command("remember", ORDERS)
+
+    code, out = command("recall", "lost orders", "--field", "outcome", "--max-items", "1")
+    assert (code, "ran full" in out, "billed" in out) == (0, True, False)
+    assert "field:outcome" in out
+    code, out = command("recall", "lost orders", "--field", "subject", "--json")
+    found, *_ = json.loads(out)["items"]
+    assert (code, "billed" in found["body"], found["why"][0]) == (0, True, "field:subject")
+
+
+@pytest.mark.requirement("CT-04")
+def test_a_field_that_is_none_is_told_with_those_that_are(command: Command) -> None:
+    code, out = command("recall", "orders", "--field", "verb")
+    assert code == 2
+    assert "Choose one of subject, action, outcome, consequences." in out
+    code, out = command("recall", "orders", "--field", "outcome", "--kind", "fact")
+    assert (code, "Only atoms have fields" in out) == (2, True)
+
+
+@pytest.mark.requirement("CT-04")
+async def test_an_agent_searches_one_field(path: Path) -> None:
+    with a_brain(path) as brain:
+        disk = stored(brain, DISK)
+        stored(brain, ORDERS)
+        async with Client(build_server(lambda: brain, agent="codex")) as client:
+            asked = {"query": "lost orders", "field": "outcome"}
+            found = await client.call_tool("recall", asked)
+            wrong = await client.call_tool("recall", asked | {"field": "verb"})
+
+    assert found.structured_content is not None
+    items = found.structured_content["items"]
+    assert [item["id"] for item in items] == [disk]
+    assert wrong.is_error
+    assert "consequences" in str(wrong.content)

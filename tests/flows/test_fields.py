@@ -1,0 +1,280 @@
+"""Fields of atoms: made with every way in, gone with every way out, searched each by itself."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.atom import CausalField
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.kinds import AtomDetail, MessageDetail
+from commonbrain.domain.memory import Draft
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import LOCAL_TENANT, Caller
+from commonbrain.ports.models import Matrix
+from commonbrain.ports.store import Look
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from tests.faults.test_repair import damage, unsound
+from tests.flows.asking import FailingEmbedder, stored, told
+
+DISK = "@atom the disk of the broker | ran full overnight | orders were lost | customers left us"
+ORDERS = "@atom the lost orders | were billed twice | support drowned in calls | refunds went out"
+SAID = "The release is late because the runner ran out of disk."
+
+
+def vectors_of(brain: Brain, id_: str) -> set[CausalField]:
+    """The fields of which a memory has a vector."""
+    key = ids.parse(ids.MEMORY, id_)
+    asked = brain.house.embedder.query("anything")
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        return {one for one in CausalField if tx.index.similarities(asked, [key], field=one)}
+
+
+def by_field(brain: Brain, query: str, field: str) -> list[str]:
+    return [item.id for item in brain.recall(query, field=field).items]
+
+
+@pytest.mark.requirement("CT-04", "RT-32")
+def test_recall_by_a_field_brings_what_says_it_there_and_says_so(brain: Brain) -> None:
+    disk, orders = stored(brain, DISK), stored(brain, ORDERS)
+    stored(brain, "The lost orders are found.", kind="fact")
+
+    [by_outcome] = brain.recall("lost orders", field="outcome").items
+    [by_subject] = brain.recall("lost orders", field="subject").items
+    assert (by_outcome.id, by_subject.id) == (disk, orders)
+    assert by_outcome.why[0] == "field:outcome"
+    assert set(by_outcome.why) >= {"words", "meaning"}
+    assert by_field(brain, "lost orders", "consequences") == []
+    assert {*by_field(brain, "", "consequences")} == {orders, disk}
+    assert len(brain.recall("lost orders").items) == 3
+
+
+@pytest.mark.requirement("CT-04")
+def test_a_field_that_is_none_is_refused_with_those_that_are(brain: Brain) -> None:
+    with pytest.raises(Invalid, match="'verb'") as refusal:
+        brain.recall("orders", field="verb")
+    assert refusal.value.hint == "Choose one of subject, action, outcome, consequences."
+    with pytest.raises(Invalid, match="Only atoms have fields"):
+        brain.recall("orders", field="outcome", kinds=["fact"])
+    assert brain.recall("orders", field="outcome", kinds=["atom"]).verdict == "nothing_stored"
+
+
+def test_what_an_atom_leads_to_is_not_taken_for_what_says_it(brain: Brain) -> None:
+    disk, orders = stored(brain, DISK), stored(brain, ORDERS)
+    brain.revise.link(disk, orders, type="causes")
+
+    assert by_field(brain, "customers left", "consequences") == [disk]
+    assert {item.id for item in brain.recall("customers left").items} == {disk, orders}
+
+
+def test_a_field_shows_nobody_what_is_private_to_another(brain: Brain) -> None:
+    stored(brain, DISK, scope="private")
+
+    other = Brain.of(brain.house, Caller(agent="bob"))
+    assert by_field(other, "orders were lost", "outcome") == []
+    assert len(by_field(brain, "orders were lost", "outcome")) == 1
+
+
+@pytest.mark.requirement("DM-43")
+def test_every_way_in_gives_the_fields_their_vectors(brain: Brain, tmp_path: Path) -> None:
+    every = set(CausalField)
+    by_mark = stored(brain, DISK)
+    said = told(brain, SAID, kind="message", detail=MessageDetail(sender="bob"))
+    kept = stored(brain, "The build is slow because the cache was cold all night.", kind="event")
+    later = brain.atomize(kept).items[0]
+    newer = brain.revise.supersede(
+        by_mark,
+        "The disk was only half full.",
+        reason="measured",
+    )
+
+    assert vectors_of(brain, by_mark) == every
+    for id_ in (said.derived[0].id, later.id):
+        assert {CausalField.SUBJECT, CausalField.OUTCOME} <= vectors_of(brain, str(id_))
+    assert newer.id is not None
+    brain.export(tmp_path / "a.jsonl")
+    with a_brain(tmp_path / "other.db") as other:
+        other.merge(tmp_path / "a.jsonl")
+        assert vectors_of(other, by_mark) == every
+
+
+def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_back(
+    brain: Brain,
+) -> None:
+    bob = Brain.of(brain.house, Caller(agent="bob"))
+    gone, erased, undone = (stored(bob, text) for text in (DISK, ORDERS, f"{DISK} again"))
+    brain.forget(gone, reason="wrong")
+    assert brain.erase(erased, reason="asked", confirm=1).count == 1
+    assert vectors_of(brain, gone) == vectors_of(brain, erased) == set()
+
+    brain.revise.restore(gone, reason="right after all")
+    assert vectors_of(brain, gone) == set(CausalField)
+    preview = brain.undo(agent="bob", reason="mistaken")
+    brain.undo(agent="bob", reason="mistaken", confirm=preview.count)
+    assert vectors_of(brain, undone) == set()
+
+
+def test_fields_are_embedded_in_the_batch_of_their_texts_each_text_once(path: Path) -> None:
+    embedder = CountingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        texts = (DISK, "@atom the disk of the broker | ran full overnight", "Plain fact.")
+        brain.remember([Draft(body=text) for text in texts])
+
+    [batch] = embedder.batches
+    assert len(batch) == len(set(batch)) == 3 + len(CausalField)
+
+
+class CountingEmbedder(WordHashEmbedder):
+    """Keeps the batches that it was given."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        self.batches.append(list(texts))
+        return super().passages(texts)
+
+
+def test_an_atom_stored_while_the_embedder_is_down_gets_all_its_vectors_later(path: Path) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        embedder.is_down = True
+        atom = stored(brain, DISK)
+        assert by_field(brain, "orders", "outcome") == [atom]
+        embedder.is_down = False
+        assert vectors_of(brain, atom) == set()
+
+        assert brain.repair().vectors_made == 1
+        assert vectors_of(brain, atom) == set(CausalField)
+
+
+@pytest.mark.requirement("DM-46")
+@pytest.mark.parametrize("word", ["broker", "overnight", "lost", "customers"])
+def test_full_text_finds_an_atom_by_each_of_its_fields(brain: Brain, word: str) -> None:
+    marked = stored(brain, DISK, project="here")
+    told_apart = stored(
+        brain,
+        "What became of the night of the fourth.",
+        kind="atom",
+        detail=AtomDetail(
+            subject="the disk of the broker",
+            action="ran full overnight",
+            outcome="orders were lost",
+            consequences="customers left us",
+        ),
+        project="there",
+    )
+
+    assert {*by_words(brain, word)} == {marked, told_apart}
+
+
+@pytest.mark.requirement("DM-46")
+def test_full_text_finds_what_is_said_in_subjects_and_bodies(brain: Brain) -> None:
+    message = brain.message.send("bob", "See the plan.", subject="Zinnia").id
+    fact = stored(brain, "It opens at nine.", kind="fact", subject="quay")
+
+    assert by_words(brain, "zinnia") == by_words(brain, "plan") == [message]
+    assert by_words(brain, "quay") == [fact]
+
+
+def by_words(brain: Brain, *words: str) -> list[str]:
+    look = Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        return [ids.show(ids.MEMORY, hit.id) for hit in tx.index.lexical(words, look, limit=9)]
+
+
+@pytest.mark.requirement("CT-04")
+def test_an_atom_always_has_the_time_at_which_it_was(brain: Brain, clock: FakeClock) -> None:
+    given = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
+    said = told(brain, SAID, kind="message", occurred_at="2026-02-07T08:00:00Z").derived[0].id
+    now = stored(brain, ORDERS)
+
+    times = {id_: brain.get(str(id_), bump=False).occurred_at for id_ in (given, said, now)}
+    assert {id_: at.date().isoformat() for id_, at in times.items()} == {
+        given: "2026-01-05",
+        said: "2026-02-07",
+        now: clock.now().date().isoformat(),
+    }
+
+
+@pytest.mark.requirement("CT-06")
+def test_questions_about_a_time_see_atoms_by_when_they_were(brain: Brain) -> None:
+    january = stored(brain, DISK, occurred_at="2026-01-05T08:00:00Z")
+    text = DISK.replace("broker", "ledger")
+    february = stored(brain, text, occurred_at="2026-02-07T08:00:00Z")
+
+    def found(query: str, **options: str) -> list[str]:
+        return [item.id for item in brain.recall(query, kinds=["atom"], **options).items]  # pyright: ignore[reportArgumentType]
+
+    assert found("lost orders", since="2026-02-01") == [february]
+    assert found("lost orders", until="2026-01-31") == [january]
+    assert found("orders in January 2026")[0] == january
+    assert found("orders in February 2026")[0] == february
+    assert found("what happened in January 2026?") == [january]
+    assert found("orders", field="outcome", since="2026-01-01", until="2026-01-31") == [january]
+    assert found("orders", field="outcome", until="2025-12-31") == []
+
+
+def test_fields_that_were_damaged_are_told_of_and_mended(path: Path) -> None:
+    with a_brain(path) as brain:
+        atom = stored(brain, DISK)
+        stored(brain, ORDERS)
+        damage(
+            path,
+            "UPDATE field_vectors SET vector = x'00' WHERE field = 'outcome'",
+            "DELETE FROM atom_text",
+            "INSERT INTO atom_text (rowid, subject) VALUES (5, 'a ghost')",
+        )
+        assert unsound(brain.doctor()) == {
+            "fields",
+            "fields, stale",
+            "vectors of fields, space",
+        }
+        brain.repair()
+
+        assert unsound(brain.doctor()) == set()
+        assert by_field(brain, "orders were lost", "outcome") == [atom]
+        assert vectors_of(brain, atom) == set(CausalField)
+
+
+WORDS = ("disk", "queue", "full", "lost", "orders")
+CLAUSES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    told_of=st.lists(st.tuples(CLAUSES, CLAUSES, st.booleans()), max_size=12, unique=True),
+    query=CLAUSES,
+)
+def test_a_field_gives_the_nearest_of_what_may_be_seen_and_no_other(
+    tmp_path_factory: pytest.TempPathFactory,
+    told_of: list[tuple[str, str, bool]],
+    query: str,
+) -> None:
+    with a_brain(tmp_path_factory.mktemp("law") / "brain.db") as brain:
+        bob = Brain.of(brain.house, Caller(agent="bob"))
+        known = dict[int, str]()
+        for number, (subject, outcome, is_private) in enumerate(told_of):
+            scope = "private" if is_private else "team"
+            text = f"@atom {subject} of n{number} | fell | {outcome}"
+            id_ = ids.parse(ids.MEMORY, stored(bob, text, scope=scope))
+            if not is_private:
+                known[id_] = outcome
+        asked = brain.house.embedder.query(query)
+        look = Look(
+            caller=brain.caller,
+            filter=Filter(field=CausalField.OUTCOME),
+            now=brain.house.clock.now(),
+        )
+        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+            hits = tx.index.nearest(asked, look, limit=50)
+
+    true = {i: float(asked @ brain.house.embedder.query(said)) for i, said in known.items()}
+    assert {hit.id: hit.score for hit in hits} == pytest.approx(true, abs=1e-2)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
