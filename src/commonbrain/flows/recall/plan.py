@@ -14,7 +14,7 @@ from commonbrain.domain.query import Budget, Filter
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.recall.intent import Intent, intent_of
-from commonbrain.flows.recall.periods import period_of
+from commonbrain.domain.periods import period_of
 from commonbrain.ports.store import Look
 
 _WORD: Final = re.compile(r"\w+")
