@@ -277,12 +277,12 @@ def _working_days(found: re.Match[str], now: datetime) -> Named:
 
 _LAST: Final = r"(?P<which>last|past|previous)"
 _WHICH: Final = r"(?P<which>last|past|previous|this|current|next|coming)"
-_BIG: Final = r"(?P<unit>week|month|quarter|year|decade)\b(?!-|\s+of\b)"
+_BIG: Final = r"(?P<unit>week|month|quarter|year|decade)\b(?!-|\s+(?:of|before|after)\b)"
 _OF_YEAR: Final = rf"(?:,?\s+(?:of\s+)?{_YEAR}|,?\s+'(?P<short>\d\d)\b)"
 _ON_WEEKDAY: Final = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+(?:the\s+)?)?"
 DATES: Final[tuple[tuple[str, Meaning], ...]] = (
-    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z\b|[+-]\d\d:\d\d)?", _iso),
-    (r"\b\d{4}([-/])\d\d\1\d\d\b", _iso),
+    (r"\b(?P<year>\d{4})-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z\b|[+-]\d\d:\d\d)?", _iso),
+    (r"\b(?P<year>\d{4})(?P<mark>[-/])\d\d(?P=mark)\d\d\b", _iso),
     (rf"\b(?P<first>\d{{1,2}})\s*[-–]\s*{_DAY}\s+{_MONTH}{_OF_YEAR}?", _days),  # noqa: RUF001 as typed
     (rf"\b{_MONTH}\s+(?P<first>\d{{1,2}})\s*[-–]\s*{_DAY}{_OF_YEAR}?", _days),  # noqa: RUF001 as typed
     (rf"\b{_ON_WEEKDAY}{_ANY_DAY}\s+(?:of\s+)?{_MONTH}{_OF_YEAR}", _date),
@@ -321,12 +321,15 @@ DATES: Final[tuple[tuple[str, Meaning], ...]] = (
     (rf"\b(?:the\s+)?(?P<which>past)\s+{_BIG}", _stretch),
     (rf"\b{_WHICH}\s+{_BIG}", _unit),
     (r"\b(?P<which>this|last)\s+(?P<unit>hour|minute)\b", _unit),
-    (rf"\b(?:the\s+)?{_BIG} before last\b", _unit),
+    (r"\b(?:the\s+)?(?P<unit>week|month|quarter|year) before last\b", _unit),
     (r"\b(?:the\s+)?weekend before last\b", _weekend),
     (rf"\b{COUNT}\s+weekends?\s+ago\b", _weekend),
-    (r"\b(?P<which>last|past|this|next)\s+weekend\b", _weekend),
+    (r"\b(?P<which>last|past|this|next)\s+weekend\b(?!\s+(?:before|after)\b)", _weekend),
     (r"\b(?:over|at|on|during)\s+(?P<which>the)\s+weekend\b", _weekend),
-    (rf"\b(?P<which>last|past|previous|this|next|coming)\s+{_WEEKDAY}\b", _weekday),
+    (
+        rf"\b(?P<which>last|past|previous|this|next|coming)\s+{_WEEKDAY}\b(?!\s+(?:before|after)\b)",
+        _weekday,
+    ),
     (rf"(?<!every ){_WEEKDAY}(?=\s+{PART})", _weekday),
     (rf"\b{_WEEKDAY}'s\b", _weekday),
     (rf"(?P<keep>\b(?:on|{_LEAD})\s+){_WEEKDAY}\b", _weekday),

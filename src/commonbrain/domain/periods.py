@@ -2,7 +2,8 @@
 
 Every phrase that is read becomes one mark, a character that stands for it, and `BOUNDS` reads what
 stands around marks: "before" one, "between" two, the morning "of" one. To understand another, add
-a pattern and what it means. A question's first phrase counts; all is reckoned in UTC.
+a pattern and what it means. A question's first phrase that says its year counts, else its first:
+in "last week, as she said on 6 May 2023" the other is not today's. All is reckoned in UTC.
 """
 
 import re
@@ -20,7 +21,7 @@ from commonbrain.domain.spans import DAY, EARLIEST, LATEST, TICK, Named, around,
 from commonbrain.domain.times import instant
 
 _HINT: Final = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?|\d0s|'\d\d"
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?|\d0s"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|on the \w+"
     r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{2,6})?"
     r"|(?:last|past|previous|this|current|next|coming)\s+(?:\w+\s+){0,3}(?:second|sec|minute|min"
@@ -106,7 +107,8 @@ def _piece(found: re.Match[str], named: list[Named], now: datetime) -> Named:  #
     """Read "early March", "the end of 2024", "the second half of last year"."""
     word, span = " ".join(found["piece"].lower().split()), named[0].span
     if word.endswith("week"):
-        since = span.since if word.startswith("first") else span.until - 7 * DAY
+        place = {"first": 0, "second": 1, "third": 2, "fourth": 3}.get(word.split()[0])
+        since = span.until - 7 * DAY if place is None else span.since + 7 * place * DAY
         return Named(span=Span(since=since, until=since + 7 * DAY))
     if word.endswith("half"):
         return spans.half(named[0], int(word.startswith("second")))
@@ -120,7 +122,10 @@ _CLOCK: Final = (
 _THE: Final = r"(?:the\s+)?"
 _UNITS_AWAY: Final = rf"{COUNT}\s+{UNIT}\s+(?P<side>before|after|prior to)\s+{_THE}{MARK}"
 _WHAT: Final = r"(?P<what>day|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
-_PIECE: Final = r"(?P<piece>early|late|mid|middle|start|beginning|end|(?:first|second)\s+half|(?:first|last)\s+week)"
+_PIECE: Final = (
+    r"(?P<piece>early|late|mid|middle|start|beginning|end|(?:first|second)\s+half"
+    r"|(?:first|second|third|fourth|last)\s+week)"
+)
 _TO: Final = r"to|until|till|through|thru|-|–"  # noqa: RUF001 as typed
 BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
     (rf"{MARK}(?:'s)?,?\s+(?:(?:at|around|about)\s+)?{_CLOCK}", _at),
@@ -129,9 +134,12 @@ BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
     (rf"\b(?:(?:in|on)\s+)?{_THE}{PART}\s+of\s+{_THE}{MARK}", _part),
     (rf"\b(?P<all>in|during|over|within|for)\s+the\s+{_UNITS_AWAY}", _offset),
     (rf"\b(?P<all>(?!)x)?{_UNITS_AWAY}", _offset),
-    (rf"\b{_THE}{_WHAT}\s+(?P<side>before|after)\s+{_THE}{MARK}", _beside),
-    (rf"\b{_THE}week\s+(?:of|starting|beginning)\s+{_THE}{MARK}", _week_of),
+    (
+        rf"\b{_THE}(?:(?:last|next|first)\s+)?{_WHAT}\s+(?P<side>before|after)\s+{_THE}{MARK}",
+        _beside,
+    ),
     (rf"\b{_THE}{_PIECE}[\s-]+(?:(?:in|of)\s+)?{_THE}{MARK}", _piece),
+    (rf"\b{_THE}week\s+(?:of|starting|beginning)\s+{_THE}{MARK}", _week_of),
     (
         rf"\bbetween\s+{_THE}{MARK}\s+and\s+{_THE}{MARK}",
         lambda _, named, __: spans.between(*named),
@@ -169,6 +177,8 @@ class _Phrase:
 
     named: Named
     source: str
+    is_dated: bool
+    """Whether it says of which year it is: a question's other phrases may be relative to it."""
 
 
 @dataclass(slots=True)
@@ -188,14 +198,17 @@ class _Reading:
         while found := pattern.search(self.text, start):
             first = found.end("keep") if "keep" in pattern.groupindex else found.start()
             said = self.text[first : found.end()]
-            inside = [self.of(mark).named for mark in _MARKED.findall(said)]
+            inside = [self.of(mark) for mark in _MARKED.findall(said)]
             try:
-                named = meaning(found, inside, self.now)
+                named = meaning(found, [one.named for one in inside], self.now)
             except (ValueError, OverflowError):
                 start = found.start() + 1
                 continue
             mark = chr(_FIRST_MARK + len(self.phrases))
-            self.phrases.append(_Phrase(named, self.original(said)))
+            given = found.groupdict()
+            is_dated = bool(given.get("year") or given.get("short"))
+            is_dated = is_dated or any(one.is_dated for one in inside)
+            self.phrases.append(_Phrase(named, self.original(said), is_dated))
             self.text = f"{self.text[:first]}{mark}{self.text[found.end() :]}"
             start = first + 1
 
@@ -211,12 +224,13 @@ class _Reading:
 def period_of(query: str, now: datetime) -> tuple[Span, str] | None:
     """Give the span that a question's phrase of time means, and the question without the phrase."""
     reading = _read(query[:_READ], now)
-    found = reading and _MARKED.search(reading.text)
+    found = list(_MARKED.finditer(reading.text)) if reading else []
     if not reading or not found:
         return None
-    after = reading.original(reading.text[found.end() :])
-    before = reading.text[: found.start()]
-    return reading.of(found[0]).named.span, f"{before} {after}{query[_READ:]}"
+    meant = next((mark for mark in found if reading.of(mark[0]).is_dated), found[0])
+    before = reading.original(reading.text[: meant.start()])
+    after = reading.original(reading.text[meant.end() :])
+    return reading.of(meant[0]).named.span, f"{before} {after}{query[_READ:]}"
 
 
 def moment_of(given: datetime | str, now: datetime, *, ends: bool = False) -> datetime:

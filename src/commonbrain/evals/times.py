@@ -1,6 +1,6 @@
 """The reading of phrases of time, measured on labelled questions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -53,29 +53,32 @@ def evaluate(questions: Sequence[Question]) -> LabelledReport:
     """Read every question and hold what comes out against its label."""
     negatives = sum(one.span is None for one in questions)
     return report(
-        [_verdict(one) for one in questions],
+        [verdict for one in questions for verdict in _verdicts(one)],
         title="Times",
         data=_DATA.format(rows=len(questions), negatives=negatives),
     )
 
 
-def _verdict(question: Question) -> Verdict:
+def _verdicts(question: Question) -> Iterator[Verdict]:
+    """Give a verdict on what was read, and one on a span that was not."""
     read = period_of(question.text, question.now)
     found = read[0] if read else None
-    is_wrong = found is not None and not _is_right(found, question.span)
-    return Verdict(
-        sort=question.sort,
-        half=half_of(question.text),
-        text=question.text,
-        said=found is not None,
-        # A wrong span counts against precision, here as what should not have been said.
-        so=question.span is not None and not is_wrong,
-        found=_tell(found),
-    )
+    is_right = found is not None and _is_right(found, question.span)
+    if found is not None:
+        yield _verdict(question, said=True, so=is_right, found=_tell(found))
+    if question.span is not None and not is_right:
+        yield _verdict(question, said=False, so=True)
+    elif found is None:
+        yield _verdict(question, said=False, so=False)
 
 
-def _tell(span: Span | None) -> str:
-    return f"{span.since:%Y-%m-%d %H:%M} to {span.until:%Y-%m-%d %H:%M}" if span else ""
+def _verdict(question: Question, *, said: bool, so: bool, found: str = "") -> Verdict:
+    half = half_of(question.text)
+    return Verdict(sort=question.sort, half=half, text=question.text, said=said, so=so, found=found)
+
+
+def _tell(span: Span) -> str:
+    return f"{span.since:%Y-%m-%d %H:%M} to {span.until:%Y-%m-%d %H:%M}"
 
 
 def _is_right(found: Span, span: Span | None) -> bool:

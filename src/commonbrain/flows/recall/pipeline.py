@@ -133,7 +133,8 @@ class Recall:
 
     def _plan(self, query: str, options: RecallOptions) -> Plan:
         """Settle filter, budget, words, time and intent."""
-        look = Look(caller=self.caller, filter=read_filter(options), now=self.house.clock.now())
+        now = self.house.clock.now()
+        look = Look(caller=self.caller, filter=read_filter(options, now), now=now)
         budget = read_budget(options)
         plan = make_plan(query, look, budget=budget, speakers=self._speakers(query))
         return replace(plan, is_unasked=True) if options.get("unasked") else plan

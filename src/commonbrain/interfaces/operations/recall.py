@@ -16,7 +16,7 @@ from commonbrain.domain.recollection import (
     evidence_of,
 )
 from commonbrain.flows.recall.options import RecallOptions
-from commonbrain.interfaces.operations.operation import Name, Operation, Request, Since, Until
+from commonbrain.interfaces.operations.operation import Bound, Name, Operation, Request
 
 _NOTHING = {
     Verdict.NOTHING_STORED: "Nothing is stored that this filter allows.",
@@ -41,9 +41,9 @@ class RecallRequest(Request):
     thread: Name = Field(default=None, description="thr_...")
     scope: Name = Field(default=None, description="private, team or global")
     states: list[str] = Field(default=[], description="quarantined, needs_review, ..")
-    since: Since = Field(default=None, description="Occurred at or after, ISO 8601")
-    until: Until = Field(default=None, description="Occurred at or before")
-    as_of: Until = Field(default=None, description="What was believed then")
+    since: Bound = Field(default=None, description="ISO 8601, or 'last monday'")
+    until: Bound = Field(default=None, description="Occurred at or before")
+    as_of: Bound = Field(default=None, description="What was believed then")
     trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
     min_confidence: float = Field(default=0.0, description="0 to 1")
     deadline_ms: float | None = Field(default=None, description="Drop what is late")
