@@ -7,7 +7,7 @@ in "last week, as she said on 6 May 2023" the other is not today's. All is recko
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -18,7 +18,7 @@ from commonbrain.domain.dated import COUNT, DATES, MARK, PART, UNIT, count_of, p
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.revision import Span
 from commonbrain.domain.spans import DAY, EARLIEST, LATEST, TICK, Named, around, units, whole
-from commonbrain.domain.times import instant
+from commonbrain.domain.times import parse_instant, to_utc
 
 _HINT: Final = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?|\d0s"
@@ -34,55 +34,69 @@ _READ: Final = 500
 """Characters of a question that are read; what is longer is a text, not a question of time."""
 _FIRST_MARK: Final = 0xE000
 _MARKED: Final = re.compile(MARK)
-_LEADS: Final = ("", "on ", "in ", "in the ", "on the ")
+_LEADS: Final = ("", "on ", "in ")
 """What a phrase alone lacks that a sentence would have."""
-
-Around = Callable[[re.Match[str], list[Named], datetime], Named]
-"""Gives what is named by the text around marks, of what they stand for, in their order."""
+_ALONE: Final = re.compile(rf"(?:(?:on|in|at|the)\s+)*{MARK}", re.IGNORECASE)
 
 
-def _at(found: re.Match[str], named: list[Named], now: datetime) -> Named:
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """A text with marks in it that a pattern has found."""
+
+    found: re.Match[str]
+    named: Sequence[Named]
+    """What its marks stand for, in their order."""
+    now: datetime
+
+
+Around = Callable[[_Near], Named]
+"""Gives what such a text names, of what its marks do."""
+
+
+def _at(near: _Near) -> Named:
     """Read "yesterday at 15:00": half an hour around it."""
     from dateutil.parser import parse  # noqa: PLC0415 most questions name no time
 
-    (day,) = named
+    (day,) = near.named
     if day.grain not in {"day", "part"}:
         msg = "A time of day is one of a day."
         raise ValueError(msg)
-    clock = {"noon": "12:00", "midnight": "0:00"}.get(found["clock"].lower(), found["clock"])
+    clock = {"noon": "12:00", "midnight": "0:00"}.get(
+        near.found["clock"].lower(), near.found["clock"]
+    )
     moment = parse(clock, default=whole(day.span.since, "day").span.since)
     # Two at night is of the next day.
     if not day.span.holds(moment) and day.span.holds(moment + DAY):
         moment += DAY
-    return around(moment.replace(tzinfo=now.tzinfo), "hour")
+    return around(moment.replace(tzinfo=near.now.tzinfo), "hour")
 
 
-def _part(found: re.Match[str], named: list[Named], now: datetime) -> Named:  # noqa: ARG001 one shape
-    (day,) = named
+def _part(near: _Near) -> Named:
+    (day,) = near.named
     if day.grain != "day":
         msg = "A part of the day is one of a day."
         raise ValueError(msg)
-    return part_of(day, found["part"])
+    return part_of(day, near.found["part"])
 
 
-def _offset(found: re.Match[str], named: list[Named], now: datetime) -> Named:  # noqa: ARG001 one shape
+def _offset(near: _Near) -> Named:
     """Read "two days before X": the unit around that moment, or all that way."""
-    (start,) = named
-    unit, edge = unit_of(found), start.bounding
-    step = units(unit, count_of(found))
-    is_before = found["side"].lower() in {"before", "prior to"}
-    if found["all"]:
+    (start,) = near.named
+    unit, edge = unit_of(near.found), start.bounding
+    step = units(unit, count_of(near.found))
+    is_before = near.found["side"].lower() in {"before", "prior to"}
+    if near.found["all"]:
         since = edge.since - step if is_before else edge.until
         return Named(span=Span(since=since, until=since + step))
     moment = edge.since - step if is_before else edge.since + step
     return around(moment, unit)
 
 
-def _beside(found: re.Match[str], named: list[Named], now: datetime) -> Named:  # noqa: ARG001 one shape
+def _beside(near: _Near) -> Named:
     """Read "the day before X" and "the Friday after X"."""
-    (start,) = named
-    edge, what = start.bounding, found["what"].lower()
-    is_before = found["side"].lower() == "before"
+    (start,) = near.named
+    edge, what = start.bounding, near.found["what"].lower()
+    is_before = near.found["side"].lower() == "before"
     if what == "weekend":
         day = spans.weekday("sunday" if is_before else "saturday", _beyond(edge, is_before))
         since = day.span.since - DAY * is_before
@@ -99,21 +113,21 @@ def _beyond(edge: Span, is_before: bool) -> datetime:  # noqa: FBT001 said by it
     return edge.since if is_before else edge.until + 7 * DAY
 
 
-def _week_of(found: re.Match[str], named: list[Named], now: datetime) -> Named:  # noqa: ARG001 one shape
-    return whole(named[0].span.since, "week")
+def _week_of(near: _Near) -> Named:
+    return whole(near.named[0].span.since, "week")
 
 
-def _piece(found: re.Match[str], named: list[Named], now: datetime) -> Named:  # noqa: ARG001 one shape
+def _piece(near: _Near) -> Named:
     """Read "early March", "the end of 2024", "the second half of last year"."""
-    word, span = " ".join(found["piece"].lower().split()), named[0].span
+    word, span = " ".join(near.found["piece"].lower().split()), near.named[0].span
     if word.endswith("week"):
         place = {"first": 0, "second": 1, "third": 2, "fourth": 3}.get(word.split()[0])
         since = span.until - 7 * DAY if place is None else span.since + 7 * place * DAY
         return Named(span=Span(since=since, until=since + 7 * DAY))
     if word.endswith("half"):
-        return spans.half(named[0], int(word.startswith("second")))
+        return spans.half(near.named[0], int(word.startswith("second")))
     places = {"early": 0, "start": 0, "beginning": 0, "mid": 1, "middle": 1}
-    return spans.third(named[0], places.get(word, 2))
+    return spans.third(near.named[0], places.get(word, 2))
 
 
 _CLOCK: Final = (
@@ -142,31 +156,31 @@ BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
     (rf"\b{_THE}week\s+(?:of|starting|beginning)\s+{_THE}{MARK}", _week_of),
     (
         rf"\bbetween\s+{_THE}{MARK}\s+and\s+{_THE}{MARK}",
-        lambda _, named, __: spans.between(*named),
+        lambda near: spans.between(*near.named),
     ),
     (
         rf"(?:\bfrom\s+{_THE})?{MARK}\s*(?:{_TO})\s*{_THE}{MARK}",
-        lambda _, named, __: spans.between(*named),
+        lambda near: spans.between(*near.named),
     ),
     (
         rf"\b(?:before|prior\s+to|earlier\s+than)\s+{_THE}{MARK}",
-        lambda _, named, __: spans.until_start(named[0]),
+        lambda near: spans.until_start(near.named[0]),
     ),
     (
         rf"\b(?:after|later\s+than)\s+{_THE}{MARK}",
-        lambda _, named, now: spans.from_end(named[0], now),
+        lambda near: spans.from_end(near.named[0], near.now),
     ),
     (
         rf"\b(?:ever\s+since|since|starting)\s+{_THE}{MARK}",
-        lambda _, named, now: spans.from_start(named[0], now),
+        lambda near: spans.from_start(near.named[0], near.now),
     ),
     (
         rf"(?:\bfrom\s+{_THE})?{MARK}\s+(?:onwards?|on)\b",
-        lambda _, named, now: spans.from_start(named[0], now),
+        lambda near: spans.from_start(near.named[0], near.now),
     ),
     (
         rf"\b(?:until|till|up\s+to|up\s+until|through|by|no\s+later\s+than)\s+{_THE}{MARK}",
-        lambda _, named, __: spans.until_end(named[0]),
+        lambda near: spans.until_end(near.named[0]),
     ),
 )
 
@@ -200,7 +214,7 @@ class _Reading:
             said = self.text[first : found.end()]
             inside = [self.of(mark) for mark in _MARKED.findall(said)]
             try:
-                named = meaning(found, [one.named for one in inside], self.now)
+                named = meaning(_Near(found, [one.named for one in inside], self.now))
             except (ValueError, OverflowError):
                 start = found.start() + 1
                 continue
@@ -242,27 +256,35 @@ def moment_of(given: datetime | str, now: datetime, *, ends: bool = False) -> da
         Invalid: it is neither.
 
     """
-    try:
-        return instant(given, ends_day=ends)
-    except Invalid:
-        text = str(given).strip()
-        if text.casefold() == "now":
-            return now
-        for lead in _LEADS:
-            span = _whole_text(f"{lead}{text}", now, lead=lead)
-            edge = span and (span.until - TICK if ends else span.since)
-            if edge and EARLIEST < edge < LATEST - DAY:
-                return edge
+    moment = moment_in(given, now, ends=ends) if isinstance(given, str) else to_utc(given)
+    if moment is not None:
+        return moment
     raise Invalid(
         f"{str(given)[:80]!r} is not a time.",
         hint="Give ISO 8601, such as 2026-03-31, or words, such as yesterday or 2 weeks ago.",
     )
 
 
-def _whole_text(text: str, now: datetime, *, lead: str) -> Span | None:
+def moment_in(text: str, now: datetime, *, ends: bool = False) -> datetime | None:
+    """Give the first moment of what a text names, or its last; None when it says anything else."""
+    try:
+        return parse_instant(text, ends_day=ends)
+    except Invalid:
+        text = text.strip()
+        if text.casefold() == "now":
+            return now
+    for lead in _LEADS:
+        span = _whole_text(f"{lead}{text}", now)
+        edge = span and (span.until - TICK if ends else span.since)
+        if edge and EARLIEST < edge < LATEST - DAY:
+            return edge
+    return None
+
+
+def _whole_text(text: str, now: datetime) -> Span | None:
     """Give what a text names that is a phrase of time and nothing else."""
     reading = _read(text, now) if len(text) <= _READ else None
-    if reading is None or not _MARKED.fullmatch(reading.text.strip().removeprefix(lead).strip()):
+    if reading is None or not _ALONE.fullmatch(reading.text):
         return None
     return reading.phrases[-1].named.bounding
 
@@ -279,7 +301,7 @@ def _read(text: str, now: datetime) -> _Reading | None:
         return None
     reading = _Reading(text, now, [])
     for pattern, dated in DATES:
-        reading.read(_compiled(pattern), lambda found, _, at, dated=dated: dated(found, at))
+        reading.read(_compiled(pattern), lambda near, dated=dated: dated(near.found, near.now))
     if reading.phrases:
         for pattern, meaning in BOUNDS:
             reading.read(_compiled(pattern), meaning)

@@ -12,6 +12,7 @@ from commonbrain.domain.memory import State
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.periods import moment_of
 from commonbrain.domain.query import TRUST_MIN_DEFAULT, Budget, Filter
+from commonbrain.domain.recollection import Order
 from commonbrain.domain.scope import Scope
 
 NEEDS_REVIEW: Final = "needs_review"
@@ -39,6 +40,7 @@ class RecallOptions(TypedDict, total=False):
     trust_min: float
     min_confidence: float
     deadline_ms: float | None
+    order: Order | str
     bump: bool
     unasked: bool
 
@@ -80,12 +82,14 @@ def read_budget(options: RecallOptions) -> Budget:
     """Read how much an answer may take.
 
     Raises:
+        Invalid: there is no such order.
         Refused: `limit_exceeded`, it is out of bounds.
 
     """
     return Budget(
         max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
         max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
+        order=one_of(Order, options.get("order", Order.BEST)),
     )
 
 

@@ -10,6 +10,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.patterns import Before, average, peak_hour, precursors
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.times import show_instant
 from commonbrain.domain.tracing import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
 from commonbrain.flows.origins import seen
 from commonbrain.flows.recall.plan import search_terms
@@ -44,11 +45,15 @@ class Window:
 
     def leading_to(self, one: Memory) -> Sequence[Memory]:
         """List what came before one occurrence, the nearest first."""
-        since = one.occurred_at - timedelta(hours=self.hours)
-        wanted = Filter(kinds=_TELLING, project=one.project, since=since, until=one.occurred_at)
+        return self.until(one.occurred_at, project=one.project)
+
+    def until(self, moment: datetime, *, project: str | None) -> Sequence[Memory]:
+        """List what came before a moment, the nearest first."""
+        since = moment - timedelta(hours=self.hours)
+        wanted = Filter(kinds=_TELLING, project=project, since=since, until=moment)
         hits = self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)
         found = seen(self.tx, self.caller, wanted=[hit.id for hit in hits])
-        return [other for other in found.values() if other.occurred_at < one.occurred_at]
+        return [other for other in found.values() if other.occurred_at < moment]
 
     def _look(self, wanted: Filter) -> Look:
         return Look(caller=self.caller, filter=wanted, now=self.now)
@@ -67,6 +72,20 @@ def before(window: Window, those: Sequence[Memory], *, asked: str) -> Traced:
         precursors=precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)]),
         limits=_limits(those, is_empty=not any(leading), hours=window.hours),
         is_cut=len(steps) > _SHOWN_MAX or len(those) >= OCCURRENCES_MAX,
+    )
+
+
+def before_moment(window: Window, moment: datetime, *, asked: str) -> Traced:
+    """Tell what came before a moment, the nearest first."""
+    earlier = window.until(moment, project=window.caller.project)
+    told = f"Before {show_instant(moment)}, {window.hours:g} hours; no outcome was asked for."
+    nothing = () if earlier else (f"Nothing is known of the {window.hours:g} hours before.",)
+    return Traced(
+        op="before",
+        asked=asked,
+        steps=tuple(step_of(one, depth=0) for one in earlier),
+        limits=(told, *nothing),
+        is_cut=len(earlier) == _WINDOW_MAX,
     )
 
 
