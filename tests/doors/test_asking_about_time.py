@@ -24,11 +24,7 @@ def remembered(command: Command, text: str, occurred_at: str) -> None:
 def test_a_timeline_is_grouped_by_day_and_goes_down_the_screen(command: Command) -> None:
     remembered(command, LATE, "2026-03-04T09:30:00")
     remembered(command, EARLY, "2026-03-02T17:05:00")
-    for asked in (
-        ["timeline", "deploy"],
-        ["recall", "deploy", "--order", "timeline"],
-        ["timeline"],
-    ):
+    for asked in ("timeline deploy", "recall deploy --order timeline", "timeline"):
         code, out = command(*asked.split())
         assert code == 0
         shown = ["Monday 02 March 2026", "17:05", EARLY, "Wednesday 04 March 2026", "09:30", LATE]
@@ -58,7 +54,7 @@ def test_undo_and_forget_take_words_too(command: Command) -> None:
     code, out = command("undo", "--since", "an hour ago", "--reason", "a slip")
     assert (code, EARLY in out) == (3, True)
     code, out = command("forget", "--since", "march 2026", "--reason", "a slip")
-    assert (code, EARLY in out) == (3, True)
+    assert (code, EARLY in out) == (0, True)
     assert command("undo", "--since", "some day", "--reason", "a slip")[0] == 2
 
 
