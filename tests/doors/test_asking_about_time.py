@@ -2,9 +2,11 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.types import CallToolResult
 
 from commonbrain.brain import Brain
 from commonbrain.interfaces.mcp import build_server
@@ -19,6 +21,11 @@ LATE = "The shop's deploy went through"
 def remembered(command: Command, text: str, occurred_at: str) -> None:
     code, _ = command("remember", text, "--kind", "event", "--occurred-at", occurred_at)
     assert code == 0
+
+
+def told(reply: CallToolResult) -> list[str]:
+    known: dict[str, Any] = reply.structured_content or {}
+    return [item["body"] for item in known["items"]]
 
 
 def test_a_timeline_is_grouped_by_day_and_goes_down_the_screen(command: Command) -> None:
@@ -67,5 +74,5 @@ async def test_an_agent_asks_in_words_and_for_the_order_in_which_it_happened(
         asked = {"query": "deploy", "order": "timeline", "since": "a week ago"}
         found = await client.call_tool("recall", asked)
         recent = await client.call_tool("recall", {"since": "2 days ago", "until": "now"})
-    assert [one["body"] for one in (found.structured_content or {})["items"]] == [EARLY, LATE]
-    assert [one["body"] for one in (recent.structured_content or {})["items"]] == [LATE]
+    assert told(found) == [EARLY, LATE]
+    assert told(recent) == [LATE]

@@ -30,7 +30,6 @@ def story(brain: Brain, clock: FakeClock) -> Brain:
     return brain
 
 
-@pytest.mark.requirement("DM-59")
 def test_a_timeline_tells_in_the_order_in_which_it_happened(story: Brain) -> None:
     for query in ("", "deploy of the shop"):
         answer = story.recall(query, order="timeline")
@@ -64,12 +63,10 @@ def test_a_timeline_keeps_to_its_budget(story: Brain, max_tokens: int, max_items
     assert estimate(answer.evidence) <= answer.tokens <= max_tokens
 
 
-@pytest.mark.requirement("DM-59")
 def test_what_happened_last_is_the_newest_whenever_it_was_learnt(story: Brain) -> None:
     assert bodies(story) == [THIRD, SECOND, FIRST]
 
 
-@pytest.mark.requirement("DM-59")
 def test_of_what_happened_at_once_the_last_to_be_learnt_is_the_newest(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -81,7 +78,6 @@ def test_of_what_happened_at_once_the_last_to_be_learnt_is_the_newest(
     assert bodies(brain, order="timeline") == [FIRST, SECOND]
 
 
-@pytest.mark.requirement("DM-59")
 def test_of_two_equal_matches_the_one_that_happened_later_is_first(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -92,7 +88,7 @@ def test_of_two_equal_matches_the_one_that_happened_later_is_first(
     assert bodies(brain, "is the build of the shop green?")[0] == late
 
 
-@pytest.mark.requirement("CT-06", "DM-59")
+@pytest.mark.requirement("CT-06")
 def test_a_phrase_of_time_asks_when_it_happened_not_when_it_was_learnt(
     brain: Brain, clock: FakeClock
 ) -> None:
