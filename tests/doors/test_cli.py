@@ -147,7 +147,7 @@ def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -
         (["recall", "--bogus"], 2, "--bogus"),
         (["get"], 2, "id"),
         (["get", "nonsense"], 2, "mem_"),
-        (["recall", "x", "--since", "yesterday"], 2, "ISO 8601"),
+        (["recall", "x", "--since", "soon"], 2, "ISO 8601"),
         (["recall", "x", "--max-items", "0"], 3, "1 to 100"),
         (["--agent", "two\nlines", "status"], 2, "printable"),
         (["--agent", "half \udcff name", "status"], 2, "printable"),

@@ -199,7 +199,7 @@ async def test_a_model_may_lower_trust_and_never_claim_more_than_its_user(
         ("recall", {"colour": "red"}, "invalid", "The tool recall takes query, max_items"),
         ("recall", {"max_items": "many"}, "invalid", "max_items: Input should be a valid integer"),
         ("recall", {"max_items": 0}, "limit_exceeded", "1 to 100 is allowed"),
-        ("recall", {"since": "yesterday"}, "invalid", "Give ISO 8601"),
+        ("recall", {"since": "soon"}, "invalid", "Give ISO 8601"),
         ("recall", {"kinds": ["gossip"]}, "invalid", "rule"),
         ("revise", {"op": "merge", "id": "x", "text": "y", "reason": "z"}, "invalid", "supersede"),
         ("status", {"verbose": True}, "invalid", "The tool status takes no arguments."),

@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from commonbrain.evals import atomizer, contradictions
+from commonbrain.evals import atomizer, contradictions, times
 from commonbrain.evals.evaluations import EVALUATIONS
 from commonbrain.evals.labelled import LabelledReport, show_labelled
 from commonbrain.evals.rows import Half, half_of
@@ -20,6 +20,11 @@ def causes() -> LabelledReport:
 @pytest.fixture(scope="module")
 def conflicts() -> LabelledReport:
     return contradictions.evaluate(contradictions.read_statements())
+
+
+@pytest.fixture(scope="module")
+def phrases() -> LabelledReport:
+    return times.evaluate(times.read_questions())
 
 
 def test_the_sentences_are_many_a_third_of_them_tells_of_no_cause_and_none_is_twice() -> None:
@@ -53,10 +58,32 @@ def test_conflicts_are_told_on_pairs_they_were_not_tuned_on(conflicts: LabelledR
     assert check.agreement.recall >= 0.6
 
 
-def test_every_failure_is_listed(
-    causes: LabelledReport, conflicts: LabelledReport, capsys: pytest.CaptureFixture[str]
+def test_the_questions_of_time_are_many_of_every_sort_and_a_third_names_none() -> None:
+    questions = times.read_questions()
+    without = [one for one in questions if one.span is None]
+    assert len(questions) - len(without) >= 120
+    assert len(without) * 3 >= len(questions) - len(without)
+    assert len({one.text for one in questions}) == len(questions)
+    assert len({one.now for one in questions}) >= 4
+    assert {"bound", "range", "offset", "season", "quarter"} <= {one.sort for one in questions}
+
+
+@pytest.mark.requirement("CT-06")
+def test_phrases_of_time_are_read_and_what_only_looks_like_one_is_not(
+    phrases: LabelledReport,
 ) -> None:
-    for found in (causes, conflicts):
+    for half in phrases.halves:
+        assert half.checked.agreement.precision >= 0.95
+        assert half.checked.agreement.recall >= 0.95
+
+
+def test_every_failure_is_listed(
+    causes: LabelledReport,
+    conflicts: LabelledReport,
+    phrases: LabelledReport,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for found in (causes, conflicts, phrases):
         show_labelled(found)
         printed = " ".join(capsys.readouterr().out.split())
         assert found.failures
@@ -64,7 +91,7 @@ def test_every_failure_is_listed(
             assert " ".join(one.text.split()) in printed
 
 
-@pytest.mark.parametrize("name", ["atomizer", "conflicts"])
+@pytest.mark.parametrize("name", ["atomizer", "conflicts", "times"])
 def test_programs_get_figures_and_failures(name: str) -> None:
     ran = evals(name, "--json")
     assert ran.returncode == 0, ran.stderr

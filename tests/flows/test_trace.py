@@ -212,6 +212,19 @@ def test_before_lists_what_came_in_the_hours_before(brain: Brain) -> None:
     ]
 
 
+@pytest.mark.requirement("CT-05")
+def test_before_a_time_lists_what_came_in_the_hours_before_it(brain: Brain) -> None:
+    atom(brain, "old news", "nothing much", at=0)
+    near = atom(brain, "batch import", "tables were locked", at=7)
+    atom(brain, "api request", "timeouts in the checkout", at=8)
+    told = brain.trace.before("1 March 2026 at 16:00")
+    assert steps(told) == [(0, near)]
+    assert told.precursors == ()
+    assert told.limits == ("Before 2026-03-01T16:00:00Z, 4 hours; no outcome was asked for.",)
+    assert len(brain.trace.before("2026-03-02", hours=24).steps) == 3
+    assert "Nothing is known of the 4 hours before." in brain.trace.before("in 2020").limits
+
+
 @pytest.mark.requirement("PV-06")
 def test_dependents_and_provenance_are_told_as_traces(brain: Brain) -> None:
     source = stored(brain, "The build has two cores", kind="fact")

@@ -14,6 +14,7 @@ from commonbrain.domain.recollection import (
     HEADING,
     Item,
     Omitted,
+    Order,
     evidence_of,
     omission,
     render_item,
@@ -55,7 +56,7 @@ class Packed:
 def pack(
     ranked: Sequence[Candidate], budget: Budget, *, conflicts: Sequence[Conflict] = ()
 ) -> Packed:
-    """Fill the budget best first: whole bodies, then headlines, then bare ids.
+    """Fill the budget best first, in whichever order: whole bodies, then headlines, then bare ids.
 
     Skills that were fired are never displaced: where not all fits whole, each of them and the best
     trusted rule or fact has a seat kept, for its headline if it can be. A conflict that an item is
@@ -66,6 +67,8 @@ def pack(
         room=budget.max_tokens,
         # What stands around the items is paid for in advance.
         spent=max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS),
+        # Put in order of time, any item may get any number: each is paid for the widest.
+        number=budget.max_items if budget.order is Order.TIMELINE else None,
     )
     chosen = _choose(distinct, budget.max_items)
     seats = _seats(chosen, room=box.room - box.spent)
@@ -75,7 +78,7 @@ def pack(
     left_out = [one.memory.id for one in ranked if one.memory.id not in box.kept]
     shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
     return Packed(
-        items=tuple(box.items),
+        items=_in_order(box.items, budget.order),
         tokens=box.spent if box.items else 0,
         omitted=Omitted(count=len(left_out), ids=shown),
         conflicts=tuple(box.conflicts),
@@ -89,13 +92,15 @@ class _Box:
 
     room: int
     spent: int
+    number: int | None = None
+    """The number that every item is paid for; None when each gets the next."""
     items: list[Item] = field(default_factory=list[Item])
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
     kept: set[int] = field(default_factory=set[int])
 
     def put(self, candidate: Candidate, *, conflicts: Sequence[Conflict], kept_free: int) -> None:
         """Put one in, as full as it fits, with its conflicts if they fit with it."""
-        number = len(self.items) + 1
+        number = self.number or len(self.items) + 1
         shown = ids.show(ids.MEMORY, candidate.memory.id)
         told = self._untold(naming(conflicts, shown)) if conflicts else ()
         beside = sum(_cost_of_conflict(conflict) for conflict in told)
@@ -114,6 +119,12 @@ class _Box:
     def _untold(self, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
         fresh = [conflict for conflict in conflicts if conflict not in self.conflicts]
         return fresh[: CONFLICTS_MAX - len(self.conflicts)]
+
+
+def _in_order(items: Sequence[Item], order: Order) -> tuple[Item, ...]:
+    if order is Order.BEST:
+        return tuple(items)
+    return tuple(sorted(items, key=lambda one: (one.occurred_at, one.recorded_at, one.id)))
 
 
 def _cost(item: Item, number: int) -> int:

@@ -12,7 +12,7 @@ from commonbrain.domain.atom import CausalField, fields_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
-from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.recollection import Order, Verdict
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller, Scope, is_visible
 
@@ -75,10 +75,11 @@ class Filter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much an answer may take: items, and tokens of its evidence as rendered for agents."""
+    """How much an answer may take, in items and tokens as rendered for agents; in which order."""
 
     max_items: int = limits.RECALL_ITEMS_DEFAULT
     max_tokens: int = limits.RECALL_TOKENS_DEFAULT
+    order: Order = Order.BEST
 
     def __post_init__(self) -> None:
         """Keep both within their limits.

@@ -28,6 +28,15 @@ class Verdict(StrEnum):
     BELOW_THRESHOLD = "below_threshold"
 
 
+class Order(StrEnum):
+    """How the items of an answer stand; which they are is the same."""
+
+    BEST = "best"
+    """The best match first; without a query the newest."""
+    TIMELINE = "timeline"
+    """As it happened, the earliest first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One memory of an answer; `body` and `headline` are None where the budget had no room."""
@@ -98,6 +107,7 @@ class Recollection:
     omitted: Omitted = field(default_factory=Omitted)
     degraded: tuple[str, ...] = ()
     """Arms or models that did not take part, each with the reason."""
+    order: Order = Order.BEST
 
     @property
     def evidence(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from commonbrain.evals import atomizer, cascade, contradictions, duplicates, pairs, tables
+from commonbrain.evals import atomizer, cascade, contradictions, duplicates, pairs, tables, times
 from commonbrain.evals.labelled import show_labelled
 from commonbrain.ports.keeping import Progress
 from commonbrain.wiring import load_settings, make_embedder
@@ -48,5 +48,10 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="The thresholds for duplicates and hints of the embedder in use, and the rules.",
         run=_duplicates,
         show=tables.show,
+    ),
+    "times": Evaluation(
+        purpose="Which span a phrase of time means, and whether a question names one at all.",
+        run=lambda _: times.evaluate(times.read_questions()),
+        show=show_labelled,
     ),
 }

@@ -21,10 +21,10 @@ from commonbrain.domain.limits import (
 )
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.normalise import normalise_line
+from commonbrain.domain.periods import moment_of
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
-from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
 from commonbrain.flows.forget.swept import Named, Stage, Swept, kinds_of, named, shown
 from commonbrain.ports.graph import Way
@@ -176,8 +176,8 @@ def _matching(act: Act, given: SelectorFields, *, states: Sequence[State]) -> li
         session=normalise_line(given.get("session")),
         project=normalise_line(given.get("project")),
         scope=one_of(Scope, scope) if scope else None,
-        since=instant(since) if since else None,
-        until=instant(until, ends_day=True) if until else None,
+        since=moment_of(since, act.now) if since else None,
+        until=moment_of(until, act.now, ends=True) if until else None,
         states=tuple(states),
         trust_min=0.0,
     )

@@ -123,6 +123,6 @@ def _added(
 
 
 def recency(memory: Memory, now: datetime) -> float:
-    """Say how lately it was told of or read, 0..1: half for every week."""
-    touched = max(memory.recorded_at, memory.last_access_at or memory.recorded_at)
+    """Say how lately it happened or was read, 0..1: half for every week."""
+    touched = max(memory.occurred_at, memory.last_access_at or memory.occurred_at)
     return 2.0 ** -max((now - touched) / HALF_LIFE, 0.0)

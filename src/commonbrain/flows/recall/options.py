@@ -11,9 +11,10 @@ from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind, kind_and_label
 from commonbrain.domain.memory import State
 from commonbrain.domain.normalise import normalise_line
+from commonbrain.domain.periods import moment_of
 from commonbrain.domain.query import TRUST_MIN_DEFAULT, Budget, Filter
+from commonbrain.domain.recollection import Order
 from commonbrain.domain.scope import Scope
-from commonbrain.domain.times import instant
 
 NEEDS_REVIEW: Final = "needs_review"
 """Given among the states: it is none, but a mark on memories of any."""
@@ -41,12 +42,13 @@ class RecallOptions(TypedDict, total=False):
     trust_min: float
     min_confidence: float
     deadline_ms: float | None
+    order: Order | str
     bump: bool
     unasked: bool
 
 
-def read_filter(options: RecallOptions) -> Filter:
-    """Read which memories may answer.
+def read_filter(options: RecallOptions, now: datetime) -> Filter:
+    """Read which memories may answer; words for a time are relative to now.
 
     Raises:
         Invalid: an option is unknown, for a misspelt one that was passed over would give more than
@@ -71,9 +73,9 @@ def read_filter(options: RecallOptions) -> Filter:
         session=normalise_line(options.get("session")),
         project=normalise_line(options.get("project")),
         agent=normalise_line(options.get("agent")),
-        since=_instant(options.get("since"), ends_day=False),
-        until=_instant(options.get("until"), ends_day=True),
-        as_of=_instant(options.get("as_of"), ends_day=True),
+        since=_moment(options.get("since"), now, ends=False),
+        until=_moment(options.get("until"), now, ends=True),
+        as_of=_moment(options.get("as_of"), now, ends=True),
         trust_min=options.get("trust_min", TRUST_MIN_DEFAULT),
         min_confidence=options.get("min_confidence", 0.0),
     )
@@ -83,12 +85,14 @@ def read_budget(options: RecallOptions) -> Budget:
     """Read how much an answer may take.
 
     Raises:
+        Invalid: there is no such order.
         Refused: `limit_exceeded`, it is out of bounds.
 
     """
     return Budget(
         max_items=options.get("max_items", limits.RECALL_ITEMS_DEFAULT),
         max_tokens=options.get("max_tokens", limits.RECALL_TOKENS_DEFAULT),
+        order=one_of(Order, options.get("order", Order.BEST)),
     )
 
 
@@ -144,5 +148,5 @@ def _listed(given: Sequence[str]) -> Sequence[str]:
     return (given,) if isinstance(given, str) else given
 
 
-def _instant(given: datetime | str | None, *, ends_day: bool) -> datetime | None:
-    return None if given is None else instant(given, ends_day=ends_day)
+def _moment(given: datetime | str | None, now: datetime, *, ends: bool) -> datetime | None:
+    return None if given is None else moment_of(given, now, ends=ends)

@@ -88,11 +88,13 @@ class Recall:
             options: `max_items` (1..100, default 12) and `max_tokens` (64..32,000, default 1,400)
                 bound the answer; past `deadline_ms` nothing more is asked, and `degraded` says
                 what is missing; `bump=False` leaves no access on what is recalled; `unasked=True`
-                gives only what stands out, for who did not ask; the rest are fields of `Filter`.
+                gives only what stands out, for who did not ask; `order="timeline"` tells the same
+                items as they happened; the rest are fields of `Filter`, whose times may be
+                words, such as "last monday".
 
         Returns:
-            Items best first, never over the budget, with a verdict that tells an empty store from
-            one that holds nothing relevant.
+            Items best first or by time, never over the budget, with a verdict that tells an empty
+            store from one that holds nothing relevant.
 
         Raises:
             Invalid: an option, a kind or a state is unknown, or a time is none.
@@ -129,11 +131,13 @@ class Recall:
             confidence=certainty(packed.items),
             omitted=packed.omitted,
             degraded=ranked.degraded,
+            order=plan.budget.order,
         )
 
     def _plan(self, query: str, options: RecallOptions) -> Plan:
         """Settle filter, budget, words, time and intent."""
-        look = Look(caller=self.caller, filter=read_filter(options), now=self.house.clock.now())
+        now = self.house.clock.now()
+        look = Look(caller=self.caller, filter=read_filter(options, now), now=now)
         budget = read_budget(options)
         plan = make_plan(query, look, budget=budget, speakers=self._speakers(query))
         return replace(plan, is_unasked=True) if options.get("unasked") else plan

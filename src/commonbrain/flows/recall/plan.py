@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Final
 
 from commonbrain.domain.memory import CURRENT_STATES
+from commonbrain.domain.periods import period_of
 from commonbrain.domain.query import Budget, Filter
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.recall.intent import Intent, intent_of
-from commonbrain.flows.recall.periods import period_of
 from commonbrain.ports.store import Look
 
 _WORD: Final = re.compile(r"\w+")
@@ -100,8 +100,8 @@ class Plan:
 
 
 def make_plan(query: str, look: Look, *, budget: Budget, speakers: Iterable[str]) -> Plan:
-    """Read what a query asks for."""
-    named = period_of(query, look.now)
+    """Read what a query asks for; asked of the past, "last week" is the one before then."""
+    named = period_of(query, look.filter.as_of or look.now)
     rest = named[1] if named else query
     return Plan(
         query=query,

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.domain.kinds import KINDS, MessageDetail
@@ -61,7 +61,7 @@ def weigh(
     """Score every memory by the weighted sum of its features, best first, newest on a tie.
 
     Skills stand above the rest. Without a query there is nothing to be best at: the newest comes
-    first, whatever its score.
+    first, whatever its score. New is what happened lately, and then what was recorded lately.
     """
     known = list(memories)
     beside = _beside(known, fused={m.id: features[m.id]["fused"] for m in known})
@@ -72,10 +72,15 @@ def weigh(
         )
         for memory in known
     ]
-    best_first = sorted(candidates, key=lambda c: (-c.features["skill"], -c.score, -c.memory.id))
-    if plan.query:
-        return best_first
-    return sorted(best_first, key=lambda c: c.memory.occurred_at, reverse=True)
+    newest_first = sorted(candidates, key=_when, reverse=True)
+    if not plan.query:
+        return newest_first
+    return sorted(newest_first, key=lambda c: (-c.features["skill"], -c.score))
+
+
+def _when(candidate: Candidate) -> tuple[datetime, datetime, int]:
+    memory = candidate.memory
+    return memory.occurred_at, memory.recorded_at, memory.id
 
 
 def _candidate(

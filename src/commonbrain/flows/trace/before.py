@@ -10,6 +10,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.patterns import Before, Precursor, average, peak_hour, precursors
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.times import show_instant
 from commonbrain.domain.tracing import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
 from commonbrain.flows.origins import seen
 from commonbrain.flows.recall.plan import search_terms
@@ -48,16 +49,22 @@ class Window:
 
     def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
         """List what came before each occurrence, the nearest first."""
-        windows = [self._earlier(one) for one in those]
+        return self._fetched([self._until(one.occurred_at, one.project) for one in those])
+
+    def until(self, moment: datetime, *, project: str | None) -> Sequence[Memory]:
+        """List what came before a moment, the nearest first."""
+        [earlier] = self._fetched([self._until(moment, project)])
+        return earlier
+
+    def _fetched(self, windows: Sequence[Sequence[int]]) -> Sequence[Sequence[Memory]]:
         wanted = dict.fromkeys(id_ for window in windows for id_ in window)
         found = seen(self.tx, self.caller, wanted=list(wanted))
         return [[found[id_] for id_ in window if id_ in found] for window in windows]
 
-    def _earlier(self, one: Memory) -> list[int]:
-        since, until = one.occurred_at - timedelta(hours=self.hours), one.occurred_at - _INSTANT
-        wanted = Filter(kinds=_TELLING, project=one.project, since=since, until=until)
-        hits = self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)
-        return [hit.id for hit in hits]
+    def _until(self, moment: datetime, project: str | None) -> Sequence[int]:
+        since, until = moment - timedelta(hours=self.hours), moment - _INSTANT
+        wanted = Filter(kinds=_TELLING, project=project, since=since, until=until)
+        return [hit.id for hit in self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)]
 
     def _look(self, wanted: Filter) -> Look:
         return Look(caller=self.caller, filter=wanted, now=self.now)
@@ -77,6 +84,20 @@ def before(window: Window, those: Sequence[Memory], *, asked: str) -> Traced:
         precursors=_precursors(latest, leading),
         limits=(*_limits(those, is_empty=not any(leading), hours=window.hours), *_bounds(those)),
         is_cut=len(steps) > _SHOWN_MAX or len(those) > len(latest),
+    )
+
+
+def before_moment(window: Window, moment: datetime, *, asked: str) -> Traced:
+    """Tell what came before a moment, the nearest first."""
+    earlier = window.until(moment, project=window.caller.project)
+    told = f"Before {show_instant(moment)}, {window.hours:g} hours; no outcome was asked for."
+    nothing = () if earlier else (f"Nothing is known of the {window.hours:g} hours before.",)
+    return Traced(
+        op="before",
+        asked=asked,
+        steps=tuple(step_of(one, depth=0) for one in earlier),
+        limits=(told, *nothing),
+        is_cut=len(earlier) == _WINDOW_MAX,
     )
 
 

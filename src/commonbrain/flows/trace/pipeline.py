@@ -13,13 +13,14 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise
+from commonbrain.domain.periods import moment_in
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.tracing import CAUSAL
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.origins import seen
 from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.trace.before import Window, before, patterns
+from commonbrain.flows.trace.before import Window, before, before_moment, patterns
 from commonbrain.flows.trace.chains import chain_of, roots_of
 from commonbrain.flows.trace.standing import dependents_of, provenance_of
 from commonbrain.flows.trace.told import Traced
@@ -60,11 +61,14 @@ class Trace:
         return self._chain("effects", what, way=Way.ALONG, depth=depth)
 
     def before(self, what: str, *, hours: float = HOURS_DEFAULT) -> Traced:
-        """Tell what usually came before an outcome, given by words, or before one memory."""
+        """Tell what came before an outcome in words, a memory or a time ("yesterday at 3pm")."""
         asked = _asked(what)
         _check(hours, "hours", low=0, high=_HOURS_MAX)
+        moment = moment_in(asked, self.house.clock.now())
         with self._snapshot() as tx:
             window = self._window(tx, hours=hours)
+            if moment is not None:
+                return before_moment(window, moment, asked=asked)
             is_id = asked.startswith(_ID_MARK)
             those = [self._fetch(tx, asked)] if is_id else window.occurrences(asked)
             return before(window, those, asked=asked)

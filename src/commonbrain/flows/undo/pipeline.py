@@ -15,9 +15,10 @@ from commonbrain.domain.limits import REASON_CHARS_MAX, UNDO_CHANGES_MAX, UNDO_D
 from commonbrain.domain.links import link_of
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
 from commonbrain.domain.normalise import normalise_line
+from commonbrain.domain.periods import moment_of
 from commonbrain.domain.revision import Action, Change
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
-from commonbrain.domain.times import instant, show_instant
+from commonbrain.domain.times import show_instant
 from commonbrain.flows.act import Act, checked_reason, vectors_of
 from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.swept import (
@@ -70,7 +71,8 @@ class Undo:
             reason: why; it is kept.
             agent: only what this agent did.
             session: only what was done in this session.
-            since: from then on; 31 days before `until` when left out.
+            since: from then on, ISO 8601 or words such as yesterday; 31 days before `until`
+                when left out.
             until: up to then; now when left out.
             confirm: the count that the preview told; without it nothing is changed.
 
@@ -122,8 +124,8 @@ class _Ask:
     ) -> _Ask:
         if agent is None and session is None and since is None and until is None:
             raise Invalid("Nothing says whose changes.", hint="Give agent, session or since.")
-        end = instant(until, ends_day=True) if until else now
-        start = instant(since) if since else end - _LONGEST
+        end = moment_of(until, now, ends=True) if until else now
+        start = moment_of(since, now) if since else end - _LONGEST
         if start > end:
             raise Invalid(f"since {show_instant(start)} is after until {show_instant(end)}.")
         if end - start > _LONGEST:

@@ -1,19 +1,21 @@
 """How replies look to people; texts are shown as they are, never as markup or escape codes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import inert
-from commonbrain.domain.recollection import Item, Recollection, Verdict
+from commonbrain.domain.recollection import Item, Order, Recollection, Verdict
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.get import Shown
@@ -101,7 +103,7 @@ def _recollection(reply: Recollection) -> RenderableType:
     sure = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
     footer = Text(f"{found}, {reply.tokens} tokens{sure}{left_out}", style="dim")
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
-    return Group(*(_item(item) for item in reply.items), *against, *skipped, footer)
+    return Group(*_items(reply), *against, *skipped, footer)
 
 
 _EMPTY: Final = {
@@ -116,10 +118,20 @@ def counted(count: int, one: str, *, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _item(item: Item) -> RenderableType:
+def _items(reply: Recollection) -> Iterator[RenderableType]:
+    """Show the items; those of a timeline under their days."""
+    if reply.order is Order.BEST:
+        yield from (_item(item, when=show_instant(item.occurred_at)[:10]) for item in reply.items)
+        return
+    for day, items in groupby(reply.items, key=lambda item: f"{item.occurred_at:%A %d %B %Y}"):
+        yield Rule(Text(day), align="left")
+        yield from (_item(item, when=f"{item.occurred_at:%H:%M}") for item in items)
+
+
+def _item(item: Item, *, when: str) -> RenderableType:
     known = [
         item.label or item.kind,
-        show_instant(item.occurred_at)[:10],
+        when,
         item.agent,
         item.project,
         item.source_ref,

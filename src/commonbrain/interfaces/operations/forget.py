@@ -11,12 +11,11 @@ from commonbrain.flows.forget.selection import SelectorFields
 from commonbrain.flows.forget.swept import Named, Stage, Swept
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import (
+    Bound,
     Command,
     Name,
     Operation,
     Request,
-    Since,
-    Until,
 )
 
 _SELECTING = ("agent", "session", "project", "kinds", "labels", "tags", "scope", "since", "until")
@@ -53,8 +52,8 @@ class ForgetRequest(Request):
     labels: list[str] = Field(default=[])
     tags: list[str] = Field(default=[])
     scope: Name = None
-    since: Since = None
-    until: Until = None
+    since: Bound = None
+    until: Bound = None
     days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
 
 

@@ -19,7 +19,7 @@ from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.messages.sending import Envelope, Sent
 from commonbrain.flows.messages.shown import Letter, ThreadLine
 from commonbrain.interfaces.operations.message_commands import MESSAGE_COMMANDS
-from commonbrain.interfaces.operations.operation import PLAIN, Name, Operation, Request, Since
+from commonbrain.interfaces.operations.operation import PLAIN, Moment, Name, Operation, Request
 
 Op = Literal["send", "reply", "inbox", "read", "ack", "history", "threads", "delegate", "delegated"]
 
@@ -47,8 +47,8 @@ class MessageRequest(Request):
     )
     thread: Name = Field(default=None, description="thr_...")
     agent: Name = Field(default=None, description="history: with whom")
-    due_at: Since = Field(default=None, json_schema_extra=PLAIN, description="Of a task.")
-    expires_at: Since = Field(
+    due_at: Moment = Field(default=None, json_schema_extra=PLAIN, description="Of a task.")
+    expires_at: Moment = Field(
         default=None, json_schema_extra=PLAIN, description="Until when it is worth reading."
     )
     all: bool = Field(default=False, description="inbox: read ones too")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, Any, Final, Generic, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
@@ -134,14 +134,14 @@ def _inert(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
             return value
 
 
-def _moment(value: object, *, ends_day: bool) -> object:
-    return parse_instant(value, ends_day=ends_day) if isinstance(value, str) else value
+def _moment(value: object) -> object:
+    return parse_instant(value) if isinstance(value, str) else value
 
 
-Since = Annotated[datetime | None, BeforeValidator(partial(_moment, ends_day=False))]
-"""A date or time; a date means its first moment."""
-Until = Annotated[datetime | None, BeforeValidator(partial(_moment, ends_day=True))]
-"""A date or time; a date means its last moment."""
+Moment = Annotated[datetime | None, BeforeValidator(_moment)]
+"""A date or time as ISO 8601; a date means its first moment."""
+Bound = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
+"""A bound in time, as ISO 8601 or in words that are relative to when it is asked."""
 Name = Annotated[str | None, Field(max_length=NAME_CHARS_MAX)]
 """A project, label, agent and the like."""
 PLAIN: Final[dict[str, JsonValue]] = {"plain": True}

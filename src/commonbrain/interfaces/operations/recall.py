@@ -1,6 +1,7 @@
 """The operation recall."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import Field
 
@@ -18,11 +19,11 @@ from commonbrain.domain.recollection import (
 from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.interfaces.operations.operation import (
     PLAIN,
+    Bound,
+    Command,
     Name,
     Operation,
     Request,
-    Since,
-    Until,
 )
 
 _NOTHING = {
@@ -49,9 +50,14 @@ class RecallRequest(Request):
     thread: Name = Field(default=None, description="thr_...")
     scope: Name = Field(default=None, description="private, team or global")
     states: list[str] = Field(default=[], description="quarantined, needs_review, ..")
-    since: Since = Field(default=None, description="Occurred at or after, ISO 8601")
-    until: Until = Field(default=None, description="Occurred at or before")
-    as_of: Until = Field(default=None, description="What was believed then")
+    since: Bound = Field(
+        default=None, description="Occurred then or later: ISO 8601 or 'last monday'"
+    )
+    until: Bound = Field(default=None, description="Occurred at or before")
+    as_of: Bound = Field(default=None, description="What was believed then")
+    order: Literal["best", "timeline"] = Field(
+        default="best", description="timeline: as it happened", json_schema_extra=PLAIN
+    )
     trust_min: float = Field(default=TRUST_MIN_DEFAULT, description="0.3: untrusted web too")
     min_confidence: float = Field(default=0.0, description="0 to 1")
     deadline_ms: float | None = Field(default=None, description="Drop what is late")
@@ -104,6 +110,14 @@ RECALL = Operation(
     for_agents=_answer,
     agent_reply=Answer,
     positional=("query",),
+    commands=(
+        Command(
+            name="timeline",
+            purpose="What happened, in its order: the newest, or what answers a question.",
+            preset={"order": "timeline"},
+            fields=frozenset(RecallRequest.model_fields) - {"order"},
+        ),
+    ),
     is_read_only=True,
     is_idempotent=True,
 )

@@ -17,10 +17,10 @@ from commonbrain.interfaces.operations.operation import (
     PLAIN,
     UNSEEN,
     Command,
+    Moment,
     Name,
     Operation,
     Request,
-    Since,
 )
 
 
@@ -45,9 +45,9 @@ class RememberRequest(Request):
     source_ref: str | None = Field(default=None, description="URL, file:line")
     derived_from: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
     depends_on: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
-    occurred_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
-    expires_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
-    due_at: Since = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    occurred_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    expires_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    due_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
     priority: Name = Field(default=None, description="low, medium, high")
     assignee: Name = Field(default=None, description="Whose task", json_schema_extra=UNSEEN)
     must_ack: bool = Field(

@@ -19,10 +19,10 @@ from commonbrain.interfaces.operations.operation import (
     UNSEEN,
     Command,
     Id,
+    Moment,
     Name,
     Operation,
     Request,
-    Since,
 )
 from commonbrain.interfaces.operations.remember import tell_outcome
 
@@ -69,7 +69,7 @@ class ReviseRequest(Request):
     strength: float = Field(default=STRENGTH_DEFAULT, description="link: 0 to 1")
     tags: list[str] = Field(default=[], description="retag: add")
     untag: list[str] = Field(default=[], description="retag: remove")
-    due_at: Since = Field(default=None, description="status, ack deferred: ISO 8601")
+    due_at: Moment = Field(default=None, description="status, ack deferred: ISO 8601")
     priority: Name = Field(default=None, description="low, medium, high")
     assignee: Name = None
     headline: str | None = None

@@ -1,0 +1,223 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.periods import moment_of, period_of
+from commonbrain.domain.revision import Span
+from commonbrain.domain.spans import EARLIEST
+
+NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
+"""A Wednesday."""
+
+
+def told(query: str) -> tuple[str, str] | None:
+    named = period_of(query, NOW)
+    return named and (named[0].since.isoformat()[:16], named[0].until.isoformat()[:16])
+
+
+@pytest.mark.requirement("CT-06")
+@pytest.mark.parametrize(
+    ("phrase", "since", "until"),
+    [
+        ("today", "2026-03-18T00:00", "2026-03-19T00:00"),
+        ("yesterday", "2026-03-17T00:00", "2026-03-18T00:00"),
+        ("yesterday evening", "2026-03-17T18:00", "2026-03-18T00:00"),
+        ("the day before yesterday", "2026-03-16T00:00", "2026-03-17T00:00"),
+        ("this morning", "2026-03-18T00:00", "2026-03-18T12:00"),
+        ("last night", "2026-03-17T18:00", "2026-03-18T06:00"),
+        ("3 days ago", "2026-03-15T00:00", "2026-03-16T00:00"),
+        ("an hour ago", "2026-03-18T14:00", "2026-03-18T15:00"),
+        ("two weeks ago", "2026-03-01T15:30", "2026-03-08T15:30"),
+        ("a couple of months ago", "2026-01-01T00:00", "2026-02-01T00:00"),
+        ("last 2 weeks", "2026-03-04T15:30", "2026-03-18T15:30"),
+        ("past 24 hours", "2026-03-17T15:30", "2026-03-18T15:30"),
+        ("last week", "2026-03-09T00:00", "2026-03-16T00:00"),
+        ("last month", "2026-02-01T00:00", "2026-03-01T00:00"),
+        ("this year", "2026-01-01T00:00", "2027-01-01T00:00"),
+        ("last weekend", "2026-03-14T00:00", "2026-03-16T00:00"),
+        ("last Wednesday", "2026-03-11T00:00", "2026-03-12T00:00"),
+        ("in March 2024", "2024-03-01T00:00", "2024-04-01T00:00"),
+        ("in February", "2026-02-01T00:00", "2026-03-01T00:00"),
+        ("last March", "2025-03-01T00:00", "2025-04-01T00:00"),
+        ("last May", "2025-05-01T00:00", "2025-06-01T00:00"),
+        ("on 8 May 2023", "2023-05-08T00:00", "2023-05-09T00:00"),
+        ("May 8th, 2023", "2023-05-08T00:00", "2023-05-09T00:00"),
+        ("30 December", "2025-12-30T00:00", "2025-12-31T00:00"),
+        ("2024-03-05", "2024-03-05T00:00", "2024-03-06T00:00"),
+        ("in 2023", "2023-01-01T00:00", "2024-01-01T00:00"),
+    ],
+)
+def test_a_phrase_of_time_is_a_span(phrase: str, since: str, until: str) -> None:
+    assert told(f"What did we decide {phrase} about billing?") == (since, until)
+    assert told(phrase.upper()) == (since, until)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "may I deploy?",
+        "the last word",
+        "port 2024",
+        "99 bottles",
+        "2024-13-45",
+        "9999 years ago",
+    ],
+)
+def test_what_names_no_time_is_none(query: str) -> None:
+    assert told(query) is None
+
+
+@pytest.mark.requirement("CT-06")
+@pytest.mark.parametrize(
+    ("phrase", "since", "until"),
+    [
+        ("before March 2024", "0001-01-01T00:00", "2024-03-01T00:00"),
+        ("by last Friday", "0001-01-01T00:00", "2026-03-14T00:00"),
+        ("after 5 March", "2026-03-06T00:00", "2026-03-18T15:30"),
+        ("since Monday", "2026-03-16T00:00", "2026-03-18T15:30"),
+        ("until June 2023", "0001-01-01T00:00", "2023-07-01T00:00"),
+        ("between November and January 2025", "2024-11-01T00:00", "2025-02-01T00:00"),
+        ("from Monday to Wednesday", "2026-03-09T00:00", "2026-03-12T00:00"),
+        ("two days before 8 May 2023", "2023-05-06T00:00", "2023-05-07T00:00"),
+        ("the Friday after 8 May 2023", "2023-05-12T00:00", "2023-05-13T00:00"),
+        ("in the 3 days before 8 May 2023", "2023-05-05T00:00", "2023-05-08T00:00"),
+        ("last winter", "2025-12-01T00:00", "2026-03-01T00:00"),
+        ("in Q2 2025", "2025-04-01T00:00", "2025-07-01T00:00"),
+        ("over the past month", "2026-02-18T15:30", "2026-03-18T15:30"),
+        ("on the last three Mondays", "2026-03-02T00:00", "2026-03-17T00:00"),
+        ("in the last 2 working days", "2026-03-16T00:00", "2026-03-18T15:30"),
+        ("yesterday at 3pm", "2026-03-17T14:30", "2026-03-17T15:30"),
+        ("last night at 2 am", "2026-03-18T01:30", "2026-03-18T02:30"),
+        ("late February", "2026-02-21T00:00", "2026-03-01T00:00"),
+        ("in the 1990s", "1990-01-01T00:00", "2000-01-01T00:00"),
+        ("in the second week of March 2024", "2024-03-08T00:00", "2024-03-15T00:00"),
+    ],
+)
+def test_phrases_stand_around_each_other(phrase: str, since: str, until: str) -> None:
+    assert told(f"What did we decide {phrase}, about billing?") == (since, until)
+
+
+def test_of_two_phrases_the_one_that_says_its_year_counts() -> None:
+    query = "What was her issue last week, as she said on 6 November 2023?"
+    named = period_of(query, NOW)
+    assert told(query) == ("2023-11-06T00:00", "2023-11-07T00:00")
+    assert named
+    assert named[1] == "What was her issue last week, as she said on  ?"
+
+
+DAYS = st.sampled_from(["yesterday", "last Friday", "Sunday's", "8 May 2023", "2024-02-29"])
+UNITS = st.sampled_from(["last month", "in March 2024", "this year", "in 2021", "last Friday"])
+WEEKDAYS = st.sampled_from(
+    [
+        "last Friday",
+        "on Monday",
+        "since Tuesday",
+        "before last Sunday",
+        "this Thursday",
+        "last week",
+    ]
+)
+PHRASES = st.one_of(
+    DAYS,
+    UNITS,
+    WEEKDAYS,
+    st.builds("{} {} ago".format, st.integers(1, 99), st.sampled_from(["days", "weeks", "hours"])),
+    st.builds("{} days before {}".format, st.integers(1, 99), DAYS),
+    st.builds("the morning of {}".format, DAYS),
+    st.builds("since {}".format, DAYS),
+    st.builds("between {} and {}".format, DAYS, DAYS),
+)
+NOWS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 the zone is given beside
+
+
+def span_of(phrase: str, now: datetime = NOW) -> Span:
+    named = period_of(phrase, now)
+    assert named
+    return named[0]
+
+
+@given(PHRASES, NOWS)
+def test_a_span_begins_before_it_ends(phrase: str, now: datetime) -> None:
+    named = span_of(phrase, now)
+    assert named.since < named.until
+
+
+@given(WEEKDAYS, NOWS, st.integers(-99, 99))
+def test_weekdays_move_with_the_weeks(phrase: str, now: datetime, weeks: int) -> None:
+    step = timedelta(weeks=weeks)
+    one, other = span_of(phrase, now), span_of(phrase, now + step)
+    assert other.until - one.until == step
+    assert EARLIEST in {one.since, other.since} or other.since - one.since == step
+
+
+@given(st.sampled_from(["early", "mid", "late", "the end of", "the first half of"]), UNITS, NOWS)
+def test_a_part_lies_within_what_it_is_a_part_of(part: str, whole: str, now: datetime) -> None:
+    inner, outer = span_of(f"in {part} {whole}", now), span_of(whole, now)
+    assert outer.since <= inner.since < inner.until <= outer.until
+
+
+@given(DAYS, NOWS)
+def test_before_and_after_leave_out_the_day_and_since_and_until_hold_it(
+    day: str, now: datetime
+) -> None:
+    it = span_of(day, now)
+    assert span_of(f"before {day}", now).until == it.since
+    assert span_of(f"until {day}", now).until == it.until
+    assert span_of(f"since {day}", now).since == it.since
+    assert span_of(f"after {day}", now).since == it.until
+
+
+def is_lossless(query: str, rest: str) -> bool:
+    """Whether the rest is the query with one stretch of it replaced by a space."""
+    return any(
+        query.startswith(rest[:cut]) and query.endswith(rest[cut + 1 :])
+        for cut, character in enumerate(rest)
+        if character == " "
+    )
+
+
+@given(st.text(), PHRASES, st.text())
+def test_nothing_but_the_phrase_is_taken_out(before: str, phrase: str, after: str) -> None:
+    query = f"{before} {phrase} {after}"
+    named = period_of(query, NOW)
+    assert named is None or is_lossless(query, named[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2026-03-02", "2026-03-02T00:00:00", "2026-03-02T23:59:59.999"),
+        ("2026-03-02T14:05:00+02:00", "2026-03-02T12:05:00", "2026-03-02T12:05:00"),
+        ("yesterday", "2026-03-17T00:00:00", "2026-03-17T23:59:59.999"),
+        ("Monday", "2026-03-16T00:00:00", "2026-03-16T23:59:59.999"),
+        ("last monday", "2026-03-16T00:00:00", "2026-03-16T23:59:59.999"),
+        ("2 weeks ago", "2026-03-04T00:00:00", "2026-03-04T23:59:59.999"),
+        ("3 hours ago", "2026-03-18T12:30:00", "2026-03-18T12:30:00"),
+        ("yesterday at 15:00", "2026-03-17T15:00:00", "2026-03-17T15:00:00"),
+        ("march 2024", "2024-03-01T00:00:00", "2024-03-31T23:59:59.999"),
+        ("2023", "2023-01-01T00:00:00", "2023-12-31T23:59:59.999"),
+        ("the summer of 2024", "2024-06-01T00:00:00", "2024-08-31T23:59:59.999"),
+        ("now", "2026-03-18T15:30:00", "2026-03-18T15:30:00"),
+    ],
+)
+def test_a_bound_is_given_in_words_or_as_iso_8601(text: str, first: str, last: str) -> None:
+    assert moment_of(text, NOW) == datetime.fromisoformat(first).replace(tzinfo=UTC)
+    assert moment_of(text, NOW, ends=True) == datetime.fromisoformat(last).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "before march", "the deploy yesterday", "in 3 steps", "9999 years ago"]
+)
+def test_what_is_no_bound_is_refused_with_examples_of_one(text: str) -> None:
+    with pytest.raises(Invalid, match=r"2026-03-31.*2 weeks ago"):
+        moment_of(text, NOW)
+
+
+@given(st.text() | st.text("0123456789 -maylstweekgo,"))
+def test_any_text_is_read_without_complaint(query: str) -> None:
+    named = period_of(query, NOW)
+    assert named is None or named[0].since < named[0].until

@@ -1,0 +1,78 @@
+"""Times in words and timelines, as people and agents ask for them."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import CallToolResult
+
+from commonbrain.brain import Brain
+from commonbrain.interfaces.mcp import build_server
+from commonbrain.testing.clock import FakeClock
+from tests.doors.conftest import Command
+from tests.flows.asking import stored
+
+EARLY = "The shop's deploy failed"
+LATE = "The shop's deploy went through"
+
+
+def remembered(command: Command, text: str, occurred_at: str) -> None:
+    code, _ = command("remember", text, "--kind", "event", "--occurred-at", occurred_at)
+    assert code == 0
+
+
+def told(reply: CallToolResult) -> list[str]:
+    known: dict[str, Any] = reply.structured_content or {}
+    return [item["body"] for item in known["items"]]
+
+
+def test_a_timeline_is_grouped_by_day_and_goes_down_the_screen(command: Command) -> None:
+    remembered(command, LATE, "2026-03-04T09:30:00")
+    remembered(command, EARLY, "2026-03-02T17:05:00")
+    for asked in ("timeline deploy", "recall deploy --order timeline", "timeline"):
+        code, out = command(*asked.split())
+        assert code == 0
+        shown = ["Monday 02 March 2026", "17:05", EARLY, "Wednesday 04 March 2026", "09:30", LATE]
+        places = [out.index(text) for text in shown]
+        assert places == sorted(places)
+
+
+def test_a_timeline_is_bounded_and_read_by_programs(command: Command) -> None:
+    remembered(command, LATE, "2026-03-04")
+    remembered(command, EARLY, "2026-03-02")
+    asked = ("timeline", "--since", "march 2026", "--until", "3 march 2026", "--json")
+    code, out = command(*asked)
+    assert code == 0
+    assert [item["body"] for item in json.loads(out)["items"]] == [EARLY]
+
+
+@pytest.mark.parametrize("bound", ["--since", "--until", "--as-of"])
+def test_a_bound_that_is_none_is_wrong_use_with_examples(command: Command, bound: str) -> None:
+    code, out = command("recall", "deploy", bound, "soon")
+    assert code == 2
+    assert "'soon' is not a time" in out
+    assert "yesterday or 2 weeks ago" in out
+
+
+def test_undo_and_forget_take_words_too(command: Command) -> None:
+    remembered(command, EARLY, "2026-03-02")
+    code, out = command("undo", "--since", "an hour ago", "--reason", "a slip")
+    assert (code, EARLY in out) == (3, True)
+    code, out = command("forget", "--since", "march 2026", "--reason", "a slip")
+    assert (code, EARLY in out) == (0, True)
+    assert command("undo", "--since", "some day", "--reason", "a slip")[0] == 2
+
+
+async def test_an_agent_asks_in_words_and_for_the_order_in_which_it_happened(
+    brain: Brain, clock: FakeClock
+) -> None:
+    stored(brain, LATE, kind="event", occurred_at=clock.now() - timedelta(days=1))
+    stored(brain, EARLY, kind="event", occurred_at=clock.now() - timedelta(days=5))
+    async with Client(build_server(lambda: brain)) as client:
+        asked = {"query": "deploy", "order": "timeline", "since": "a week ago"}
+        found = await client.call_tool("recall", asked)
+        recent = await client.call_tool("recall", {"since": "2 days ago", "until": "now"})
+    assert told(found) == [EARLY, LATE]
+    assert told(recent) == [LATE]
