@@ -38,6 +38,10 @@ class Basis(StrEnum):
     NUMBER = "number"
     ENTITY = "entity"
     NEGATION = "negation"
+    SOURCE = "superseded source"
+    """One repeats what its source no longer says."""
+    SAID = "word"
+    """Somebody said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,26 @@ def judge(new: Statement, neighbour: Statement) -> Conflict | None:
     one, other = read(new), read(neighbour)
     basis = _by_holder(one, other) or (_by_value(one, other) if one.shares_subject(other) else None)
     return Conflict(basis=basis) if basis else None
+
+
+def repeats(text: str, *, old: str, new: str) -> bool:
+    """Say whether a text has a value that `new` dropped, and none of those that `new` brought.
+
+    Values are numbers, names, words of a closed group, and what stands in another's place.
+    """
+    here, before, after = (read(Statement(text=one)) for one in (text, old, new))
+    replaced = _replaced(before, after)
+    is_short = replaced is not None and len(replaced.one) <= _REPLACED_WORDS_MAX
+    gone = {*_values(before), *(replaced.one if replaced and is_short else ())}
+    come = {*_values(after), *(replaced.other if replaced and is_short else ())}
+    said = {*here.words, *here.numbers}
+    return bool(said & (gone - {*after.words, *after.numbers})) and said.isdisjoint(
+        come - {*before.words, *before.numbers}
+    )
+
+
+def _values(reading: Reading) -> frozenset[str]:
+    return reading.numbers | reading.names | reading.choices
 
 
 def may_be_news(one: str, other: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from commonbrain.domain.disputes import preferred
+from commonbrain.domain.disputes import hold_apart, preferred
 from commonbrain.domain.limits import EXPANSION_MAX
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import Memory
@@ -88,6 +88,8 @@ def contradicted(graph: Graph, plan: Plan, *, known: Mapping[int, Memory]) -> di
     for one, other, link in graph.conflicting(known):
         best = preferred(one, other)
         rest = other if best is one else one
+        if hold_apart(one, other):
+            continue
         is_entitled = link.trust.weight >= rest.trust.weight
         if is_entitled and is_allowed(best, plan.caller, wanted=plan.filter, now=plan.now):
             weighed[rest.id] = max(link.strength, weighed.get(rest.id, 0.0))

@@ -146,16 +146,17 @@ def _shown(reply: Shown) -> RenderableType:
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
-    hidden = {"body", "banner", "headline", "detail", *View}
+    hidden = {"body", "banner", "headline", "detail", "conflicts", *View}
     for name in (name for name in Shown.__slots__ if name not in hidden):
         _add_row(table, name, value=getattr(reply, name))
     for name, value in reply.detail.items():
         _add_row(table, name, value=value)
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
+    against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts or ()]
     views = [_view(view, getattr(reply, view)) for view in View]
     way = [_way_back(reply.id, reply.provenance)] if reply.provenance else []
-    return Group(*banner, body, table, *(view for view in views if view), *way)
+    return Group(*banner, body, *against, table, *(view for view in views if view), *way)
 
 
 def _way_back(id_: str, known: Provenance) -> RenderableType:
