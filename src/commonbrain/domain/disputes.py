@@ -61,11 +61,6 @@ def preferred(one: Memory, other: Memory) -> Memory:
     )
 
 
-def hold_apart(one: Memory, other: Memory) -> bool:
-    """Say whether each holds in a project of its own, where the other says nothing."""
-    return None not in {one.project, other.project} and one.project != other.project
-
-
 def basis_of(link: Link) -> Basis:
     """Say by what two disagree that are linked: by a rule's finding, or somebody's word."""
     return Basis(link.basis) if link.basis in _FOUND else Basis.SAID
@@ -90,7 +85,7 @@ def conflict_of(one: Memory, other: Memory, *, basis: Basis = Basis.SAID) -> Con
         basis=basis,
         gap=round(gap, 2),
     )
-    if best.project is None or rest.project is None or not hold_apart(best, rest):
+    if best.project is None or rest.project is None or best.project == rest.project:
         return told
     projects = (best.project, rest.project)
     return replace(told, preferred=None, why=(), is_close=False, projects=projects)

@@ -23,14 +23,16 @@ from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.sessions.told import Told
 from commonbrain.flows.skills import SkillList
-from commonbrain.flows.status import Condition, Diagnosis
+from commonbrain.flows.status import Diagnosis
 from commonbrain.flows.views import View
 from commonbrain.interfaces.cli.mail import mail
 from commonbrain.interfaces.cli.render_boot import briefing
 from commonbrain.interfaces.cli.render_sessions import told
 from commonbrain.interfaces.cli.render_trace import traced
+from commonbrain.interfaces.cli.render_unsettled import agenda
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
+from commonbrain.interfaces.operations.status import Counted
 from commonbrain.ports.store import Finding
 
 _COLOURS: Final = {
@@ -195,7 +197,7 @@ def _add_row(table: Table, name: str, *, value: object) -> None:
     table.add_row(name, Text(_said(value)))
 
 
-def _condition(reply: Condition) -> RenderableType:
+def _condition(reply: Counted) -> RenderableType:
     table = Table()
     table.add_column("kind")
     table.add_column("current", justify="right")
@@ -209,6 +211,7 @@ def _condition(reply: Condition) -> RenderableType:
         table,
         Text(f"states: {states or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
+        *([agenda(reply.unsettled)] if reply.unsettled else []),
     )
 
 
@@ -310,5 +313,6 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "message": mail,
     "trace": traced,
     "status": _condition,
+    "unsettled": agenda,
     "doctor": _diagnosis,
 }
