@@ -129,6 +129,27 @@ def test_once_that_is_taken_back_it_is_held_against_it_again(
     assert [one.id for one in head.conflicts] == [old]
 
 
+@pytest.mark.requirement("LC-16")
+def test_what_is_contradicted_or_rests_on_what_fell_is_held_less_sure_until_it_is_settled(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    based = stored(brain, "Cores are scarce", kind="episode", derived_from=[new])
+
+    def sure(query: str) -> dict[str, float]:
+        return {item.id: item.confidence for item in brain.recall(query).items}
+
+    of_facts, of_episode = brain.get(new).confidence, brain.get(based).confidence
+    assert sure(QUERY)[new] == of_facts
+    assert sure(QUERY)[old] == pytest.approx(of_facts * 2 / 3)
+    brain.revise.resolve(old, other=new, reason="it was right")
+    assert sure(QUERY)[old] == of_facts
+    assert sure("scarce cores")[based] == pytest.approx(of_episode * 2 / 3)
+    brain.revise.review(based, reason="they are")
+    assert sure("scarce cores")[based] == of_episode
+    assert brain.get(based).confidence == of_episode
+
+
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(way=st.sampled_from(["resolve", "keep_both", "context"]), turned=st.booleans())
 def test_settling_and_undoing_gives_back_the_same(

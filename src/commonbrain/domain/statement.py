@@ -226,6 +226,8 @@ def read(statement: Statement) -> Reading:
     subject = opening.subject if opening else frozenset[str]()
     named = [name for sentence in sentences for name in _names(sentence)]
     holder, held = _holding(statement.text)
+    label_words = _label(text)
+    label = _content(label_words)
     return Reading(
         words=words,
         content=_content(words),
@@ -235,8 +237,8 @@ def read(statement: Statement) -> Reading:
         is_denied=_is_denied(words),
         denies=_is_denied(opening.words if opening else words),
         is_claim=_is_claim(text),
-        subject=subject | _labelled(text) if subject else subject,
-        numbered=opening.numbered if opening else frozenset(),
+        subject=subject | label - _LABELS_OF_NOTHING if subject else subject,
+        numbered=_numbers(label_words) | (opening.numbered if opening else frozenset()),
         given_subject=_content_of(statement.subject or ""),
         verb=opening.verb if opening else None,
         holder=holder,
@@ -356,12 +358,11 @@ def _is_claim(text: str) -> bool:
     return not (is_asked_or_announced or _NO_CLAIM.match(text) or _NO_PROSE.search(text))
 
 
-def _labelled(text: str) -> frozenset[str]:
-    """Give the words before a colon that say what a text is about."""
+def _label(text: str) -> tuple[str, ...]:
+    """Give the few words before a colon that say what a text is about."""
     found = _LABEL.match(text)
-    label = _content_of(found[1]) if found else frozenset[str]()
-    is_short = len(label) <= _LABEL_WORDS_MAX
-    return label - _LABELS_OF_NOTHING if is_short else frozenset()
+    words = tuple(map(_folded, _WORD.findall(found[1]))) if found else ()
+    return words if len(words) <= _LABEL_WORDS_MAX else ()
 
 
 def _is_verb(word: str, *, after_plural: bool) -> bool:
