@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.doors.test_correcting import remembered
 TWO = "The staging database has 2 replicas", "The staging database has 4 replicas"
 
 
-def listed(command: Command) -> dict[str, list[dict[str, object]]]:
+def listed(command: Command) -> dict[str, Any]:
     code, out = command("unsettled", "--json")
     assert code == 0
     return json.loads(out)
@@ -23,9 +24,8 @@ def listed(command: Command) -> dict[str, list[dict[str, object]]]:
 def test_each_call_that_a_conflict_names_ends_it(command: Command, which: int) -> None:
     for text in TWO:
         remembered(command, text, "--kind", "fact")
-    calls = listed(command)["conflicts"][0]["settle"]
-    assert isinstance(calls, list)
-    call = calls[which].replace("WHY", "'two clusters'").replace("PROJECT,PROJECT", "api,web")
+    call: str = listed(command)["conflicts"][0]["settle"][which]
+    call = call.replace("WHY", "'two clusters'").replace("PROJECT,PROJECT", "api,web")
     code, out = command(*shlex.split(call))
     assert (code, "done" in out) == (0, True), out
     assert listed(command)["conflicts"] == []

@@ -238,7 +238,7 @@ def read(statement: Statement) -> Reading:
         denies=_is_denied(opening.words if opening else words),
         is_claim=_is_claim(text),
         subject=subject | label - _LABELS_OF_NOTHING if subject else subject,
-        numbered=_numbers(label_words) | (opening.numbered if opening else frozenset()),
+        numbered=_numbers(label_words) | (opening.numbered if opening else frozenset[str]()),
         given_subject=_content_of(statement.subject or ""),
         verb=opening.verb if opening else None,
         holder=holder,
