@@ -95,7 +95,7 @@ def outdated(memory: Memory, *, head: Memory) -> Conflict:
     """Tell of a memory that repeats what its source no longer says; what holds now is preferred."""
     told = conflict_of(memory, head, basis=Basis.SOURCE)
     first, second = (ids.show(ids.MEMORY, one.id) for one in (head, memory))
-    why = ("its source was superseded",)
+    why = ("replaced the other's source",)
     return replace(told, ids=(first, second), preferred=first, why=why, is_close=False)
 
 
