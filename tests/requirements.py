@@ -233,7 +233,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("LC-12 LC-15", "Retention is policy by kind, label and scope; the audit has its own."),
     Adopted("LC-13", "Full text follows every change and every removal of a memory."),
     Adopted("LC-14", "forget takes a selector and previews; erase scrubs, with a receipt."),
-    Gap("LC-16", "The dull start archived; age and contradiction lower no confidence."),
+    Adopted("LC-16", "Contradicted, or its premise fell: read as less sure. Dull: archived."),
     Adopted("LC-17", "Strength below 0.1 sleeps: found last, woken by an access, never removed."),
     Adopted("LC-19", "A non-head is refused with the head's id; restore retires the corrector."),
     Gap("LC-20", "Decay revives nothing superseded; consolidate, a mere report, is missing."),

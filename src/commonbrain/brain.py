@@ -30,6 +30,7 @@ from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
+from commonbrain.flows.unsettled import Unsettled
 
 
 class Identity(TypedDict, total=False):
@@ -70,6 +71,7 @@ class Brain:
     merge: Merge
     session: Sessions
     status: Status
+    unsettled: Unsettled
     doctor: Doctor
     embed_pending: EmbedPending
     repair: Repair
@@ -99,6 +101,7 @@ class Brain:
             merge=Merge(house, caller),
             session=Sessions(house, caller),
             status=Status(house, caller),
+            unsettled=Unsettled(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),
             repair=Repair(house, caller),

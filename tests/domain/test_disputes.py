@@ -2,11 +2,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commonbrain.domain import ids
-from commonbrain.domain.disputes import conflict_of, preferred
+from commonbrain.domain.conflicts import Basis, repeats
+from commonbrain.domain.disputes import basis_of, conflict_of, preferred
 from commonbrain.domain.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.store_steps import a_link
 
 OLD = a_memory(1, "It runs on two cores")
 
@@ -42,3 +46,60 @@ def test_a_small_gap_is_told(confidence: float, is_close: bool) -> None:  # noqa
     conflict = conflict_of(OLD, a_memory(2, "It runs on four cores", confidence=confidence))
     assert conflict.is_close is is_close
     assert ("ask" in conflict.line()) is is_close
+
+
+SIDES = st.fixed_dictionaries(
+    {
+        "trust": st.sampled_from(Trust),
+        "occurred_at": st.integers(0, 2).map(lambda days: NOON + timedelta(days=days)),
+        "confidence": st.sampled_from([0.4, 0.6, 0.8]),
+        "project": st.sampled_from([None, "api", "web"]),
+    }
+)
+
+
+@given(SIDES, SIDES)
+def test_what_is_told_of_two_is_the_same_from_either_side(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    here, there = a_memory(1, "Two cores", **one), a_memory(2, "Four cores", **other)
+    assert preferred(here, there) is preferred(there, here)
+    told = conflict_of(here, there)
+    assert told == conflict_of(there, here)
+    assert (told.preferred is None) == (told.projects is not None)
+    assert told.preferred in {None, told.ids[0]}
+    assert 0 <= told.gap <= 1
+
+
+@pytest.mark.parametrize(
+    ("basis", "told"),
+    [("number", Basis.NUMBER), ("I looked, and it is not so", Basis.SAID), (None, Basis.SAID)],
+)
+def test_what_no_rule_found_is_somebody_s_word(basis: str | None, told: Basis) -> None:
+    assert basis_of(a_link(1, 2, basis=basis)) is told
+
+
+OF_OLD, OF_NEW = "The API listens on port 8080", "The API listens on port 9090"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_old"),
+    [
+        ("Point the proxy at 8080", True),
+        ("Point the proxy at 9090", False),
+        ("It was 8080 and is 9090 since May", False),
+        ("The proxy needs the API", False),
+        ("", False),
+    ],
+)
+def test_a_text_repeats_what_was_dropped_if_it_has_none_of_what_came(
+    text: str,
+    is_old: bool,  # noqa: FBT001 a row
+) -> None:
+    assert repeats(text, old=OF_OLD, new=OF_NEW) is is_old
+
+
+@given(st.text(max_size=60))
+def test_nothing_is_repeated_where_nothing_was_dropped(text: str) -> None:
+    assert not repeats(text, old=OF_OLD, new=OF_OLD)
+    assert not repeats(OF_NEW, old=text, new=OF_NEW)

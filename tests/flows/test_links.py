@@ -107,7 +107,7 @@ def test_a_conflict_is_told_and_the_preferred_side_comes_first(
 ) -> None:
     old = stored(brain, FACT, kind="fact", project="a")
     clock.move(WEEK)
-    new = stored(brain, "The nightly build runs on four cores", kind="fact", project="b")
+    new = stored(brain, "The nightly build runs on four cores", kind="fact")
     link(brain, new, old, type=LinkType.CONFLICTS_WITH)
     answer = brain.recall("nightly build runs on two cores")
     [conflict] = answer.conflicts

@@ -17,7 +17,7 @@ from typing import Final
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import CURRENT_STATES, State
-from commonbrain.domain.scope import Scope
+from commonbrain.domain.scope import Scope, hold_apart
 from commonbrain.domain.trust import Trust
 
 SUPPORTS: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
@@ -90,6 +90,7 @@ class Standing:
     trust: Trust
     expires_at: datetime | None
     is_erased: bool
+    project: str | None = None
     audience: tuple[str, ...] = ()
     """Who beside its author sees it while it is private."""
 
@@ -134,9 +135,10 @@ def fall_of(
 def contradicts(link: Link, one: Standing, *, by: Standing, now: datetime) -> bool:
     """Say whether a conflict tells against `one`: from more trust, or from as much by who said it.
 
-    What holds no more contradicts nothing, and what few may see unseats nothing that more do.
+    What holds no more contradicts nothing, nor does what holds elsewhere, and what few may see
+    unseats nothing that more do.
     """
-    if by.state not in CURRENT_STATES or by.is_over(now):
+    if by.state not in CURRENT_STATES or by.is_over(now) or hold_apart(one.project, by.project):
         return False
     if by.scope is Scope.PRIVATE and (one.scope, one.agent) != (by.scope, by.agent):
         return False

@@ -24,8 +24,11 @@ _REPLACED_WORDS_MAX: Final = 3
 # "about" many may, and none denies another.
 _ONE_FOLLOWS: Final = frozenset("in on at by with to from after until is are was were than".split())
 _MANY_FOLLOW: Final = frozenset({("depend", "on"), ("rely", "on"), ("work", "with")})
+_WHERE: Final = frozenset("in on under behind inside at".split())
+_PLACED: Final = frozenset("stored kept saved hosted located installed live sit".split())
 _COPULAS: Final = frozenset("is are was were be".split())
 _NAMES: Final[Callable[[Reading], frozenset[str]]] = attrgetter("names")
+_CONTENT: Final[Callable[[Reading], frozenset[str]]] = attrgetter("content")
 _CHOICES: Final[Callable[[Reading], frozenset[str]]] = attrgetter("choices")
 _CHANGES: Final = frozenset("moved switched migrated replaced upgraded renamed".split())
 _SINGULAR_VERBS: Final = frozenset("uses use costs cost takes take starts ends expires".split())
@@ -38,6 +41,10 @@ class Basis(StrEnum):
     NUMBER = "number"
     ENTITY = "entity"
     NEGATION = "negation"
+    SOURCE = "superseded source"
+    """One repeats what its source no longer says."""
+    SAID = "word"
+    """Somebody said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,11 @@ class _Replaced:
     other: tuple[str, ...]
     after: tuple[str, ...]
 
+    @property
+    def both(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What stands there in the one and in the other."""
+        return self.one, self.other
+
 
 def judge(new: Statement, neighbour: Statement) -> Conflict | None:
     """Say by what two statements contradict each other, or None; the order makes no difference.
@@ -63,8 +75,30 @@ def judge(new: Statement, neighbour: Statement) -> Conflict | None:
     Measured by `brain eval conflicts`, and among what is alike by `brain eval duplicates`.
     """
     one, other = read(new), read(neighbour)
+    if not (one.is_claim and other.is_claim):
+        return None
     basis = _by_holder(one, other) or (_by_value(one, other) if one.shares_subject(other) else None)
     return Conflict(basis=basis) if basis else None
+
+
+def repeats(text: str, *, old: str, new: str) -> bool:
+    """Say whether a text has a value that `new` dropped, and none of those that `new` brought.
+
+    Values are numbers, names, words of a closed group, and what stands in another's place.
+    """
+    here, before, after = (read(Statement(text=one)) for one in (text, old, new))
+    replaced = _replaced(before, after)
+    is_short = replaced is not None and len(replaced.one) <= _REPLACED_WORDS_MAX
+    gone = {*_values(before), *(replaced.one if replaced and is_short else ())}
+    come = {*_values(after), *(replaced.other if replaced and is_short else ())}
+    said = {*here.words, *here.numbers}
+    return bool(said & (gone - {*after.words, *after.numbers})) and said.isdisjoint(
+        come - {*before.words, *before.numbers}
+    )
+
+
+def _values(reading: Reading) -> frozenset[str]:
+    return reading.numbers | reading.names | reading.choices
 
 
 def may_be_news(one: str, other: str) -> bool:
@@ -91,8 +125,8 @@ def _by_holder(one: Reading, other: Reading) -> Basis | None:
 def _by_value(one: Reading, other: Reading) -> Basis | None:
     """Find another value, given that both are about the same thing."""
     is_alike = _say_alike(one.said, other.said)
-    if one.is_denied != other.is_denied:
-        is_same = is_alike and not _are_swapped(one, other, named=_NAMES)
+    if one.denies != other.denies:
+        is_same = is_alike and not _are_swapped(one, other, named=_CONTENT)
         return Basis.NEGATION if is_same and not _is_detailed(one, other) else None
     if is_alike and one.numbers - other.numbers and other.numbers - one.numbers:
         return Basis.NUMBER
@@ -113,9 +147,10 @@ def _by_place(one: Reading, other: Reading) -> Basis | None:
     replaced = _replaced(one, other)
     if replaced is None or not {one.verb, other.verb}.issubset(replaced.before):
         return None
-    if not _takes_one_value(replaced):
+    named = one.names & set(replaced.one), other.names & set(replaced.other)
+    if not _takes_one_value(replaced, is_named=any(named)):
         return None
-    are_names = one.names & set(replaced.one) and other.names & set(replaced.other)
+    are_names = all(named)
     return Basis.ENTITY if are_names else Basis.VALUE
 
 
@@ -126,12 +161,15 @@ def _are_bare_values(one: Reading, other: Reading) -> bool:
     return is_short and is_bare and one.content.isdisjoint(other.content)
 
 
-def _takes_one_value(replaced: _Replaced) -> bool:
+def _takes_one_value(replaced: _Replaced, *, is_named: bool) -> bool:
     """Say whether what stands there before it leaves room for one value only."""
     longest = max(len(replaced.one), len(replaced.other))
     before = replaced.before
+    has_number = any(word[0].isdigit() for word in (*replaced.one, *replaced.other))
     if longest > _REPLACED_WORDS_MAX or before[-2:] in _MANY_FOLLOW:
         return False
+    if _is_elsewhere(replaced):
+        return True
     if {*replaced.one} <= CHOICES and {*replaced.other} <= CHOICES:
         return True
     if before[-1] in _COPULAS:
@@ -140,9 +178,16 @@ def _takes_one_value(replaced: _Replaced) -> bool:
         return longest == 1 and not any(word.endswith("ed") for word in first)
     return (
         before[-1] in _ONE_FOLLOWS
-        or (longest == 1 and bool(replaced.after))
+        or (longest == 1 and bool(replaced.after) and (is_named or has_number))
         or (longest == 1 and before[-1] in _SINGULAR_VERBS)
     )
+
+
+def _is_elsewhere(replaced: _Replaced) -> bool:
+    """Say whether something is at one place and at another: "is in the safe", "is on the shelf"."""
+    first = {replaced.one[0], replaced.other[0]}
+    is_placed = replaced.before[-1] in _COPULAS | _PLACED and not replaced.after
+    return is_placed and len(first) > 1 and first <= _WHERE and min(map(len, replaced.both)) > 1
 
 
 def _replaced(one: Reading, other: Reading) -> _Replaced | None:

@@ -2,39 +2,56 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.conflicts import Basis
+from commonbrain.domain.inert import inert_line
+from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory
 
 CLOSE: Final = 0.15
 """Below this difference of confidence neither side is clearly right."""
 CONFLICTS_MAX: Final = 5
 """Told in one answer."""
+_FOUND: Final = frozenset(Basis)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Two ids that disagree; `preferred` is one of them, `why` says by what it is."""
+    """Two ids that disagree; `preferred` is the first of them, `why` says by what it is.
+
+    Where each holds in a project of its own there is nothing to prefer, and nothing to settle.
+    """
 
     ids: tuple[str, str]
-    preferred: str
+    preferred: str | None
     why: tuple[str, ...]
     is_close: bool
     """Whether the two are about equally sure, so that it is worth asking."""
+    basis: Basis
+    """By what it shows that they disagree."""
+    gap: float
+    """How far apart the two are in confidence, 0..1."""
+    projects: tuple[str, str] | None = None
+    """Where each holds, of two that were found to hold in different projects."""
 
     def line(self) -> str:
         """Write it for an agent."""
-        [other] = [id_ for id_ in self.ids if id_ != self.preferred]
+        one, other = self.ids
+        if self.projects is not None:
+            here, there = map(inert_line, self.projects)
+            return f"Each in its project: {one} in {here}, {other} in {there}."
         reasons = f" ({', '.join(self.why)})" if self.why else ""
         doubt = "; about equally sure, ask" if self.is_close else ""
-        return f"Conflict: {self.preferred}{reasons} against {other}{doubt}."
+        return f"Conflict of {self.basis}: {one}{reasons} against {other}, gap {self.gap}{doubt}."
 
     def to_json(self) -> str:
         """Write it as compactly as the doors do."""
-        told = {"ids": self.ids, "preferred": self.preferred, "why": self.why}
-        return json.dumps(told | {"is_close": self.is_close}, separators=(",", ":"))
+        known = {name: getattr(self, name) for name in self.__slots__}
+        told = {name: value for name, value in known.items() if value is not None}
+        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
 def preferred(one: Memory, other: Memory) -> Memory:
@@ -44,22 +61,42 @@ def preferred(one: Memory, other: Memory) -> Memory:
     )
 
 
-def conflict_of(one: Memory, other: Memory) -> Conflict:
+def basis_of(link: Link) -> Basis:
+    """Say by what two disagree that are linked: by a rule's finding, or somebody's word."""
+    return Basis(link.basis) if link.basis in _FOUND else Basis.SAID
+
+
+def conflict_of(one: Memory, other: Memory, *, basis: Basis = Basis.SAID) -> Conflict:
     """Tell of two memories that disagree."""
     best = preferred(one, other)
     rest = other if best is one else one
+    gap = abs(best.confidence - rest.confidence)
     reasons = {
         "newer": best.occurred_at > rest.occurred_at,
         "more trusted": best.trust.weight > rest.trust.weight,
         "surer": best.confidence > rest.confidence,
     }
     first, second = (ids.show(ids.MEMORY, memory.id) for memory in (best, rest))
-    return Conflict(
+    told = Conflict(
         ids=(first, second),
         preferred=first,
         why=tuple(reason for reason, holds in reasons.items() if holds),
-        is_close=abs(best.confidence - rest.confidence) < CLOSE,
+        is_close=gap < CLOSE,
+        basis=basis,
+        gap=round(gap, 2),
     )
+    if best.project is None or rest.project is None or best.project == rest.project:
+        return told
+    projects = (best.project, rest.project)
+    return replace(told, preferred=None, why=(), is_close=False, projects=projects)
+
+
+def outdated(memory: Memory, *, head: Memory) -> Conflict:
+    """Tell of a memory that repeats what its source no longer says; what holds now is preferred."""
+    told = conflict_of(memory, head, basis=Basis.SOURCE)
+    first, second = (ids.show(ids.MEMORY, one.id) for one in (head, memory))
+    why = ("replaced the other's source",)
+    return replace(told, ids=(first, second), preferred=first, why=why, is_close=False)
 
 
 def naming(conflicts: Iterable[Conflict], id_: str) -> list[Conflict]:

@@ -115,3 +115,7 @@ MESSAGES_PAGE_MAX: Final = 100
 """Messages, threads or delegations that one call lists."""
 TASKS_SHOWN_MAX: Final = 100
 """Tasks in one list, the most urgent first."""
+AGENDA_DEFAULT: Final = 10
+"""Things to decide that are listed of each sort, when nobody says."""
+AGENDA_MAX: Final = 100
+AGENDA_SKIP_MAX: Final = 10_000

@@ -19,6 +19,7 @@ from commonbrain.domain.recollection import (
     omission,
     render_item,
 )
+from commonbrain.domain.scoring import doubted
 from commonbrain.domain.skill import skill_of
 from commonbrain.domain.tokens import estimate
 from commonbrain.domain.trust import Trust
@@ -155,7 +156,7 @@ def to_item(candidate: Candidate) -> Item:
         scope=memory.scope,
         agent=memory.speaker or memory.agent,
         trust=memory.trust,
-        confidence=memory.confidence,
+        confidence=doubted(memory.confidence, candidate.features),
         source_ref=memory.source_ref,
         occurred_at=memory.occurred_at,
         recorded_at=memory.recorded_at,

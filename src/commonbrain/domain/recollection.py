@@ -53,6 +53,7 @@ class Item:
     agent: str
     trust: Trust
     confidence: float
+    """Less than what is stored, while it is contradicted or rests on what has fallen."""
     source_ref: str | None
     occurred_at: datetime
     recorded_at: datetime

@@ -84,6 +84,11 @@ class Owned(Protocol):
         ...
 
 
+def hold_apart(here: str | None, there: str | None) -> bool:
+    """Say whether what holds in one project says nothing in the other; None is every project."""
+    return None not in {here, there} and here != there
+
+
 def is_visible(caller: Caller, owned: Owned) -> bool:
     """Say whether the caller may see it: all of the tenant's but what is private to others."""
     is_own = owned.agent == caller.agent or caller.agent in owned.audience

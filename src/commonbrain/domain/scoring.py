@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,6 +17,7 @@ _CONFIDENCE: Final = {
     Trust.UNTRUSTED_WEB: 0.38,
 }
 _PER_HEDGE: Final = 0.05
+_PER_DOUBT: Final = 1 / 3
 _UNSOURCED_FACT_MAX: Final = 0.6
 _FLOOR: Final = 0.1
 DORMANT_BELOW: Final = 0.1
@@ -35,6 +37,16 @@ def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> floa
     hedged = _CONFIDENCE[trust] - _PER_HEDGE * len(_HEDGE.findall(text))
     ceiling = 1.0 if is_sourced or kind is not Kind.FACT else _UNSOURCED_FACT_MAX
     return round(max(_FLOOR, min(hedged, ceiling)), 4)
+
+
+def doubted(confidence: float, features: Mapping[str, float]) -> float:
+    """Give a confidence as it is read: a third less for each of two doubts, nothing is stored.
+
+    The doubts are that something preferable contradicts it, as strongly as that is linked, and
+    that what it rests on has fallen. Either ends with its cause.
+    """
+    doubts = (features.get("contradicted", 0.0), features.get("needs_review", 0.0))
+    return round(confidence * math.prod(1 - _PER_DOUBT * doubt for doubt in doubts), 4)
 
 
 def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:

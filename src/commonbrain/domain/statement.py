@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from commonbrain.domain.clause import verb_at
+
 _SENTENCE_END: Final = re.compile(r"[.!?;:]\s|\n")
 _WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
 _NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
@@ -69,6 +71,11 @@ _POLES: Final = {
     "private": "public",
     "closed": "open",
     "false": "true",
+    "delete": "keep",
+    "discard": "keep",
+    "drop": "keep",
+    "remove": "keep",
+    "strip": "keep",
 }
 """What says no in one word, and the word that it takes back."""
 
@@ -123,12 +130,38 @@ _HOLDS: Final = re.compile(
 _HELD_BY: Final = re.compile(
     r"\b(?:is|are) (?:owned|maintained|led|managed|headed) by\b", re.IGNORECASE
 )
+_IDIOMS: Final = re.compile(
+    r"\b(?:no matter|not only|no doubt|no problem|no worries|nothing but|not to mention"
+    r"|no (?:later|earlier|more|less|fewer) than)\b",
+    re.IGNORECASE,
+)
+"""What has a no in it and denies nothing."""
+_NO_CLAIM: Final = re.compile(
+    r"\W*(?:if you|here(?:['\u2019]s| is| are)|let(?:['\u2019]s| us| me)|thanks?|thank you|sure"
+    r"|please|therefore|thus|hence|so|for example|example|e\.g)\b",
+    re.IGNORECASE,
+)
+"""What is said to the reader, or belongs to what stood before it."""
+_NO_PROSE: Final = re.compile(r"[{}=\\;]")
+"""What stands in code and formulas, whose words are no sentence."""
+_LABEL: Final = re.compile(r"\W*(\w[^:.!?;\n]{0,58}):\W*\s")
+"""What a text says it is about before a colon."""
+_LABELS_OF_NOTHING: Final = frozenset(
+    "note update fact decision important reminder warning correction fyi todo".split()
+)
+_LABEL_WORDS_MAX: Final = 5
+_SINCE_WHEN: Final = frozenset("after since as today now".split())
+"""Words that open a sentence with a time, before what it is about."""
+_ARTICLES: Final = frozenset("the a an our my your its his her their".split())
+_BEFORE_COUNTS: Final = frozenset(
+    "all about least most exactly than over under up to every".split()
+)
+"""After these, as at the beginning, a number counts; elsewhere before the verb it names."""
 _SINGULAR_ENDS: Final = ("ss", "us", "is")
 _PLURAL_CHARS_MIN: Final = 4
 """Shorter words in -s are none: was, has, its, gas."""
 _READINGS_KEPT: Final = 512
 """A new text is held against some forty neighbours, and read once for all of them."""
-_NO_OPENING: Final[tuple[frozenset[str], str | None]] = (frozenset(), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +187,14 @@ class Reading:
     choices: frozenset[str]
     """Words of a closed group, such as weekdays."""
     is_denied: bool
+    denies: bool
+    """Whether the sentence that has the subject does so."""
+    is_claim: bool
+    """Whether it tells something, and not what only its reader or its context completes."""
     subject: frozenset[str]
     """The content words before the first verb; may be empty."""
+    numbered: frozenset[str]
+    """Numbers before the first verb that name, and do not count: version 2."""
     given_subject: frozenset[str]
     """What its author says it is about; may be empty."""
     verb: str | None
@@ -173,17 +212,22 @@ class Reading:
         """Say whether both are known to be about the same thing; their authors know best."""
         if self.given_subject and other.given_subject:
             return self.given_subject == other.given_subject
-        return bool(self.subject) and self.subject == other.subject
+        is_same = bool(self.subject) and self.subject == other.subject
+        return is_same and self.numbered == other.numbered
 
 
 @lru_cache(maxsize=_READINGS_KEPT)
 def read(statement: Statement) -> Reading:
     """Read a statement; in time linear in its length."""
-    sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(statement.text)]
+    text = _IDIOMS.sub(" ", statement.text)
+    sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(text)]
     words = tuple(_kept(_folded(word) for sentence in sentences for word in sentence))
-    subject, verb = next((found for found in map(_opening, sentences) if found), _NO_OPENING)
+    opening = next((found for found in map(_opening, sentences) if found), None)
+    subject = opening.subject if opening else frozenset[str]()
     named = [name for sentence in sentences for name in _names(sentence)]
     holder, held = _holding(statement.text)
+    label_words = _label(text)
+    label = _content(label_words)
     return Reading(
         words=words,
         content=_content(words),
@@ -191,9 +235,12 @@ def read(statement: Statement) -> Reading:
         names=frozenset(map(_folded, named)).intersection(words),
         choices=CHOICES.intersection(words),
         is_denied=_is_denied(words),
-        subject=subject,
+        denies=_is_denied(opening.words if opening else words),
+        is_claim=_is_claim(text),
+        subject=subject | label - _LABELS_OF_NOTHING if subject else subject,
+        numbered=_numbers(label_words) | (opening.numbered if opening else frozenset[str]()),
         given_subject=_content_of(statement.subject or ""),
-        verb=verb,
+        verb=opening.verb if opening else None,
         holder=holder,
         held=held,
     )
@@ -238,19 +285,84 @@ def _is_denied(words: Sequence[str]) -> bool:
     return is_odd != any(word in _DENIALS for word in words)
 
 
-def _opening(sentence: Sequence[str]) -> tuple[frozenset[str], str] | None:
-    """Give the content words before the first verb, and the verb.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opening:
+    """The first sentence that has a verb: what stands before it, and the sentence."""
+
+    subject: frozenset[str]
+    numbered: frozenset[str]
+    verb: str
+    words: tuple[str, ...]
+
+
+def _opening(sentence: Sequence[str]) -> _Opening | None:
+    """Read a sentence up to its first verb.
 
     After a pronoun the verb counts as a part of the subject: "we deploy" is not "we test".
     """
+    place = _place_of_verb(sentence)
+    if place is None:
+        return None
+    plain = [word.casefold() for word in sentence[:place]]
+    is_pronoun = all(word in _PRONOUNS for word in plain)
+    start = _after_time(plain)
+    return _Opening(
+        subject=_content(map(_folded, sentence[start : place + is_pronoun])),
+        numbered=_numbered(plain[start:]),
+        verb=_folded(sentence[place]),
+        words=tuple(_kept(map(_folded, sentence))),
+    )
+
+
+def _place_of_verb(sentence: Sequence[str]) -> int | None:
     may_be_bare = False
     for place, word in enumerate(sentence):
         plain = word.casefold()
         if place and (plain in _AUXILIARIES or _is_verb(plain, after_plural=may_be_bare)):
-            is_pronoun = all(before.casefold() in _PRONOUNS for before in sentence[:place])
-            return _content(map(_folded, sentence[: place + is_pronoun])), _folded(word)
+            return place
         may_be_bare = may_be_bare or plain.endswith("s") or plain in _PRONOUNS
-    return None
+    return _place_of_any_verb([word.casefold() for word in sentence])
+
+
+def _place_of_any_verb(plain: Sequence[str]) -> int | None:
+    """Find a verb that is in no list, where little else can be: "the gateway strips cookies"."""
+    place = verb_at(plain)
+    if place is None or place + 1 == len(plain):
+        return None
+    if place > 1 and plain[0] not in _ARTICLES:
+        return None
+    around = {*plain[1:place]}
+    return place if around.isdisjoint(_LINKING) else None
+
+
+def _after_time(plain: Sequence[str]) -> int:
+    """Skip the time that a sentence opens with: "since May the backend" is about the backend."""
+    if not plain or plain[0] not in _SINCE_WHEN:
+        return 0
+    articles = [place for place, word in enumerate(plain) if word in _ARTICLES]
+    return articles[-1] if articles else 0
+
+
+def _numbered(plain: Sequence[str]) -> frozenset[str]:
+    counts = _BEFORE_COUNTS | _FILLERS
+    named = (
+        word
+        for place, word in enumerate(plain)
+        if "-" in word or (place and plain[place - 1] not in counts)
+    )
+    return _numbers(named)
+
+
+def _is_claim(text: str) -> bool:
+    is_asked_or_announced = text.rstrip().endswith((":", "?"))
+    return not (is_asked_or_announced or _NO_CLAIM.match(text) or _NO_PROSE.search(text))
+
+
+def _label(text: str) -> tuple[str, ...]:
+    """Give the few words before a colon that say what a text is about."""
+    found = _LABEL.match(text)
+    words = tuple(map(_folded, _WORD.findall(found[1]))) if found else ()
+    return words if len(words) <= _LABEL_WORDS_MAX else ()
 
 
 def _is_verb(word: str, *, after_plural: bool) -> bool:

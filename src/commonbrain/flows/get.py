@@ -8,6 +8,7 @@ from typing import Any
 from commonbrain.domain import ids, limits
 from commonbrain.domain.banner import FORGOTTEN, banner
 from commonbrain.domain.choice import one_of
+from commonbrain.domain.disputes import Conflict
 from commonbrain.domain.errors import NotFound, Refused
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import ERASED, Memory, State
@@ -16,6 +17,7 @@ from commonbrain.domain.revision import shown_detail
 from commonbrain.domain.scope import Caller, Scope, is_visible
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.cascade.showing import Dependent, dependents, notice
+from commonbrain.flows.disputing import disputes
 from commonbrain.flows.house import House
 from commonbrain.flows.origins import Provenance, provenance
 from commonbrain.flows.skills import named
@@ -65,6 +67,8 @@ class Shown:
     version: int
     """How often it was changed, its birth the first; a change may say which it rests on."""
     detail: Mapping[str, object]
+    conflicts: tuple[Conflict, ...] | None = None
+    """What disagrees with it and holds; None where nothing does."""
     history: tuple[Event, ...] | None = None
     """This and the views below are None unless they were asked for."""
     provenance: Provenance | None = None
@@ -154,7 +158,8 @@ class Get:
         version = version_of(tx, memory.id)
         shown = _shown(memory, head_of(tx, memory), version=version, now=now)
         told = shown.banner or notice(tx, self.caller, id_=id_, now=now)
-        return replace(shown, banner=told, **asked)
+        against = disputes(tx, self.caller, memory=memory, now=now) or None
+        return replace(shown, banner=told, conflicts=against, **asked)
 
     def _skill(self, name: str) -> tuple[str, tuple[str, ...] | None]:
         """Find the current skill of a name, and the others that have it.

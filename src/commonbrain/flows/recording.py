@@ -29,7 +29,7 @@ _TOPICS: Final = {
 """What workers are told; every other change is the topic of none."""
 
 
-_BEARING: Final = ("state", "trust", "expires_at")
+_BEARING: Final = ("state", "trust", "expires_at", "project")
 """Fields whose change may unseat what rests on a memory, or seat it again."""
 
 

@@ -155,7 +155,7 @@ def standing(tx: Transaction, *, memory: Memory, now: datetime) -> Standing:
 
 def _chain(tx: Transaction, memory: Memory) -> Sequence[Memory]:
     """Give every revision of a chain, oldest first."""
-    return [*reversed(list(_earlier(tx, memory))), memory, *later(tx, memory)]
+    return [*reversed(list(earlier(tx, memory))), memory, *later(tx, memory)]
 
 
 def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
@@ -168,7 +168,8 @@ def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
         yield one
 
 
-def _earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+def earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+    """Follow a chain of revisions to its beginning, the oldest last."""
     one = memory
     for _ in range(CHAIN_MAX):
         before = tx.memories.predecessor(one.id)

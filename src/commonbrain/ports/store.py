@@ -21,6 +21,7 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
 from commonbrain.ports.board import Board
+from commonbrain.ports.disputes import Disputes
 from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
@@ -250,6 +251,11 @@ class Transaction(Protocol):
     @property
     def reviews(self) -> Reviews:
         """What needs review."""
+        ...
+
+    @property
+    def disputes(self) -> Disputes:
+        """What disagrees, and is not settled."""
         ...
 
     @property

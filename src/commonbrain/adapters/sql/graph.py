@@ -41,6 +41,7 @@ _STANDINGS: Final = select(
     memories.c.agent,
     memories.c.trust,
     memories.c.expires_at,
+    memories.c.project,
     memories.c.semantic_hash == "",
 ).where(
     memories.c.tenant_id == bindparam("tenant"),
@@ -67,7 +68,9 @@ _READERS: Final = (
     )
     .order_by(receipts.c.message_id, receipts.c.agent)
 )
-_FIELDS: Final = ("id", "kind", "state", "scope", "agent", "trust", "expires_at", "is_erased")
+_FIELDS: Final = (
+    *("id", "kind", "state", "scope", "agent", "trust", "expires_at", "project", "is_erased"),
+)
 
 _Steps = Mapping[int, Sequence[tuple[int, LinkType]]]
 

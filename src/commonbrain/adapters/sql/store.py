@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
+from commonbrain.adapters.sql.disputes import DisputeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.links import LinkShelf
@@ -71,6 +72,7 @@ class SqlTransaction:
     records: RecordShelf
     graph: GraphShelf
     reviews: ReviewShelf
+    disputes: DisputeShelf
     duties: DutyShelf
     board: BoardShelf
     notes: NoteShelf
@@ -91,6 +93,7 @@ class SqlTransaction:
             records=RecordShelf(work),
             graph=GraphShelf(work),
             reviews=ReviewShelf(work),
+            disputes=DisputeShelf(work),
             duties=DutyShelf(work),
             board=BoardShelf(work),
             notes=NoteShelf(work),

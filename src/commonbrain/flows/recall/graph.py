@@ -11,6 +11,7 @@ from commonbrain.domain.limits import EXPANSION_MAX
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import is_allowed
+from commonbrain.domain.scope import hold_apart
 from commonbrain.flows.recall.plan import Plan
 from commonbrain.ports.store import Transaction
 
@@ -88,6 +89,8 @@ def contradicted(graph: Graph, plan: Plan, *, known: Mapping[int, Memory]) -> di
     for one, other, link in graph.conflicting(known):
         best = preferred(one, other)
         rest = other if best is one else one
+        if hold_apart(one.project, other.project):
+            continue
         is_entitled = link.trust.weight >= rest.trust.weight
         if is_entitled and is_allowed(best, plan.caller, wanted=plan.filter, now=plan.now):
             weighed[rest.id] = max(link.strength, weighed.get(rest.id, 0.0))

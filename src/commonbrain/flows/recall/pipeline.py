@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Unpack
 
 from commonbrain.domain import ids, limits
-from commonbrain.domain.disputes import Conflict, conflict_of
+from commonbrain.domain.cascade import Review
+from commonbrain.domain.disputes import Conflict, basis_of, conflict_of
 from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise
@@ -17,6 +18,7 @@ from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Recollection, Verdict, certainty
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.showing import needing
+from commonbrain.flows.disputing import outdated_of
 from commonbrain.flows.house import House
 from commonbrain.flows.recall.arms import MEANING, Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
@@ -184,10 +186,11 @@ class Recall:
         considered = weigh(plan, memories, features=told)
         past = tx.changes.believed([memory.id for memory in memories]) if plan.filter.as_of else {}
         allowed = permitted(plan, considered, past=past, needs=needs)
+        stale = () if plan.filter.as_of else _outdated(tx, plan, allowed=allowed, needs=needs)
         return _Ranked(
             considered=considered,
             allowed=annotated(tx, plan, ranked=allowed, graph=graph, needs=needs),
-            conflicts=_conflicts(plan, graph, known=known),
+            conflicts=[*_conflicts(plan, graph, known=known), *stale],
             degraded=asked.degraded,
             is_empty=not memories and not tx.memories.any(plan.look),
         )
@@ -250,14 +253,28 @@ def _with_links(
 
 def _conflicts(plan: Plan, graph: Graph, *, known: Mapping[int, Memory]) -> list[Conflict]:
     """Tell of the pairs that disagree of which the caller may see both."""
-    pairs = [(one, other) for one, other, _ in graph.conflicting(known)]
-    seen = [Candidate(memory=m, features={}, score=0) for pair in pairs for m in pair]
+    pairs = list(graph.conflicting(known))
+    seen = [Candidate(memory=m, features={}, score=0) for pair in pairs for m in pair[:2]]
     allowed = {candidate.memory.id for candidate in permitted(plan, seen, past={})}
     return list(
         dict.fromkeys(
-            conflict_of(one, other) for one, other in pairs if {one.id, other.id} <= allowed
+            conflict_of(one, other, basis=basis_of(link))
+            for one, other, link in pairs
+            if {one.id, other.id} <= allowed
         )
     )
+
+
+def _outdated(
+    tx: Transaction,
+    plan: Plan,
+    *,
+    allowed: Sequence[Candidate],
+    needs: Mapping[int, Sequence[Review]],
+) -> tuple[Conflict, ...]:
+    """Tell of those that may get a seat what repeats what its source no longer says."""
+    near = [one.memory for one in allowed[: 2 * plan.budget.max_items] if one.memory.id in needs]
+    return outdated_of(tx, plan.caller, memories=near, needs=needs, now=plan.now)
 
 
 def _left_out(

@@ -10,7 +10,7 @@ from commonbrain.domain.kinds import KINDS, MessageDetail
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import FIELD, Candidate
 from commonbrain.domain.revision import Span
-from commonbrain.domain.scoring import is_dormant, strength
+from commonbrain.domain.scoring import doubted, is_dormant, strength
 from commonbrain.flows.recall.graph import recency
 from commonbrain.flows.recall.intent import prior
 from commonbrain.flows.recall.plan import Plan, search_terms, words_of
@@ -100,7 +100,7 @@ def _candidate(
         # What sleeps is still found, behind all that is awake and as good a match.
         "strength": 0.0 if is_dormant(memory, plan.now) else strength(memory, plan.now),
         "trust": memory.trust.weight,
-        "confidence": memory.confidence,
+        "confidence": doubted(memory.confidence, given),
         "salience": memory.salience,
         "rating": math.tanh(memory.rating / _VOTES),
         "same_project": float(memory.project is not None and memory.project == plan.project),

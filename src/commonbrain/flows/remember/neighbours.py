@@ -1,7 +1,8 @@
 """The stage that asks the store who said it already, and lets the domain judge."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 from commonbrain.domain.duplicates import (
     Contested,
@@ -13,12 +14,15 @@ from commonbrain.domain.duplicates import (
     recurs,
 )
 from commonbrain.domain.kinds import Detail, EventDetail, FactDetail, Kind
+from commonbrain.domain.links import LinkType, link_of
 from commonbrain.domain.memory import Memory, semantic_hash
 from commonbrain.domain.query import Filter
+from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import is_visible
 from commonbrain.domain.space import Space
 from commonbrain.domain.times import instant
 from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.flows.views import earlier
 from commonbrain.ports.store import Look, Transaction
 
 _NEIGHBOURS = 40
@@ -88,15 +92,38 @@ def judge_neighbours(
         subject = _subject(prepared.admitted.detail)
         return judge(kind, prepared.text, near=neighbours, space=space, subject=subject)
 
+    kept = _kept_beside(tx, besides) if besides else frozenset[int]()
     verdict = judged(one for one in found if _is_believed(one, prepared))
     less = [one for one in found if not _is_believed(one, prepared)]
     again = [one for one in found if kind is Kind.EVENT and recurs(prepared.text, one.text)]
     return Judged(
         verdict=verdict,
-        conflicts=verdict.conflicts + (judged(less).conflicts if less else ()),
+        conflicts=tuple(
+            one
+            for one in (*verdict.conflicts, *(judged(less).conflicts if less else ()))
+            if one.neighbour.id not in kept
+        ),
         contested=frozenset(one.id for one in found if one.trust.weight <= prepared.trust.weight),
         recurring=min(again, key=_by_count, default=None),
     )
+
+
+def _kept_beside(tx: Transaction, revised: Iterable[int]) -> frozenset[int]:
+    """Give what somebody said to hold beside any revision of what is being revised."""
+    chain = [
+        id_
+        for memory in tx.memories.get(list(revised)).values()
+        for id_ in (memory.id, *(one.id for one in earlier(tx, memory)))
+    ]
+    links = tx.links.touching(chain, types=[LinkType.RELATES_TO])
+    ends = {frozenset((one.from_id, one.to_id)) for one in links}
+    said = {
+        frozenset((link.from_id, link.to_id))
+        for change in tx.changes.of(sorted(frozenset[int]().union(*ends)))
+        if change.action is Action.KEEP_BOTH and "link" in change.after
+        for link in [link_of(cast("Mapping[str, Any]", change.after["link"]))]
+    }
+    return frozenset[int]().union(*(ends & said)).difference(chain)
 
 
 def _neighbour(memory: Memory, *, similarity: float) -> Neighbour:

@@ -16,7 +16,7 @@ from commonbrain.flows.act import Act
 from commonbrain.flows.get import head_of
 from commonbrain.flows.revise.beside import find_link
 from commonbrain.flows.revise.marks import settling
-from commonbrain.flows.revise.plan import Amend, Plan, PutLink, Step, check_current, show
+from commonbrain.flows.revise.plan import Amend, Plan, PutLink, Step, amending, check_current, show
 
 
 def restore(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
@@ -56,6 +56,8 @@ def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     other_id = wanted.told["other"]
     if other_id is not None:
         other = act.fetch(ids.parse(ids.MEMORY, other_id))
+        if wanted.told.get("projects"):
+            return _place(act, memory, wanted=wanted, other=other)
         return _declare_both(act, memory, wanted=wanted, other=other)
     if memory.state is not State.SUPERSEDED:
         raise Refused(
@@ -211,6 +213,23 @@ def _declare_both(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) 
             hint="Link them if they belong together.",
         )
     return Plan(steps=(*gone, _related(act, memory, other=other, wanted=wanted)))
+
+
+def _place(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:
+    """Give each of two its project: where one of them holds, the other says nothing.
+
+    The link between them stays: it tells who asks across projects, and binds again as soon as one
+    is for every project.
+    """
+    here, there = wanted.told["projects"]
+    check_current(memory, act.now)
+    check_current(other, act.now)
+    return Plan(
+        steps=(
+            *amending(memory, replace(memory, project=here)),
+            *amending(other, replace(other, project=there)),
+        )
+    )
 
 
 def _without_conflict(act: Act, memory: Memory, *, other: Memory) -> tuple[PutLink, ...]:

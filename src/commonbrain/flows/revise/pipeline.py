@@ -36,6 +36,7 @@ from commonbrain.ports.models import Vectors
 
 _REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
 """What may make a memory findable again, so that it has to be embedded first."""
+_SIDES: Final = 2
 _CARRIED: Final = {Action.APPROVE: approve, Action.REJECT: reject}
 """What is carried out otherwise than by a plan."""
 
@@ -120,9 +121,25 @@ class Revise:
         """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
         return self._do(Action.RESTORE, id, reason=checked_reason(reason, self.house))
 
-    def keep_both(self, id: str, *, reason: str, other: str | None = None) -> Revised:  # noqa: A002
-        """Let a superseded memory hold beside its corrector, or two that were in conflict."""
-        told = {"other": _id(other) if other else None}
+    def keep_both(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        *,
+        reason: str,
+        other: str | None = None,
+        projects: Sequence[str] = (),
+    ) -> Revised:
+        """Let a superseded memory hold beside its corrector, or two that were in conflict.
+
+        With `projects`, of `id` and of the other, each holds in its own and is for no other.
+
+        Raises:
+            Invalid: there are not two different projects, or no other memory.
+
+        """
+        told: dict[str, Any] = {"other": _id(other) if other else None}
+        if projects:
+            told["projects"] = self._projects(projects, is_of_two=other is not None)
         return self._do(Action.KEEP_BOTH, id, reason=checked_reason(reason, self.house), told=told)
 
     def resolve(self, id: str, *, other: str, reason: str) -> Revised:  # noqa: A002
@@ -236,6 +253,15 @@ class Revise:
     def reject(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Forget what was quarantined or proposed; its author may withdraw it so."""
         return self._do(Action.REJECT, id, reason=checked_reason(reason, self.house))
+
+    def _projects(self, given: Sequence[str], *, is_of_two: bool) -> list[str]:
+        names = self._names(given, what="project")
+        if len(names) != len(given) or len(names) != _SIDES or not is_of_two:
+            raise Invalid(
+                "Each side needs a project of its own.",
+                hint="Give other, and two different projects: that of id, and that of other.",
+            )
+        return names
 
     def _names(self, given: Sequence[str], *, what: str) -> list[str]:
         clean = [screened(name, what=what, house=self.house) for name in given]

@@ -25,14 +25,16 @@ from commonbrain.flows.report import Report
 from commonbrain.flows.revise.plan import Revised
 from commonbrain.flows.sessions.told import Told
 from commonbrain.flows.skills import SkillList
-from commonbrain.flows.status import Condition, Diagnosis
+from commonbrain.flows.status import Diagnosis
 from commonbrain.flows.views import View
 from commonbrain.interfaces.cli.mail import mail
 from commonbrain.interfaces.cli.render_boot import briefing
 from commonbrain.interfaces.cli.render_sessions import told
 from commonbrain.interfaces.cli.render_trace import traced
+from commonbrain.interfaces.cli.render_unsettled import agenda
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
+from commonbrain.interfaces.operations.status import Counted
 from commonbrain.ports.store import Finding
 
 _COLOURS: Final = {
@@ -158,16 +160,17 @@ def _shown(reply: Shown) -> RenderableType:
     table = Table(box=None, show_header=False)
     table.add_column(style="dim")
     table.add_column()
-    hidden = {"body", "banner", "headline", "detail", *View}
+    hidden = {"body", "banner", "headline", "detail", "conflicts", *View}
     for name in (name for name in Shown.__slots__ if name not in hidden):
         _add_row(table, name, value=getattr(reply, name))
     for name, value in reply.detail.items():
         _add_row(table, name, value=value)
     body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
     banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
+    against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts or ()]
     views = [_view(view, getattr(reply, view)) for view in View]
     way = [_way_back(reply.id, reply.provenance)] if reply.provenance else []
-    return Group(*banner, body, table, *(view for view in views if view), *way)
+    return Group(*banner, body, *against, table, *(view for view in views if view), *way)
 
 
 def _way_back(id_: str, known: Provenance) -> RenderableType:
@@ -206,7 +209,7 @@ def _add_row(table: Table, name: str, *, value: object) -> None:
     table.add_row(name, Text(_said(value)))
 
 
-def _condition(reply: Condition) -> RenderableType:
+def _condition(reply: Counted) -> RenderableType:
     table = Table()
     table.add_column("kind")
     table.add_column("current", justify="right")
@@ -220,6 +223,7 @@ def _condition(reply: Condition) -> RenderableType:
         table,
         Text(f"states: {states or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
+        *([agenda(reply.unsettled)] if reply.unsettled else []),
     )
 
 
@@ -321,5 +325,6 @@ _RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
     "message": mail,
     "trace": traced,
     "status": _condition,
+    "unsettled": agenda,
     "doctor": _diagnosis,
 }

@@ -19,6 +19,7 @@ from commonbrain.interfaces.operations.session import SESSION
 from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
 from commonbrain.interfaces.operations.trace import TRACE
+from commonbrain.interfaces.operations.unsettled import UNSETTLED
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     BOOT,
@@ -32,6 +33,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     MESSAGE,
     SKILL,
     STATUS,
+    UNSETTLED,
     DOCTOR,
     ATOMIZE,
 )

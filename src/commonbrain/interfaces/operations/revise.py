@@ -58,13 +58,13 @@ class ReviseRequest(Request):
     id: Id
     text: str = Field(default="", description="supersede: what holds now; annotate: the note")
     reason: str = Field(default="", description="Why; kept")
-    other: str | None = Field(default=None, description="mem_... of link, resolve, keep_both")
+    other: str | None = Field(default=None, description="mem_...")
     value: str | None = Field(
         default=None,
         description="rate: up, down; status: open, blocked, done, stale; ack: will_execute, "
         "already_done, not_relevant, deferred; link: derived_from, "
         "depends_on, supports, conflicts_with, causes, enables, precedes, correlates, relates_to, "
-        "about",
+        "about; keep_both: projects A,B",
     )
     strength: float = Field(default=STRENGTH_DEFAULT, description="link: 0 to 1")
     tags: list[str] = Field(default=[], description="retag: add")
@@ -94,7 +94,10 @@ _Call = Callable[[Revise, ReviseRequest], Revised]
 _CALLS: Final[Mapping[str, _Call]] = {
     "restore": lambda revise, told: revise.restore(told.id, reason=told.reason),
     "keep_both": lambda revise, told: revise.keep_both(
-        told.id, reason=told.reason, other=told.other
+        told.id,
+        reason=told.reason,
+        other=told.other,
+        projects=told.value.split(",") if told.value else (),
     ),
     "resolve": lambda revise, told: revise.resolve(
         told.id, other=_needed(told, "other"), reason=told.reason

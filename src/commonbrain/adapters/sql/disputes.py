@@ -1,0 +1,66 @@
+"""The shelf of open conflicts."""
+
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Integer, Select, bindparam, or_, select
+
+from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.tables import links, memories
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.session import UNKNOWN
+from commonbrain.ports.look import Look
+
+_BUILT_MAX: Final = 64
+_ONE: Final = memories.alias("one")
+_OTHER: Final = memories.alias("other")
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeShelf:
+    """Open conflicts of one tenant in one transaction."""
+
+    work: Work
+
+    def unsettled(self, look: Look, *, limit: int, skip: int = 0) -> list[Link]:
+        """List conflicts whose sides the look both allows, the latest first."""
+        viewer = replace(look.caller, session=None, project=None, contact=UNKNOWN)
+        statement = _unsettled(viewer, look.filter, tenant=self.work.tenant)
+        given = {"now": look.now, "limit": limit, "skip": skip}
+        rows = self.work.connection.execute(statement, given).mappings()
+        return [Link(**row) for row in rows]
+
+
+@lru_cache(_BUILT_MAX)
+def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any, ...]]:
+    """Select the links of conflict; there is no index by type, so that all links are gone over.
+
+    What decides stands in the index by `to_id`, and no row but a conflict's is read.
+    """
+
+    def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:
+        row = select(1).select_from(memories).correlate(links)
+        return row.where(memories.c.id == end, within(caller, wanted, tenant=tenant)).exists()
+
+    joined = links
+    for side, end in ((_ONE, links.c.from_id), (_OTHER, links.c.to_id)):
+        joined = joined.join(side, (side.c.tenant_id == links.c.tenant_id) & (side.c.id == end))
+    here, there = _ONE.c.project, _OTHER.c.project
+    return (
+        select(*(links.c[field.name] for field in fields(Link)))
+        .select_from(joined)
+        .where(
+            links.c.tenant_id == tenant,
+            links.c.type == LinkType.CONFLICTS_WITH,
+            or_(here.is_(None), there.is_(None), here == there),
+            is_seen(links.c.from_id),
+            is_seen(links.c.to_id),
+        )
+        .order_by(links.c.created_at.desc(), links.c.from_id.desc(), links.c.to_id.desc())
+        .limit(bindparam("limit", type_=Integer()))
+        .offset(bindparam("skip", type_=Integer()))
+    )

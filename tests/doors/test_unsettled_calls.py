@@ -1,0 +1,55 @@
+"""The list of what wants a decision, as people and agents read it, and the calls it names."""
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.interfaces.operations.status import STATUS, StatusRequest
+from tests.doors.conftest import Command
+from tests.doors.test_correcting import remembered
+
+TWO = "The staging database has 2 replicas", "The staging database has 4 replicas"
+
+
+def listed(command: Command) -> dict[str, Any]:
+    code, out = command("unsettled", "--json")
+    assert code == 0
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_each_call_that_a_conflict_names_ends_it(command: Command, which: int) -> None:
+    for text in TWO:
+        remembered(command, text, "--kind", "fact")
+    call: str = listed(command)["conflicts"][0]["settle"][which]
+    call = call.replace("WHY", "'two clusters'").replace("PROJECT,PROJECT", "api,web")
+    code, out = command(*shlex.split(call))
+    assert (code, "done" in out) == (0, True), out
+    assert listed(command)["conflicts"] == []
+
+
+def test_people_read_both_sides_and_whole_commands(command: Command) -> None:
+    old, new = (remembered(command, text, "--kind", "fact") for text in TWO)
+    code, out = command("unsettled", "conflicts")
+    assert code == 0
+    for part in (*TWO, "conflict of number, gap 0.0", f"brain revise resolve {new} --other {old}"):
+        assert part in out
+    code, out = command("status", "--unsettled")
+    assert (code, TWO[0] in out) == (0, True)
+    assert "Nothing wants a decision." in command("unsettled", "proposals")[1]
+    assert command("unsettled", "--limit", "0")[0] == 3
+
+
+def test_agents_are_told_by_status_and_get_names_the_other_side(
+    brain: Brain,
+) -> None:
+    for text in TWO:
+        brain.remember(f"{text}\x1b[31m", kind="fact")
+    reply = STATUS.handle(brain, StatusRequest(unsettled=True))
+    told = STATUS.tell(reply)
+    assert "-> revise resolve mem_" in told
+    assert "\x1b" not in told + json.dumps(STATUS.to_agent_json(reply), ensure_ascii=False)
+    assert STATUS.handle(brain, StatusRequest()).unsettled is None

@@ -1,0 +1,218 @@
+"""Settling a conflict: for one side, for both, for each in its project; and taking it back."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import CommonbrainError, Invalid
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.flows.revise.plan import Completion
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored
+
+OLD = "The nightly build of the API runs on two cores"
+NEW = "The nightly build of the API runs on four cores"
+QUERY = "how many cores has the nightly build of the API"
+
+
+def a_conflict(brain: Brain, clock: FakeClock) -> tuple[str, str]:
+    old = stored(brain, OLD, kind="fact")
+    clock.move(timedelta(days=1))
+    outcome = brain.remember(NEW, kind="fact").items[0]
+    assert [one.id for one in outcome.conflicts] == [old]
+    assert outcome.id
+    return old, outcome.id
+
+
+def rows(brain: Brain, *shown: str) -> list[Memory]:
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        found = tx.memories.get([ids.parse(ids.MEMORY, one) for one in shown])
+    return list(found.values())
+
+
+@pytest.mark.requirement("WP-33")
+def test_a_conflict_tells_its_basis_and_gap_at_recall_and_at_get(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    [conflict] = brain.recall(QUERY).conflicts
+    assert (conflict.ids, conflict.basis, conflict.gap) == ((new, old), "number", 0.0)
+    assert f"Conflict of number: {new} (newer) against {old}" in conflict.line()
+    assert brain.get(old).conflicts == (conflict,)
+    assert brain.get(new).conflicts == (conflict,)
+    brain.revise.link(old, new, type="relates_to")
+    assert brain.get(stored(brain, "Something else", kind="fact")).conflicts is None
+
+
+@pytest.mark.requirement("WP-33")
+def test_each_side_holds_in_its_project_and_is_told_where_who_asks_names_none(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    done = brain.revise.keep_both(old, other=new, reason="two clusters", projects=["api", "web"])
+    assert (done.status, len(done.changed)) == (Completion.DONE, 2)
+    for project, body in (("api", OLD), ("web", NEW)):
+        answer = brain.recall(QUERY, project=project)
+        assert [item.body for item in answer.items] == [body]
+        assert (answer.conflicts, answer.items[0].notes) == ((), ())
+    answer = brain.recall(QUERY)
+    assert {item.body for item in answer.items} == {OLD, NEW}
+    assert [item.notes for item in answer.items] == [(), ()]
+    [told] = answer.conflicts
+    assert (told.preferred, set(told.projects or ())) == (None, {"api", "web"})
+    assert f"{old} in api" in told.line()
+    assert f"{new} in web" in told.line()
+    again = brain.revise.keep_both(old, other=new, reason="so", projects=["api", "web"])
+    assert again.status is Completion.UNCHANGED
+
+
+def test_what_holds_in_another_project_is_not_linked_in_the_first_place(brain: Brain) -> None:
+    stored(brain, OLD, kind="fact", project="api")
+    assert not brain.remember(NEW, kind="fact", project="web").items[0].conflicts
+    assert brain.recall(QUERY).conflicts == ()
+
+
+def test_a_project_each_needs_two_that_differ_and_another_memory(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    for projects in (["api"], ["api", "api"], ["api", "web", "ops"], ["api", ""]):
+        with pytest.raises(Invalid):
+            brain.revise.keep_both(old, other=new, reason="so", projects=projects)
+    with pytest.raises(Invalid):
+        brain.revise.keep_both(old, reason="so", projects=["api", "web"])
+
+
+def test_who_is_trusted_less_only_proposes_and_it_is_carried_out_when_approved(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    guest = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    held = guest.revise.keep_both(old, other=new, reason="I say so", projects=["api", "web"])
+    assert held.status is Completion.PROPOSED
+    assert [one.project for one in rows(brain, old, new)] == [None, None]
+    assert brain.revise.approve(held.id, reason="true").status is Completion.DONE
+    assert {one.project for one in rows(brain, old, new)} == {"api", "web"}
+
+
+def test_what_was_kept_with_another_is_not_held_against_it_again(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    brain.revise.keep_both(new, other=old, reason="two builds")
+    assert brain.recall(QUERY).conflicts == ()
+    again = brain.remember(NEW, kind="fact").items[0]
+    assert (again.status, again.conflicts) == (Status.EXISTS, ())
+    head = brain.revise.supersede(new, f"{NEW} and a disk", reason="more is known")
+    assert (head.status, head.conflicts) == (Status.STORED, ())
+    assert brain.recall(QUERY).conflicts == ()
+
+
+def test_once_that_is_taken_back_it_is_held_against_it_again(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    clock.move(timedelta(minutes=1))
+    since = clock.now()
+    brain.revise.keep_both(new, other=old, reason="two builds")
+    brain.undo(since=since, reason="no", confirm=1)
+    assert brain.recall(QUERY).conflicts
+    head = brain.revise.supersede(new, f"{NEW} and a disk", reason="more is known")
+    assert [one.id for one in head.conflicts] == [old]
+
+
+@pytest.mark.requirement("LC-16")
+def test_what_is_contradicted_or_rests_on_what_fell_is_held_less_sure_until_it_is_settled(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    based = stored(brain, "Cores are scarce", kind="episode", derived_from=[new])
+
+    def sure(query: str) -> dict[str, float]:
+        return {item.id: item.confidence for item in brain.recall(query).items}
+
+    of_facts, of_episode = brain.get(new).confidence, brain.get(based).confidence
+    assert sure(QUERY)[new] == of_facts
+    assert sure(QUERY)[old] == pytest.approx(of_facts * 2 / 3)
+    brain.revise.resolve(old, other=new, reason="it was right")
+    assert sure(QUERY)[old] == of_facts
+    assert sure("scarce cores")[based] == pytest.approx(of_episode * 2 / 3)
+    brain.revise.review(based, reason="they are")
+    assert sure("scarce cores")[based] == of_episode
+    assert brain.get(based).confidence == of_episode
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(way=st.sampled_from(["resolve", "keep_both", "context"]), turned=st.booleans())
+def test_settling_and_undoing_gives_back_the_same(
+    tmp_path_factory: pytest.TempPathFactory,
+    way: str,
+    turned: bool,  # noqa: FBT001 an example
+) -> None:
+    clock = FakeClock()
+    with a_brain(tmp_path_factory.mktemp("brain") / "brain.db", clock=clock) as brain:
+        old, new = a_conflict(brain, clock)
+        one, other = (new, old) if turned else (old, new)
+        before = rows(brain, old, new), brain.get(old, bump=False).conflicts
+        clock.move(timedelta(minutes=1))
+        since = clock.now()
+        match way:
+            case "resolve":
+                brain.revise.resolve(one, other=other, reason="so")
+            case "keep_both":
+                brain.revise.keep_both(one, other=other, reason="so")
+            case _:
+                brain.revise.keep_both(one, other=other, reason="so", projects=["api", "web"])
+        assert rows(brain, old, new) != before[0] or not brain.get(old, bump=False).conflicts
+        assert bodies(brain, QUERY)
+        swept = brain.undo(since=since, reason="no")
+        if swept.status != "done":
+            brain.undo(since=since, reason="no", confirm=swept.count)
+        after = rows(brain, old, new)
+        assert [_untouched(one) for one in after] == [_untouched(one) for one in before[0]]
+        assert brain.get(old, bump=False).conflicts == before[1]
+
+
+def _untouched(memory: Memory) -> Memory:
+    return replace(memory, believed_since=None, access_count=0, last_access_at=None)
+
+
+@pytest.mark.requirement("WP-33")
+def test_a_memory_that_repeats_what_its_source_no_longer_says_is_told_with_what_holds(
+    brain: Brain,
+) -> None:
+    source = stored(brain, "The API listens on port 8080", kind="fact")
+    derived = stored(
+        brain, "Point the proxy at port 8080 of the API", kind="episode", derived_from=[source]
+    )
+    fresh = stored(brain, "The API listens for the proxy", kind="episode", derived_from=[source])
+    head = brain.revise.supersede(source, "The API listens on port 9090", reason="moved").id
+    assert head
+    told = brain.recall("proxy port API").conflicts
+    assert [(one.ids, one.basis) for one in told] == [((head, derived), "superseded source")]
+    assert told[0].preferred == head
+    assert brain.get(derived).conflicts == told
+    assert brain.get(fresh).conflicts is None
+    brain.revise.review(derived, reason="the proxy is told of old ports too")
+    assert brain.recall("proxy port API").conflicts == ()
+
+
+def test_it_is_not_told_of_a_source_that_came_back(brain: Brain, clock: FakeClock) -> None:
+    source = stored(brain, "The API listens on port 8080", kind="fact")
+    derived = stored(
+        brain, "Point the proxy at port 8080 of the API", kind="episode", derived_from=[source]
+    )
+    brain.revise.supersede(source, "The API listens on port 9090", reason="moved")
+    clock.move(timedelta(minutes=1))
+    brain.revise.restore(source, reason="it did not")
+    assert brain.get(derived).conflicts is None
+    with pytest.raises(CommonbrainError):
+        brain.revise.keep_both(derived, other=source, reason="nothing between them")

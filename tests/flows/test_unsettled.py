@@ -1,0 +1,102 @@
+"""What wants a decision, and that the calls named there make it."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.revision import Action
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.unsettled import Agenda, Matter
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored
+from tests.flows.test_settling import NEW, OLD, a_conflict
+
+
+@pytest.mark.requirement("RT-22")
+def test_a_conflict_is_listed_with_both_sides_what_it_shows_by_and_the_calls(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    [one] = brain.unsettled().conflicts
+    assert (one.preferred.id, one.preferred.headline) == (new, NEW)
+    assert (one.other.id, one.other.headline) == (old, OLD)
+    assert (one.basis, one.gap, one.why) == ("number", 0.0, ("newer",))
+    assert one.since == clock.now()
+    assert one.settle[0] == f"revise resolve {new} --other {old} --reason WHY"
+    brain.revise.resolve(new, other=old, reason="newer")
+    assert brain.unsettled() == Agenda()
+
+
+@pytest.mark.parametrize("projects", [(), ("api", "web")])
+def test_what_is_kept_or_placed_is_listed_no_more(
+    brain: Brain, clock: FakeClock, projects: tuple[str, ...]
+) -> None:
+    old, new = a_conflict(brain, clock)
+    brain.revise.keep_both(old, other=new, reason="so", projects=projects)
+    assert brain.unsettled() == Agenda()
+
+
+def test_what_has_replaced_another_cannot_replace_the_other_side_too(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    head = brain.revise.supersede(new, f"{NEW} now", reason="said better").id
+    [one] = brain.unsettled("conflicts").conflicts
+    assert (one.preferred.id, one.settle[0]) == (head, f"forget {old} --reason WHY")
+
+
+def test_who_sees_one_side_only_is_told_of_no_conflict(brain: Brain, clock: FakeClock) -> None:
+    one = stored(brain, OLD, kind="fact")
+    clock.move(timedelta(days=1))
+    stored(brain, NEW, kind="fact", scope="private")
+    assert brain.unsettled().conflicts
+    bob = brain.acting_as(agent="bob")
+    assert bob.unsettled() == Agenda()
+    assert bob.get(one).conflicts is None
+
+
+def test_what_needs_review_is_listed_with_what_holds_now(brain: Brain) -> None:
+    source = stored(brain, "The API listens on port 8080", kind="fact")
+    derived = stored(
+        brain, "Point the proxy at port 8080 of the API", kind="episode", derived_from=[source]
+    )
+    head = brain.revise.supersede(source, "The API listens on port 9090", reason="moved").id
+    agenda = brain.unsettled()
+    [doubt] = agenda.needs_review
+    assert (doubt.memory.id, doubt.repeats_old_of) == (derived, head)
+    assert source in doubt.because
+    brain.revise.review(derived, reason="it holds")
+    assert brain.unsettled() == Agenda()
+
+
+def test_what_is_proposed_is_listed_with_what_it_would_change(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    held = web.revise.resolve(old, other=new, reason="I say so").id
+    stored_rule = web.remember("Always deploy on Fridays", kind="rule", severity="BLOCKER")
+    both = brain.unsettled("proposals").proposals
+    assert {one.memory.id for one in both} == {held, stored_rule.items[0].id}
+    told = {one.memory.id: one for one in both}[held]
+    assert (told.change, told.target) == (Action.RESOLVE, old)
+    assert told.settle[0] == f"revise approve {held} --reason WHY"
+
+
+def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -> None:
+    for n in ("Monday", "Tuesday", "Friday"):
+        stored(brain, f"The API is deployed on {n}", kind="fact")
+        clock.move(timedelta(hours=1))
+    first = brain.unsettled(limit=2)
+    assert (len(first.conflicts), first.more) == (2, (Matter.CONFLICTS,))
+    rest = brain.unsettled(limit=2, skip=2)
+    assert (len(rest.conflicts), rest.more) == (1, ())
+    assert rest.conflicts[0].since < first.conflicts[1].since
+    for limit, skip in ((0, 0), (101, 0), (1, -1)):
+        with pytest.raises(Refused):
+            brain.unsettled(limit=limit, skip=skip)
+    with pytest.raises(Invalid):
+        brain.unsettled("quarrels")
+    assert brain.unsettled("needs_review") == Agenda()
