@@ -19,6 +19,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.adapters.sql.coordination_tables import receipts
+from commonbrain.adapters.sql.many import LISTED, listed
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.cascade import SUPPORTS, Standing, Support
@@ -26,11 +27,9 @@ from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.scope import Scope
 from commonbrain.ports.graph import Reached, Walk, Way
 
-AT_ONCE: Final = 5000
-"""Ids in one statement; SQLite takes 32,766 parameters."""
 _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
     links.c.tenant_id == bindparam("tenant"),
-    links.c.from_id.in_(bindparam("ids", expanding=True)),
+    links.c.from_id.in_(LISTED),
     links.c.type.in_(SUPPORTS),
 )
 _STANDINGS: Final = select(
@@ -44,7 +43,7 @@ _STANDINGS: Final = select(
     memories.c.semantic_hash == "",
 ).where(
     memories.c.tenant_id == bindparam("tenant"),
-    memories.c.id.in_(bindparam("ids", expanding=True)),
+    memories.c.id.in_(LISTED),
 )
 _LEAVING: Final = (
     select(*(links.c[field.name] for field in fields(Link)))
@@ -63,7 +62,7 @@ _READERS: Final = (
     select(receipts.c.message_id, receipts.c.agent)
     .where(
         receipts.c.tenant_id == bindparam("tenant"),
-        receipts.c.message_id.in_(bindparam("ids", expanding=True)),
+        receipts.c.message_id.in_(LISTED),
     )
     .order_by(receipts.c.message_id, receipts.c.agent)
 )
@@ -134,14 +133,9 @@ class GraphShelf:
         return {one["id"]: Standing(**one, audience=shared[one["id"]]) for one in found}
 
     def _rows(self, statement: Executable, ids: Sequence[int]) -> Iterable[Sequence[Any]]:
-        for batch in batches(ids):
-            given = {"tenant": self.work.tenant, "ids": batch}
+        if ids:
+            given = {"tenant": self.work.tenant, "ids": list(ids)}
             yield from self.work.connection.execute(statement, given).all()
-
-
-def batches(ids: Sequence[int]) -> Iterable[list[int]]:
-    """Cut ids into as many as one statement takes."""
-    return (list(ids[here : here + AT_ONCE]) for here in range(0, len(ids), AT_ONCE))
 
 
 @lru_cache
@@ -151,12 +145,13 @@ def _steps(way: Way, *, is_one: bool) -> Executable:
     if way is Way.ALONG:
         here, there = there, here
     types: BindParameter[Any] = bindparam("types", expanding=True)
-    stops: BindParameter[Any] = bindparam("stops", expanding=True)
     begin = beginning()
 
     def leads_from(where: CTE | Subquery) -> ColumnElement[bool]:
         is_of_type = links.c.type.in_(types)
-        return and_(of_tenant(where), here == where.c.id, is_of_type, where.c.id.not_in(stops))
+        return and_(
+            of_tenant(where), here == where.c.id, is_of_type, where.c.id.not_in(listed("stops"))
+        )
 
     if is_one:
         near = begin.subquery("near")
@@ -172,9 +167,8 @@ def _steps(way: Way, *, is_one: bool) -> Executable:
 def beginning() -> Select[str, int]:
     """Select where a walk begins: the memories `ids` of a tenant."""
     tenant: BindParameter[Any] = bindparam("tenant")
-    ids: BindParameter[Any] = bindparam("ids", expanding=True)
     return select(memories.c.tenant_id, memories.c.id).where(
-        memories.c.tenant_id == tenant, memories.c.id.in_(ids)
+        memories.c.tenant_id == tenant, memories.c.id.in_(LISTED)
     )
 
 

@@ -103,34 +103,25 @@ def _turn(tx: Transaction, ids: Sequence[int], *, before: State, after: State, d
     """Change the state of many, and record it of each."""
     if not ids:
         return
+    first, caller = ids[0], deed.caller
+    change = Change(
+        memory_id=first,
+        action=Action.CASCADE,
+        agent=caller.agent,
+        session=caller.session,
+        at=deed.at,
+        before={"state": before},
+        after={"state": after},
+    )
+    entry = AuditEntry(
+        action=Action.CASCADE,
+        memory_id=first,
+        agent=caller.agent,
+        session=caller.session,
+        reason=None,
+        content="",
+        at=deed.at,
+    )
     tx.memories.turn(ids, after)
-    texts = tx.memories.texts(ids)
-    caller, at = deed.caller, deed.at
-    tx.changes.add_all(
-        [
-            Change(
-                memory_id=id_,
-                action=Action.CASCADE,
-                agent=caller.agent,
-                session=caller.session,
-                at=at,
-                before={"state": before},
-                after={"state": after},
-            )
-            for id_ in ids
-        ]
-    )
-    tx.records.audit_all(
-        [
-            AuditEntry(
-                action=Action.CASCADE,
-                memory_id=id_,
-                agent=caller.agent,
-                session=caller.session,
-                reason=None,
-                content=texts[id_],
-                at=at,
-            )
-            for id_ in ids
-        ]
-    )
+    tx.changes.add_alike(change, ids)
+    tx.records.audit_alike(entry, tx.memories.texts(ids))
