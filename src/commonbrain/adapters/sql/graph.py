@@ -1,7 +1,7 @@
 """The shelf of walks: reachability by recursive SQL, shortest paths of the bounded rest."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final
@@ -12,10 +12,12 @@ from sqlalchemy import (
     ColumnElement,
     Executable,
     Select,
+    String,
     Subquery,
     and_,
     bindparam,
     select,
+    type_coerce,
 )
 
 from commonbrain.adapters.sql.coordination_tables import receipts
@@ -23,8 +25,11 @@ from commonbrain.adapters.sql.many import LISTED, listed
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.cascade import SUPPORTS, Standing, Support
+from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.memory import State
 from commonbrain.domain.scope import Scope
+from commonbrain.domain.trust import Trust
 from commonbrain.ports.graph import Reached, Walk, Way
 
 _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
@@ -32,19 +37,22 @@ _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
     links.c.from_id.in_(LISTED),
     links.c.type.in_(SUPPORTS),
 )
+# As they are in the table: a thousand rows are read faster than their words are by the columns.
 _STANDINGS: Final = select(
     memories.c.id,
-    memories.c.kind,
-    memories.c.state,
-    memories.c.scope,
+    type_coerce(memories.c.kind, String),
+    type_coerce(memories.c.state, String),
+    type_coerce(memories.c.scope, String),
     memories.c.agent,
-    memories.c.trust,
+    type_coerce(memories.c.trust, String),
     memories.c.expires_at,
     memories.c.semantic_hash == "",
-).where(
-    memories.c.tenant_id == bindparam("tenant"),
-    memories.c.id.in_(LISTED),
-)
+).where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
+_KINDS: Final = {str(one): one for one in Kind}
+_STATES: Final = {str(one): one for one in State}
+_SCOPES: Final = {str(one): one for one in Scope}
+_TRUSTS: Final = {str(one): one for one in Trust}
+_PRIVATE: Final = str(Scope.PRIVATE)
 _LEAVING: Final = (
     select(*(links.c[field.name] for field in fields(Link)))
     .where(
@@ -66,8 +74,6 @@ _READERS: Final = (
     )
     .order_by(receipts.c.message_id, receipts.c.agent)
 )
-_FIELDS: Final = ("id", "kind", "state", "scope", "agent", "trust", "expires_at", "is_erased")
-
 _Steps = Mapping[int, Sequence[tuple[int, LinkType]]]
 
 
@@ -98,7 +104,7 @@ class GraphShelf:
             "limit": limit + len(start),
         }
         steps = _steps(way, is_one=depth_max == 1)
-        rows = self.work.connection.execute(steps, given)
+        rows = self.work.connection.execute(steps, given).all()
         onward: defaultdict[int, list[tuple[int, LinkType]]] = defaultdict(list)
         for here, there, type_ in rows:
             onward[here].append((there, type_))
@@ -125,17 +131,30 @@ class GraphShelf:
 
     def standings(self, ids: Sequence[int]) -> dict[int, Standing]:
         """Give what decides whether memories bear others; unknown ids are absent."""
-        found = [dict(zip(_FIELDS, row, strict=True)) for row in self._rows(_STANDINGS, ids)]
+        rows = self._rows(_STANDINGS, ids)
         shared: defaultdict[int, tuple[str, ...]] = defaultdict(tuple)
-        private = [one["id"] for one in found if one["scope"] is Scope.PRIVATE]
-        for id_, agent in self._rows(_READERS, private):
+        for id_, agent in self._rows(_READERS, [row[0] for row in rows if row[3] == _PRIVATE]):
             shared[id_] += (agent,)
-        return {one["id"]: Standing(**one, audience=shared[one["id"]]) for one in found}
+        return {
+            id_: Standing(
+                id=id_,
+                kind=_KINDS[kind],
+                state=_STATES[state],
+                scope=_SCOPES[scope],
+                agent=agent,
+                trust=_TRUSTS[trust],
+                expires_at=expires_at,
+                is_erased=is_erased,
+                audience=shared.get(id_, ()),
+            )
+            for id_, kind, state, scope, agent, trust, expires_at, is_erased in rows
+        }
 
-    def _rows(self, statement: Executable, ids: Sequence[int]) -> Iterable[Sequence[Any]]:
-        if ids:
-            given = {"tenant": self.work.tenant, "ids": list(ids)}
-            yield from self.work.connection.execute(statement, given).all()
+    def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
+        if not ids:
+            return ()
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return self.work.connection.execute(statement, given).all()
 
 
 @lru_cache

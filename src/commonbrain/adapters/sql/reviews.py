@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select
@@ -78,6 +79,7 @@ _DUE: Final = (
     .limit(bindparam("limit"))
 )
 _KEY: Final = ("memory_id", "cause_id")
+_VALUES: Final = attrgetter(*_FIELDS)
 
 
 def _shaken() -> Any:  # noqa: ANN401 a select of ids
@@ -151,8 +153,10 @@ class ReviewShelf:
 
     def add(self, reviews: Sequence[Review]) -> None:
         """Add reviews that are not there."""
-        each = {name: [getattr(one, name) for one in reviews] for name in _FIELDS}
-        add_many(self.work, table, shared={}, each=each)
+        if not reviews:
+            return
+        columns = zip(*map(_VALUES, reviews), strict=True)
+        add_many(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
 
     def put(self, reviews: Sequence[Review]) -> None:
         """Set reviews to exactly these, whether they were there or not."""
@@ -172,7 +176,7 @@ class ReviewShelf:
         if not ids:
             return []
         given = {"tenant": self.work.tenant, "ids": list(ids)}
-        return sorted(set(self.work.connection.execute(statement, given).scalars()))
+        return sorted(set(self.work.connection.execute(statement, given).scalars().all()))
 
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
