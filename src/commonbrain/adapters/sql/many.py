@@ -31,19 +31,19 @@ def add_many(
     # SQLite takes twice as long for rows into which it is told to put nothing.
     given = {name: value for name, value in shared.items() if value is not None}
     filled = {name: values for name, values in each.items() if values.count(None) < len(values)}
-    _run(work, into, {"tenant_id": work.tenant, **given}, each=filled, is_insert=True)
+    _run(work, into, shared={"tenant_id": work.tenant, **given}, each=filled, is_insert=True)
 
 
 def drop_many(work: Work, table: Table, *, each: Mapping[str, Sequence[Any]]) -> None:
     """Delete the rows of a tenant that have these values in these columns."""
-    _run(work, table, {"tenant_id": work.tenant}, each=each, is_insert=False)
+    _run(work, table, shared={"tenant_id": work.tenant}, each=each, is_insert=False)
 
 
 def _run(
     work: Work,
     table: Table,
-    shared: Mapping[str, Any],
     *,
+    shared: Mapping[str, Any],
     each: Mapping[str, Sequence[Any]],
     is_insert: bool,
 ) -> None:
@@ -52,7 +52,7 @@ def _run(
     if not count:
         return
     dialect = work.connection.dialect
-    statement, order = _compiled(table, (*shared, *each), dialect, is_insert=is_insert)
+    statement, order = _compiled(table, (*shared, *each), dialect=dialect, is_insert=is_insert)
     alike = {name: _written(table, name, dialect=dialect)(value) for name, value in shared.items()}
     columns = [
         _bound(each[name], _written(table, name, dialect=dialect))
@@ -65,7 +65,7 @@ def _run(
 
 @lru_cache
 def _compiled(
-    table: Table, names: tuple[str, ...], dialect: Dialect, *, is_insert: bool
+    table: Table, names: tuple[str, ...], *, dialect: Dialect, is_insert: bool
 ) -> tuple[str, tuple[str, ...]]:
     """Write a statement in the words of the driver, and tell the order of its parameters."""
     if is_insert:
