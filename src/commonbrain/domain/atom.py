@@ -86,7 +86,7 @@ class Atom:
         return {**dict(self.fields), **{name: s for name, s in delays.items() if s is not None}}
 
 
-def fields_of(detail: Detail) -> dict[CausalField, str]:
+def fields_of(detail: Detail | None) -> dict[CausalField, str]:
     """Give what a memory says in each causal field, without the empty; only atoms have any."""
     if not isinstance(detail, AtomDetail):
         return {}

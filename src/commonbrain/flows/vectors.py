@@ -21,7 +21,7 @@ def vectors_for(memories: Sequence[Memory], embedder: Embedder) -> dict[int, Vec
     return {one.id: given for one, given in zip(memories, made, strict=True)}
 
 
-def embedded(told: Sequence[tuple[str, Detail]], embedder: Embedder) -> list[Vectors]:
+def embedded(told: Sequence[tuple[str, Detail | None]], embedder: Embedder) -> list[Vectors]:
     """Embed full texts and the fields of what is an atom, each distinct text once, in one batch.
 
     Raises:
