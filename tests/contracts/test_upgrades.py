@@ -67,8 +67,10 @@ def fill(connection: Connection) -> None:
                 id=id_, said=said)  # fmt: skip
     atom = {"id": 4, "kind": "atom", "said": "the kettle | boiled dry", "state": "active"}
     run(MEMORY, **atom, at=noon, over=None, by=None)
-    run("INSERT INTO atoms (tenant_id, memory_id, kind, body, subject, outcome) VALUES "
-        "('default', 4, 'atom', 'the kettle | boiled dry', 'the kettle', 'boiled dry')")  # fmt: skip
+    run(
+        "INSERT INTO atoms (tenant_id, memory_id, kind, body, subject, outcome) VALUES "
+        "('default', 4, 'atom', 'the kettle | boiled dry', 'the kettle', 'boiled dry')"
+    )
     run("INSERT INTO memory_text (rowid, text, keywords) VALUES (4, 'the kettle boiled dry', '')")
     run(AUDIT, id=11, at=later, action="supersede", memory=1)
     run(AUDIT, id=13, at=later, action="forget", memory=3)
