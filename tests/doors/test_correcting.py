@@ -16,7 +16,7 @@ from commonbrain.testing.builders import a_brain
 from tests.doors.conftest import Command
 from tests.flows.asking import stored
 
-TOKENS_MAX = {"remember": 470, "revise": 440, "forget": 300, "trace": 132}
+TOKENS_MAX = {"remember": 470, "revise": 449, "forget": 300, "trace": 132}
 """So that all tools together stay within what an agent pays for before its first word."""
 
 
@@ -116,3 +116,28 @@ def test_what_contradicts_is_shown_as_a_conflict(command: Command) -> None:
     _, out = command("remember", "The staging database has 6 replicas", "--kind", "fact")
     assert f"conflict  {first}" in out
     assert f"similar  {first}" not in out
+
+
+def test_a_dry_run_tells_the_blast_radius_and_changes_nothing(command: Command) -> None:
+    premise = remembered(command, "The gateway runs on nginx", "--kind", "fact")
+    rests = ("--kind", "fact", "--depends-on", premise)
+    near = remembered(command, "Timeouts belong in nginx conf", *rests)
+    for line in (
+        ("revise", "preview", premise),
+        ("revise", "supersede", premise, "The gateway runs on envoy", "--dry-run"),
+        ("forget", premise, "--dry-run"),
+    ):
+        code, out = command(*line)
+        assert code == 0
+        assert "Would need review: 1, archived 1." in out
+        assert f"{near} -> {premise}" in out
+    assert "needs review" not in command("get", near)[1].casefold()
+
+
+def test_a_program_is_not_asked_however_much_rests_on_it(command: Command) -> None:
+    premise = remembered(command, "The gateway runs on nginx", "--kind", "fact")
+    for name in ("apple", "bridge", "copper", "dolphin", "engine", "falcon", "gravel"):
+        text = f"The {name} has a {name} in the {name} shed"
+        remembered(command, text, "--kind", "fact", "--depends-on", premise)
+    _, out = command("forget", premise, "--reason", "it was never so", "--json")
+    assert json.loads(out)["unseated"]["count"] == 7

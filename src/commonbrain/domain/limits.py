@@ -34,6 +34,8 @@ CAUSES_AT_ONCE: Final = 500
 """Fallen memories that one step follows up."""
 FORETOLD_MAX: Final = 2000
 """What a preview counts of all that rests on a memory."""
+HANDFUL: Final = 5
+"""Memories that a change may unseat before a person is asked."""
 SCANNED_MAX: Final = 10_000
 """Memories that a selector looks through."""
 PRUNE_AT_ONCE_MAX: Final = 50

@@ -54,8 +54,8 @@ class Changes(Protocol):
         """Append one change; its id is drawn here."""
         ...
 
-    def add_all(self, given: Sequence[Change]) -> None:
-        """Append many changes at once, in their order; none may hold a `detail`."""
+    def add_alike(self, change: Change, ids: Sequence[int]) -> None:
+        """Append the same change of many memories, in their order; it may hold no `detail`."""
         ...
 
     def of(self, ids: Sequence[int]) -> list[Change]:

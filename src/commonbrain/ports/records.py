@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -52,8 +52,8 @@ class Records(Protocol):
         """Append one line that is never changed."""
         ...
 
-    def audit_all(self, entries: Sequence[AuditEntry]) -> None:
-        """Append many lines at once."""
+    def audit_alike(self, entry: AuditEntry, contents: Mapping[int, str]) -> None:
+        """Append the same line of many memories, each with the digest of its own content."""
         ...
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, insert, select
+from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, select
 
+from commonbrain.adapters.sql.many import add_many
 from commonbrain.adapters.sql.tables import DETAILS, changes, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids as ids_
@@ -72,16 +73,13 @@ class ChangeShelf:
         while not self.work.add(changes, row | {"id": self._next(change.at)}):
             pass
 
-    def add_all(self, given: Sequence[Change]) -> None:
-        """Append changes in their order, all at once; they hold plain words only."""
-        if not given:
-            return
-        first = self._next(given[0].at)
-        rows = [
-            self._plain(change, Kind.FACT) | {"id": first + place}
-            for place, change in enumerate(given)
-        ]
-        self.work.connection.execute(insert(changes), rows)
+    def add_alike(self, change: Change, ids: Sequence[int]) -> None:
+        """Append the same change of many memories, in their order; it holds plain words only."""
+        first = self._next(change.at)
+        shared = self._plain(change, Kind.FACT)
+        del shared["tenant_id"], shared["memory_id"]
+        each = {"memory_id": ids, "id": range(first, first + len(ids))}
+        add_many(self.work, changes, shared=shared, each=each)
 
     def merge(self, change: Change) -> bool:
         """Take in a change of another store under its own id; False when it is known."""

@@ -23,8 +23,8 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.adapters.sql.graph import batches
 from commonbrain.adapters.sql.looks import confine, within
+from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories, threads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import KINDS, Detail, Kind, MessageDetail
@@ -71,13 +71,19 @@ _GET_DETAIL: Final = {
     for kind, table in DETAILS.items()
 }
 _HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
-    memories.c.tenant_id == bindparam("tenant"),
-    memories.c.id.in_(bindparam("ids", expanding=True)),
+    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
 )
 _BODIES: Final = {
-    kind: statement.with_only_columns(DETAILS[kind].c.memory_id, DETAILS[kind].c.body)
-    for kind, statement in _GET_DETAIL.items()
+    kind: select(table.c.memory_id, table.c.body).where(
+        table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED)
+    )
+    for kind, table in DETAILS.items()
 }
+_TURN: Final = (
+    update(memories)
+    .where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
+    .values(state=bindparam("into"))
+)
 _GET_NAMES: Final = (
     select(entities.c.memory_id, entities.c.type, entities.c.name)
     .where(
@@ -181,14 +187,12 @@ class MemoryShelf:
     def texts(self, ids: Sequence[int]) -> dict[int, str]:
         """Give what memories say in full, and nothing else of them."""
         by_kind: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
-        for batch in batches(ids):
-            for id_, kind, headline in self._rows(_HEADLINES, batch):
-                by_kind[kind][id_] = headline
+        for id_, kind, headline in self._rows(_HEADLINES, ids):
+            by_kind[kind][id_] = headline
         return {
             id_: full_text(headlines[id_], body)
             for kind, headlines in by_kind.items()
-            for batch in batches(list(headlines))
-            for id_, body in self._rows(_BODIES[kind], batch)
+            for id_, body in self._rows(_BODIES[kind], list(headlines))
         }
 
     def by_hash(
@@ -240,9 +244,8 @@ class MemoryShelf:
 
     def turn(self, ids: Sequence[int], state: State) -> None:
         """Bring memories into one state and leave everything else of them."""
-        for batch in batches(ids):
-            here = memories.c.tenant_id == self.work.tenant, memories.c.id.in_(batch)
-            self.work.connection.execute(update(memories).where(*here).values(state=state))
+        given = {"tenant": self.work.tenant, "ids": list(ids), "into": state}
+        self.work.connection.execute(_TURN, given)
 
     def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
         """Give the triggers of the rules that the look allows and that have one, by id."""

@@ -1,14 +1,14 @@
 """The shelf of what happened: audit, outbox, replies, and how a recall trace is written."""
 
-import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, select
 
+from commonbrain.adapters.sql.many import add_many
 from commonbrain.adapters.sql.tables import audit, idempotency, outbox, tenants
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids
@@ -40,17 +40,19 @@ class RecordShelf:
         """Append one line, with a keyed digest in place of the content."""
         self.work.append(audit, _audit_row(entry, key=self._audit_key()), at=entry.at)
 
-    def audit_all(self, entries: Sequence[AuditEntry]) -> None:
-        """Append many lines at once."""
-        if not entries:
-            return
-        key, tenant = self._audit_key(), {"tenant_id": self.work.tenant}
-        rows = [tenant | _audit_row(entry, key=key) for entry in entries]
+    def audit_alike(self, entry: AuditEntry, contents: Mapping[int, str]) -> None:
+        """Append the same line of many memories, each with the digest of its own content."""
+        key, shared = self._audit_key(), _audit_row(entry, key=b"")
+        del shared["memory_id"], shared["content_hmac"]
         # Above every other, for so many drawn ids would collide.
         last = self.work.connection.execute(_LAST, {"tenant": self.work.tenant}).scalar()
-        first = max(ids.make_id(entries[0].at, 0), (last or 0) + 1)
-        numbered = [row | {"id": first + place} for place, row in enumerate(rows)]
-        self.work.connection.execute(insert(audit), numbered)
+        first = max(ids.make_id(entry.at, 0), (last or 0) + 1)
+        each = {
+            "id": range(first, first + len(contents)),
+            "memory_id": list(contents),
+            "content_hmac": [_digest(content, key=key) for content in contents.values()],
+        }
+        add_many(self.work, audit, shared=shared, each=each)
 
     def _audit_key(self) -> bytes:
         return self.work.connection.execute(_AUDIT_KEY, {"tenant": self.work.tenant}).scalar_one()
@@ -87,8 +89,12 @@ def _audit_row(entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
         "agent": entry.agent,
         "session": entry.session,
         "reason": entry.reason,
-        "content_hmac": hmac.digest(key, entry.content.encode(), hashlib.sha256),
+        "content_hmac": _digest(entry.content, key=key),
     }
+
+
+def _digest(content: str, *, key: bytes) -> bytes:
+    return hmac.digest(key, content.encode(), "sha256")
 
 
 def trace_row(trace: Trace) -> list[Any]:

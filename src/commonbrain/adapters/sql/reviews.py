@@ -4,23 +4,24 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select
 
 from commonbrain.adapters.sql.cascade_tables import falls
 from commonbrain.adapters.sql.cascade_tables import reviews as table
-from commonbrain.adapters.sql.graph import batches, beginning, of_tenant
+from commonbrain.adapters.sql.graph import beginning, of_tenant
+from commonbrain.adapters.sql.many import LISTED, add_many, drop_many
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.cascade import SUPPORTS, Fall, Review
 from commonbrain.domain.links import LinkType
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
-_IDS: Final[BindParameter[Any]] = bindparam("ids", expanding=True)
 _FIELDS: Final = tuple(field.name for field in fields(Review))
 _ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_id == _TENANT)
-_OF: Final = _ROW.where(table.c.memory_id.in_(_IDS)).order_by(table.c.memory_id, table.c.cause_id)
+_OF: Final = _ROW.where(table.c.memory_id.in_(LISTED)).order_by(table.c.memory_id, table.c.cause_id)
 _UNSUPPORTED: Final = _OF.where(table.c.fall == Fall.UNSUPPORTED)
 _VOUCHED: Final = table.alias("vouched")
 _IS_VOUCHED: Final = (
@@ -34,7 +35,7 @@ _IS_VOUCHED: Final = (
 )
 _DOUBTFUL: Final = select(table.c.memory_id).where(
     table.c.tenant_id == _TENANT,
-    table.c.memory_id.in_(_IDS),
+    table.c.memory_id.in_(LISTED),
     table.c.fall != Fall.UNSUPPORTED,
     table.c.settled_at.is_(None),
     ~_IS_VOUCHED,
@@ -45,11 +46,11 @@ _BY: Final = _ROW.where(table.c.cause_id == bindparam("cause")).order_by(
 _CONFLICTS: Final = links.c.tenant_id == _TENANT, links.c.type == LinkType.CONFLICTS_WITH
 _CONCERNED: Final = (
     select(memories.c.id.label("id"))
-    .where(memories.c.tenant_id == _TENANT, memories.c.id.in_(_IDS))
+    .where(memories.c.tenant_id == _TENANT, memories.c.id.in_(LISTED))
     .union(
-        select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(_IDS)),
-        select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(_IDS)),
-        select(table.c.cause_id).where(table.c.tenant_id == _TENANT, table.c.memory_id.in_(_IDS)),
+        select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
+        select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
+        select(table.c.cause_id).where(table.c.tenant_id == _TENANT, table.c.memory_id.in_(LISTED)),
     )
     .subquery("concerned")
 )
@@ -69,7 +70,7 @@ _IS_CAUSE: Final = (
     select(1).where(table.c.tenant_id == _TENANT, table.c.cause_id == _CONCERNED.c.id).exists()
 )
 _TO_LOOK_AT: Final = select(_CONCERNED.c.id).where(or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE))
-_UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(_IDS))
+_UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(LISTED))
 _NOW: Final = bindparam("now", type_=falls.c.due_at.type)
 _DUE: Final = (
     select(falls.c.memory_id)
@@ -77,12 +78,8 @@ _DUE: Final = (
     .order_by(falls.c.due_at, falls.c.memory_id)
     .limit(bindparam("limit"))
 )
-_ADD: Final = insert(table)
-_DROP: Final = delete(table).where(
-    table.c.tenant_id == _TENANT,
-    table.c.memory_id == bindparam("memory"),
-    table.c.cause_id == bindparam("cause"),
-)
+_KEY: Final = ("memory_id", "cause_id")
+_VALUES: Final = attrgetter(*_FIELDS)
 
 
 def _shaken() -> Any:  # noqa: ANN401 a select of ids
@@ -136,26 +133,19 @@ class ReviewShelf:
     def of(self, ids: Sequence[int]) -> dict[int, list[Review]]:
         """Give the reviews of memories, settled ones too, by their causes; others are absent."""
         found: defaultdict[int, list[Review]] = defaultdict(list)
-        for batch in batches(ids):
-            for one in self._read(_OF, {"ids": batch}):
-                found[one.memory_id].append(one)
+        for one in self._read(_OF, {"ids": list(ids)}) if ids else ():
+            found[one.memory_id].append(one)
         return dict(found)
 
     def doubtful(self, ids: Sequence[int]) -> list[int]:
         """Give of memories those with an open review for which nobody has vouched."""
-        found: set[int] = set()
-        for batch in batches(ids):
-            given = {"tenant": self.work.tenant, "ids": batch}
-            found.update(self.work.connection.execute(_DOUBTFUL, given).scalars())
-        return sorted(found)
+        return self._ids(_DOUBTFUL, ids)
 
     def unsupported(self, ids: Sequence[int]) -> dict[int, Review]:
         """Give of memories that lost every support the reviews that say so."""
-        return {
-            one.memory_id: one
-            for batch in batches(ids)
-            for one in self._read(_UNSUPPORTED, {"ids": batch})
-        }
+        if not ids:
+            return {}
+        return {one.memory_id: one for one in self._read(_UNSUPPORTED, {"ids": list(ids)})}
 
     def by(self, cause_id: int) -> list[Review]:
         """List what a cause unseated, settled ones too, the nearest first."""
@@ -163,12 +153,10 @@ class ReviewShelf:
 
     def add(self, reviews: Sequence[Review]) -> None:
         """Add reviews that are not there."""
-        # Most hold nothing but the cause: what none of them has is not bound a thousand times.
-        names = [n for n in _FIELDS if any(getattr(one, n) is not None for one in reviews)]
-        tenant = self.work.tenant
-        rows = [{"tenant_id": tenant, **{n: getattr(one, n) for n in names}} for one in reviews]
-        if rows:
-            self.work.connection.execute(_ADD, rows)
+        if not reviews:
+            return
+        columns = zip(*map(_VALUES, reviews), strict=True)
+        add_many(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
 
     def put(self, reviews: Sequence[Review]) -> None:
         """Set reviews to exactly these, whether they were there or not."""
@@ -177,20 +165,18 @@ class ReviewShelf:
 
     def drop(self, reviews: Sequence[Review]) -> None:
         """Take reviews away."""
-        keys = [
-            {"tenant": self.work.tenant, "memory": one.memory_id, "cause": one.cause_id}
-            for one in reviews
-        ]
-        if keys:
-            self.work.connection.execute(_DROP, keys)
+        keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
+        drop_many(self.work, table, each=keys)
 
     def shaken(self, ids: Sequence[int]) -> list[int]:
         """Give these and, step by step, all that rests on them and has an open review."""
-        found: set[int] = set()
-        for batch in batches(ids):
-            given = {"tenant": self.work.tenant, "ids": batch}
-            found.update(self.work.connection.execute(_SHAKEN, given).scalars())
-        return sorted(found)
+        return self._ids(_SHAKEN, ids)
+
+    def _ids(self, statement: Any, ids: Sequence[int]) -> list[int]:  # noqa: ANN401
+        if not ids:
+            return []
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return sorted(set(self.work.connection.execute(statement, given).scalars().all()))
 
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
         rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})

@@ -1,21 +1,47 @@
-"""What a change unseated, told to who made it: as much as that caller may see."""
+"""What a change unseated, or would, told to who makes it: as much as that caller may see."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.cascade import SUPPORTS, Standing
+from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import FORETOLD_MAX
-from commonbrain.domain.memory import CURRENT_STATES
+from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.scope import Caller, is_visible
 from commonbrain.flows.cascade.spread import Spread
-from commonbrain.ports.graph import Way
+from commonbrain.flows.cascade.weigh import left_without
+from commonbrain.ports.graph import Walk, Way
 from commonbrain.ports.store import Transaction
 
 _SHOWN_MAX: Final = 20
+_PATHS_MAX: Final = 5
+"""Memories of which a preview shows how they come to rest on what would fall, the nearest."""
+UNSEEN: Final = "a memory you may not see"
+
+
+class Fate(StrEnum):
+    """What becomes of a memory when something that it rests on falls."""
+
+    REVIEW = "review"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """A memory that a change would unseat, and over which it comes to rest on what would fall."""
+
+    id: str
+    kind: Kind
+    headline: str
+    fate: Fate
+    path: tuple[str, ...]
+    """From itself to what would fall, both named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +54,36 @@ class Unseated:
     count: int
     archived: int = 0
     """Those of them that nothing else holds up."""
+    rules: int = 0
+    """Those of them that are rules: marked, and never archived."""
     ids: tuple[str, ...] = ()
     is_more: bool = False
+    is_foretold: bool = False
+    """Whether it only would be so."""
+    first: tuple[Resting, ...] = ()
+    """Of what is foretold: the first, with their paths."""
 
     def line(self) -> str:
-        """Say it in a sentence."""
+        """Say it in a sentence with the next step; of a preview, with the paths of the first."""
+        if self.is_foretold:
+            what = (
+                f"Would need review: {self._counted()}." if self.count else "Nothing rests on it."
+            )
+            return "\n".join([what, *map(_path_line, self.first)])
         first = f" ({', '.join(self.ids[:3])})" if self.ids else ""
-        archived = f", {self.archived} of them archived" if self.archived else ""
+        next_ = "Get tells why; if one holds: revise review; if not: supersede or forget it."
+        return f"Needs review now, for it rests on that: {self._counted()}{first}. {next_}"
+
+    def _counted(self) -> str:
         more = " and more" if self.is_more else ""
-        return f"Needs review now, for it rests on that: {self.count}{more}{archived}{first}."
+        archived = f", archived {self.archived}" if self.archived else ""
+        rules = f", rules {self.rules}" if self.rules else ""
+        return f"{self.count}{more}{archived}{rules}"
+
+
+def _path_line(one: Resting) -> str:
+    fate = " (archived)" if one.fate is Fate.ARCHIVE else ""
+    return f"- {one.headline}{fate}: {' -> '.join(one.path)}"
 
 
 def tell_unseated(tx: Transaction, caller: Caller, *, step: Spread) -> Unseated | None:
@@ -50,6 +97,7 @@ def tell_unseated(tx: Transaction, caller: Caller, *, step: Spread) -> Unseated 
     return Unseated(
         count=len(seen),
         archived=len(archived),
+        rules=_rules(seen, {**standings, **beyond}),
         ids=tuple(ids.show(ids.MEMORY, id_) for id_ in seen[:_SHOWN_MAX]),
         is_more=step.is_cut,
     )
@@ -68,18 +116,56 @@ def _visible(
     ]
 
 
-def foretell(tx: Transaction, caller: Caller, *, ids_: Sequence[int]) -> Unseated:
+def _rules(seen: Sequence[int], standings: Mapping[int, Standing]) -> int:
+    return sum(standings[id_].kind is Kind.RULE for id_ in seen)
+
+
+def foretell(tx: Transaction, caller: Caller, *, ids_: Sequence[int], now: datetime) -> Unseated:
     """Tell what would need review if memories were superseded or forgotten as wrong."""
     walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=FORETOLD_MAX)
-    marked = {
-        id_
-        for id_, those in tx.reviews.of([one.id for one in walk.reached]).items()
-        if any(one.cause_id in ids_ for one in those)
-    }
-    fresh = [one.id for one in walk.reached if one.id not in marked]
-    seen = _visible(caller, fresh, standings=tx.graph.standings(fresh))
+    reached = [one.id for one in walk.reached]
+    standings, reviews = tx.graph.standings(reached), tx.reviews.of(reached)
+    marked = {id_ for id_, those in reviews.items() if any(one.cause_id in ids_ for one in those)}
+    fresh = [id_ for id_ in reached if id_ not in marked]
+    seen = _visible(caller, fresh, standings=standings)
+    lost = left_without(tx, ids_, standings=standings, reviews=reviews, now=now)
+    archived = [id_ for id_ in seen if id_ in lost and standings[id_].state is State.ACTIVE]
     return Unseated(
         count=len(seen),
+        archived=len(archived),
+        rules=_rules(seen, standings),
         ids=tuple(ids.show(ids.MEMORY, id_) for id_ in seen[:_SHOWN_MAX]),
         is_more=walk.is_cut,
+        is_foretold=True,
+        first=_first(tx, caller, seen=seen[:_PATHS_MAX], walk=walk, archived=archived),
+    )
+
+
+def _first(
+    tx: Transaction,
+    caller: Caller,
+    *,
+    seen: Sequence[int],
+    walk: Walk,
+    archived: Collection[int],
+) -> tuple[Resting, ...]:
+    """Give the first with their paths; what the caller may not see is not named on them."""
+    found = tx.memories.get(seen)
+    paths = {id_: walk.path(id_) for id_ in seen}
+    along = tx.graph.standings(sorted({step for path in paths.values() for step in path}))
+    return tuple(
+        Resting(
+            id=ids.show(ids.MEMORY, id_),
+            kind=found[id_].kind,
+            headline=found[id_].headline,
+            fate=Fate.ARCHIVE if id_ in archived else Fate.REVIEW,
+            path=tuple(
+                ids.show(ids.MEMORY, step)
+                if step in along and is_visible(caller, along[step])
+                else UNSEEN
+                for step in paths[id_]
+            ),
+        )
+        for id_ in seen
+        if id_ in found
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from commonbrain.domain.cascade import Fall, Review, Standing, Support, bears, unsupported
 from commonbrain.domain.kinds import Kind
@@ -30,9 +31,9 @@ def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
     region = tx.reviews.shaken(changed)
     doubtful, selves = tx.reviews.doubtful(region), tx.reviews.unsupported(region)
     standings = tx.graph.standings(sorted({*doubtful, *selves}))
-    candidates = {id_ for id_ in doubtful if _may_be_archived(standings[id_], deed)}
+    candidates = {id_ for id_ in doubtful if _may_be_archived(standings[id_], deed.at)}
     supports = tx.graph.supports(sorted(candidates))
-    bearing = _bearing(tx, supports, candidates=candidates, region=set(region), deed=deed)
+    bearing = _bearing(tx, supports, candidates=candidates, region=set(region), now=deed.at)
     gone = unsupported(candidates, supports, bearing=bearing)
     fresh = [standings[id_] for id_ in sorted(gone - selves.keys())]
     archived = _archive(tx, fresh, deed=deed)
@@ -41,8 +42,27 @@ def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
     return Weighed(archived=archived, standings=standings)
 
 
-def _may_be_archived(one: Standing, deed: Deed) -> bool:
-    is_current = one.state in CURRENT_STATES and not one.is_over(deed.at)
+def left_without(
+    tx: Transaction,
+    fallen: Sequence[int],
+    *,
+    standings: Mapping[int, Standing],
+    reviews: Mapping[int, Sequence[Review]],
+    now: datetime,
+) -> set[int]:
+    """Say which of those that rest on something would rest on nothing, were it to fall."""
+    vouched = {id_ for id_, those in reviews.items() if any(one.settled_at for one in those)}
+    candidates = {
+        id_ for id_, one in standings.items() if id_ not in vouched and _may_be_archived(one, now)
+    }
+    supports = tx.graph.supports(sorted(candidates))
+    holding = _bearing(tx, supports, candidates=candidates, region=set(), now=now)
+    bearing = {one: holds and one.to_id not in fallen for one, holds in holding.items()}
+    return unsupported(candidates, supports, bearing=bearing)
+
+
+def _may_be_archived(one: Standing, now: datetime) -> bool:
+    is_current = one.state in CURRENT_STATES and not one.is_over(now)
     return is_current and one.kind is not Kind.RULE
 
 
@@ -52,7 +72,7 @@ def _bearing(
     *,
     candidates: set[int],
     region: set[int],
-    deed: Deed,
+    now: datetime,
 ) -> Mapping[Support, bool]:
     """Say of the supports that lead out of the candidates which hold."""
     leading = [one for one in supports if one.to_id not in candidates]
@@ -60,7 +80,7 @@ def _bearing(
     standings = tx.graph.standings(targets)
     lost = tx.reviews.unsupported([id_ for id_ in targets if id_ not in region])
     return {
-        one: bears(one, standings.get(one.to_id), is_unsupported=one.to_id in lost, now=deed.at)
+        one: bears(one, standings.get(one.to_id), is_unsupported=one.to_id in lost, now=now)
         for one in leading
     }
 
@@ -103,34 +123,25 @@ def _turn(tx: Transaction, ids: Sequence[int], *, before: State, after: State, d
     """Change the state of many, and record it of each."""
     if not ids:
         return
+    first, caller = ids[0], deed.caller
+    change = Change(
+        memory_id=first,
+        action=Action.CASCADE,
+        agent=caller.agent,
+        session=caller.session,
+        at=deed.at,
+        before={"state": before},
+        after={"state": after},
+    )
+    entry = AuditEntry(
+        action=Action.CASCADE,
+        memory_id=first,
+        agent=caller.agent,
+        session=caller.session,
+        reason=None,
+        content="",
+        at=deed.at,
+    )
     tx.memories.turn(ids, after)
-    texts = tx.memories.texts(ids)
-    caller, at = deed.caller, deed.at
-    tx.changes.add_all(
-        [
-            Change(
-                memory_id=id_,
-                action=Action.CASCADE,
-                agent=caller.agent,
-                session=caller.session,
-                at=at,
-                before={"state": before},
-                after={"state": after},
-            )
-            for id_ in ids
-        ]
-    )
-    tx.records.audit_all(
-        [
-            AuditEntry(
-                action=Action.CASCADE,
-                memory_id=id_,
-                agent=caller.agent,
-                session=caller.session,
-                reason=None,
-                content=texts[id_],
-                at=at,
-            )
-            for id_ in ids
-        ]
-    )
+    tx.changes.add_alike(change, ids)
+    tx.records.audit_alike(entry, tx.memories.texts(ids))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Final, Unpack
 
 from commonbrain.domain.authority import Proposal, is_entitled
 from commonbrain.domain.memory import State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.flows.act import Act, checked_reason
+from commonbrain.flows.cascade.telling import foretell
 from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import (
     Selection,
@@ -26,6 +27,8 @@ from commonbrain.flows.proposals import how_settled, propose
 from commonbrain.flows.versions import check_lease
 from commonbrain.ports.store import Transaction
 
+_NOTHING_DONE: Final = "Nothing is changed."
+
 
 @dataclass(frozen=True, slots=True)
 class Forget:
@@ -40,6 +43,7 @@ class Forget:
         *,
         reason: str,
         confirm: int | None = None,
+        dry_run: bool = False,
         **matching: Unpack[SelectorFields],
     ) -> Swept:
         """Forget memories: recall never returns them again, get shows a banner.
@@ -51,6 +55,7 @@ class Forget:
             id: an id or up to 100.
             reason: why; it is kept.
             confirm: how many the caller has seen and means.
+            dry_run: say what would be forgotten, and what rests on it; change nothing.
             matching: instead of ids, what the memories have in common.
 
         Raises:
@@ -60,16 +65,17 @@ class Forget:
             Unavailable: the store stayed locked; everything is as it was.
 
         """
-        why = checked_reason(reason, self.house)
+        why = checked_reason(reason, self.house) if reason or not dry_run else ""
         check_may_write(self.caller, Scope.TEAM)
         given = SelectorFields(**matching)
         if id:
             given["ids"] = [id] if isinstance(id, str) else list(id)
         with self.house.store.snapshot(self.caller.tenant) as tx:
             act = self._act(tx)
-            preview = _preview(act, _selected(act, given), confirm=confirm, reason=why)
-        if preview.count > 1 and confirm != preview.count:
-            return preview
+            selection = _selected(act, given)
+            preview = _preview(act, selection, confirm=confirm, reason=why)
+            if dry_run or (preview.count > 1 and confirm != preview.count):
+                return _foretold(act, selection, preview=preview, is_asked=dry_run)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = self._act(tx)
             done = _forget(act, given, confirm=confirm, reason=why)
@@ -78,6 +84,13 @@ class Forget:
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+
+
+def _foretold(act: Act, selection: Selection, *, preview: Swept, is_asked: bool) -> Swept:
+    """Tell with a preview what rests on what would be forgotten."""
+    taken = [one.id for one in selection.taken]
+    told = replace(preview, unseated=foretell(act.tx, act.caller, ids_=taken, now=act.now))
+    return replace(told, status=Stage.DRY_RUN, hint=_NOTHING_DONE) if is_asked else told
 
 
 def _selected(act: Act, given: SelectorFields) -> Selection:

@@ -26,6 +26,9 @@ class Stage(StrEnum):
     """How far a sweep came."""
 
     PREVIEW = "preview"
+    """Nothing was done: it waits for the call to repeat with `confirm`."""
+    DRY_RUN = "dry_run"
+    """Nothing was done, for no more was asked for."""
     DONE = "done"
     UNCHANGED = "unchanged"
     PROPOSED = "proposed"

@@ -116,5 +116,5 @@ def _part(given: Mapping[str, Any]) -> Part:
 
 
 def _unseated(given: Mapping[str, Any] | None) -> Unseated | None:
-    read: dict[str, Any] = {**given, "ids": tuple(given["ids"])} if given else {}
+    read: dict[str, Any] = {**given, "ids": tuple(given["ids"]), "first": ()} if given else {}
     return Unseated(**read) if read else None

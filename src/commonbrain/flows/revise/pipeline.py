@@ -224,10 +224,11 @@ class Revise:
         return self._do(Action.REVIEW, id, reason=checked_reason(reason, self.house))
 
     def preview(self, id: str) -> Unseated:  # noqa: A002 the public name is id
-        """Say what would need review if a memory were superseded or forgotten."""
+        """Say what would need review, or be archived, if a memory were superseded or forgotten."""
         with self.house.store.snapshot(self.caller.tenant) as tx:
             memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
-            return foretell(tx, self.caller, ids_=[memory.id])
+            now = self.house.clock.now()
+            return foretell(tx, self.caller, ids_=[memory.id], now=now)
 
     def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
         """Let what was quarantined or proposed hold; a proposed change is carried out."""

@@ -94,6 +94,8 @@ class Completion(StrEnum):
     PROPOSED = "proposed"
     UNCHANGED = "unchanged"
     REFUSED = "refused"
+    DRY_RUN = "dry_run"
+    """Nothing was done: it says what would be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from commonbrain.domain.inert import escaped
 from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.choices import CHOICES
 from commonbrain.interfaces.cli.state import State
+from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations import Command, Operation
 
 # A list is given by repeating its option, which reads better in the singular.
@@ -64,6 +65,8 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
         preset = dict(special.preset) if special else {}
         request = _request(operation, given | preset, command=name)
         with state.open() as brain:
+            if not (as_json or yes) and _is_watched():
+                _ask_first(operation, request, brain=brain)
             reply = (
                 operation.handle(brain, request)
                 if as_json
@@ -75,7 +78,8 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
                 reply = operation.handle(brain, sure)
         _answer(operation, reply, as_json=as_json)
 
-    named = _NAMED if "confirm" in operation.request.model_fields else _NAMED[:1]
+    asks = "confirm" in operation.request.model_fields or (operation.weighty and not special)
+    named = _NAMED if asks else _NAMED[:1]
     filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
     parameters = [
         inspect.Parameter(
@@ -143,10 +147,25 @@ def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 e
 
 def _agrees(operation: Operation[Any, Any], reply: Any, *, counted: int) -> bool:  # noqa: ANN401
     """Show a preview and ask, where somebody sits at the other end."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not _is_watched():
         return False
     _show(operation, reply)
     return typer.confirm(f"Go on with these {counted}?")
+
+
+def _ask_first(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> None:  # noqa: ANN401
+    """Show what would follow from a change on which much rests, and ask."""
+    preview = operation.weighty(brain, request) if operation.weighty else None
+    if preview is None:
+        return
+    _show(operation, preview)
+    if not typer.confirm("Go on?"):
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _is_watched() -> bool:
+    """Say whether somebody sits at the other end."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _parameters(operation: Operation[Any, Any], special: Command | None) -> list[inspect.Parameter]:

@@ -6,11 +6,13 @@ from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.limits import HANDFUL
 from commonbrain.domain.scope import Role
 from commonbrain.flows.forget.selection import SelectorFields
 from commonbrain.flows.forget.swept import Named, Stage, Swept
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import (
+    PLAIN,
     Command,
     Name,
     Operation,
@@ -21,7 +23,7 @@ from commonbrain.interfaces.operations.operation import (
 
 _SELECTING = ("agent", "session", "project", "kinds", "labels", "tags", "scope", "since", "until")
 _ALLOWED = {
-    "forget": frozenset({"ids", *_SELECTING}),
+    "forget": frozenset({"ids", "dry_run", *_SELECTING}),
     "erase": frozenset({"ids", *_SELECTING}),
     "undo": frozenset({"agent", "session", "since", "until"}),
     "prune": frozenset({"days", "kinds"}),
@@ -55,6 +57,7 @@ class ForgetRequest(Request):
     scope: Name = None
     since: Since = None
     until: Until = None
+    dry_run: bool = Field(default=False, description="forget: preview", json_schema_extra=PLAIN)
     days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
 
 
@@ -69,13 +72,24 @@ def _handle(brain: Brain, request: ForgetRequest) -> Swept:
     confirm, reason = request.confirm, request.reason
     match request.op:
         case "forget":
-            return brain.forget(reason=reason, confirm=confirm, **SelectorFields(**given))
+            dry_run = given.pop("dry_run", False)
+            matching = SelectorFields(**given)
+            return brain.forget(reason=reason, confirm=confirm, dry_run=dry_run, **matching)
         case "erase":
             return brain.erase(reason=reason, confirm=confirm, **SelectorFields(**given))
         case "undo":
             return brain.undo(reason=reason, confirm=confirm, **given)
         case "prune":
             return brain.prune(confirm=confirm, **given)
+
+
+def _weighty(brain: Brain, request: ForgetRequest) -> Swept | None:
+    """Give what forgetting one memory would unseat, where that is much."""
+    if request.op != "forget" or len(request.ids) != 1 or request.dry_run:
+        return None
+    foretold = _handle(brain, request.model_copy(update={"dry_run": True}))
+    is_much = foretold.unseated is not None and foretold.unseated.count > HANDFUL
+    return foretold if is_much else None
 
 
 def tell_swept(reply: Swept) -> str:
@@ -111,6 +125,7 @@ FORGET = Operation(
     tell=tell_swept,
     role=Role.WRITER,
     positional=("ids",),
+    weighty=_weighty,
     is_destructive=True,
     is_idempotent=True,
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is Stage.PREVIEW and reply.count > 0),

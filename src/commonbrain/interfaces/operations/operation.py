@@ -93,6 +93,8 @@ class Operation(Generic[RequestT, ReplyT]):
 
     unconfirmed: Callable[[ReplyT], int | None] = lambda _: None
     """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
+    weighty: Callable[[Brain, RequestT], ReplyT | None] | None = None
+    """Gives a preview of what a person at a terminal is asked about before it is done."""
     commands: tuple[Command, ...] = ()
     """Further names on the command line."""
 

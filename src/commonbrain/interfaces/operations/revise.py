@@ -7,6 +7,7 @@ from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.limits import HANDFUL
 from commonbrain.domain.links import STRENGTH_DEFAULT
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Role
@@ -43,6 +44,7 @@ Op = Literal[
     "approve",
     "reject",
     "review",
+    "preview",
 ]
 
 _COMPLETIONS: Final = {
@@ -54,7 +56,10 @@ _COMPLETIONS: Final = {
 class ReviseRequest(Request):
     """What to change in which memory; each op reads its own fields."""
 
-    op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")
+    op: Op = Field(
+        description="restore: holds again; resolve: beats other; review: still holds; "
+        "preview: what it would unseat"
+    )
     id: Id
     text: str = Field(default="", description="supersede: what holds now; annotate: the note")
     reason: str = Field(default="", description="Why; kept")
@@ -78,6 +83,11 @@ class ReviseRequest(Request):
     version: int | None = Field(
         default=None,
         description="supersede, status: refuse where get tells another by now",
+        json_schema_extra=UNSEEN,
+    )
+    dry_run: bool = Field(
+        default=False,
+        description="supersede: say what would need review, change nothing",
         json_schema_extra=UNSEEN,
     )
     inherit: list[Literal["pin", "skill"]] = Field(default=[], description="supersede: keep them")
@@ -140,6 +150,8 @@ def _needed(told: ReviseRequest, field: Literal["other", "value"]) -> Any:  # no
 
 
 def _handle(brain: Brain, request: ReviseRequest) -> Revised:
+    if request.op == "preview" or (request.op == "supersede" and request.dry_run):
+        return _foretold(brain, request)
     if request.op != "supersede":
         return _CALLS[request.op](brain.revise, request)
     given = request.model_dump(
@@ -155,6 +167,25 @@ def _handle(brain: Brain, request: ReviseRequest) -> Revised:
         **DraftFields(**given),
     )
     return _of(outcome, request)
+
+
+def _foretold(brain: Brain, request: ReviseRequest) -> Revised:
+    return Revised(
+        id=request.id,
+        action=Action.SUPERSEDE,
+        status=Completion.DRY_RUN,
+        unseated=brain.revise.preview(request.id),
+        hint="Nothing is changed yet.",
+    )
+
+
+def _weighty(brain: Brain, request: ReviseRequest) -> Revised | None:
+    """Give what a supersede would unseat, where that is much."""
+    if request.op != "supersede" or request.dry_run:
+        return None
+    foretold = _foretold(brain, request)
+    is_much = foretold.unseated is not None and foretold.unseated.count > HANDFUL
+    return foretold if is_much else None
 
 
 def _of(outcome: Outcome, request: ReviseRequest) -> Revised:
@@ -177,7 +208,7 @@ def _tell(reply: Revised) -> str:
 REVISE = Operation(
     name="revise",
     title="Revise",
-    purpose="Correct a memory: a newer text supersedes it, the old stays as history. Or mark, "
+    purpose="Correct a memory: a newer text supersedes it, the old stays readable. Or mark, "
     "link, restore it; or settle what is quarantined.",
     request=ReviseRequest,
     reply=Revised,
@@ -186,6 +217,7 @@ REVISE = Operation(
     exit_code=lambda reply: EXIT_REFUSED * (reply.status is Completion.REFUSED),
     role=Role.WRITER,
     positional=("op", "id", "text"),
+    weighty=_weighty,
     commands=(
         *(
             Command(
