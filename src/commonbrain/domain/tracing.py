@@ -22,7 +22,7 @@ ALIKE_WORDS_MIN: Final = 2
 """Words that two texts must share at least; one alone is no likeness."""
 SILENCE_MAX: Final = timedelta(days=1)
 """A longer time between a cause and its effect, which no delay explains, is told as a gap."""
-_SAME_FROM: Final = 0.8
+_SAME_FROM: Final = 0.7
 """The share of words, either way, from which two texts tell of the same and not of its cause."""
 _STEM_CHARS_MIN: Final = 4
 
