@@ -9,7 +9,9 @@ from commonbrain.brain import Brain
 from commonbrain.domain.banner import FORGOTTEN
 from commonbrain.domain.errors import NotFound, Refused
 from commonbrain.domain.kinds import AtomDetail
+from commonbrain.domain.trust import Trust
 from commonbrain.flows.trace.told import BY_WORDS, Traced
+from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -223,6 +225,109 @@ def test_before_a_time_lists_what_came_in_the_hours_before_it(brain: Brain) -> N
     assert told.limits == ("Before 2026-03-01T16:00:00Z, 4 hours; no outcome was asked for.",)
     assert len(brain.trace.before("2026-03-02", hours=24).steps) == 3
     assert "Nothing is known of the 4 hours before." in brain.trace.before("in 2020").limits
+
+
+@pytest.mark.requirement("CT-10")
+def test_what_others_keep_to_themselves_changes_no_trace(brain: Brain) -> None:
+    cause, effect = chain(brain, "alpha", "beta")
+    before = brain.trace.causes(effect)
+    bob = brain.acting_as(agent="bob")
+    for number in range(60):
+        mine = atom(bob, f"thought {number}", f"matter {number}", at=-1, scope="private")
+        bob.revise.link(mine, effect, type="causes", strength=1.0)
+        bob.revise.link(mine, cause, type="depends_on")
+    assert brain.trace.causes(effect) == before
+    assert brain.trace.dependents(cause).limits == ("Nothing rests on it.",)
+    assert not brain.trace.dependents(cause).is_cut
+
+
+@pytest.mark.requirement("CT-10")
+def test_what_is_hardly_trusted_is_nobodys_cause_unless_it_is_asked_about(brain: Brain) -> None:
+    first, second = chain(brain, "alpha", "beta")
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    lie = atom(web, "the sabotage of ann", "result alpha", at=-1)
+    web.revise.link(lie, first, type="causes", strength=1.0)
+    assert [root.id for root in brain.trace.causes(second).roots] == [first]
+    assert steps(brain.trace.effects(lie))[:2] == [(0, lie), (1, first)]
+
+
+def test_of_very_many_causes_the_nearest_are_told_with_their_links(brain: Brain) -> None:
+    effect = atom(brain, "kettle", "tea", at=9)
+    for number in range(70):
+        strength = 0.1 if number < 60 else 0.9
+        cause = atom(brain, f"thing {number}", f"matter {number}", at=number / 10)
+        brain.revise.link(cause, effect, type="causes", strength=strength)
+    back = brain.trace.causes(effect)
+    assert len(back.steps) == 51
+    assert back.is_cut
+    assert all(step.via == "causes" and step.strength for step in back.steps[1:])
+
+
+def test_a_recurrence_or_a_denial_is_not_taken_for_a_cause_and_a_guess_is_called_one(
+    brain: Brain,
+) -> None:
+    def happened(text: str, *, at: int, project: str = "checkout") -> str:
+        return stored(
+            brain,
+            text,
+            kind="incident",
+            occurred_at=START + timedelta(hours=at),
+            project=project,
+            distinct_because="it happened again",
+        )
+
+    happened("Checkout answered with an error to every customer", at=0)
+    happened("Checkout did not answer with an error to every customer", at=1)
+    again = happened("Checkout answered with an error to every customer again", at=9)
+    assert brain.trace.causes(again).roots == ()
+    cause = happened("The order queue grew to a million messages", at=10)
+    end = happened("The order queue of a million messages exhausted the broker", at=11)
+    [root] = brain.trace.causes(end).roots
+    assert (root.id, root.is_guess) == (cause, True)
+    happened("The new order queue of two million messages filled a disk", at=12, project="other")
+    assert [root.id for root in brain.trace.causes(end).roots] == [cause]
+
+
+@pytest.mark.requirement("CT-09")
+def test_an_incident_and_what_was_found_in_it_are_one_observation(brain: Brain) -> None:
+    for day in range(2):
+        stored(
+            brain,
+            f"The disk of db{day} filled up, causing the checkout to fail.",
+            kind="incident",
+            occurred_at=START + timedelta(days=day),
+            finds_causes=True,
+        )
+    told = brain.trace.patterns("checkout to fail")
+    assert told.limits == ("2 observations of this outcome; a pattern needs at least 3.",)
+    assert all(root.explains <= 2 for root in brain.trace.deepen("checkout to fail").roots)
+
+
+def test_what_happens_at_once_does_not_hide_what_came_before(brain: Brain) -> None:
+    near = atom(brain, "batch import", "tables were locked", at=7)
+    for number in range(25):
+        atom(brain, f"noise {number}", f"nothing {number}", at=8)
+    end = atom(brain, "api request", "timeouts in the checkout", at=8)
+    assert steps(brain.trace.before(end)) == [(0, end), (1, near)]
+    for number in range(25):
+        atom(brain, f"hum {number}", f"little {number}", at=7.5)
+    assert brain.trace.before(end).is_cut
+
+
+def test_a_cause_that_has_expired_is_told_to_hold_no_more(brain: Brain, clock: FakeClock) -> None:
+    when = START + timedelta(hours=1)
+    cause = stored(brain, "The pager is off", kind="fact", occurred_at=START, ttl_s=3600)
+    effect = stored(brain, "Nobody answered", kind="incident", occurred_at=when)
+    brain.revise.link(cause, effect, type="causes")
+    assert "1 of 1 step no longer hold." not in brain.trace.causes(effect).limits
+    clock.move(timedelta(hours=2))
+    assert "1 of 1 step no longer hold." in brain.trace.causes(effect).limits
+
+
+@pytest.mark.parametrize("op", ["causes", "before", "patterns", "deepen"])
+def test_a_text_that_is_no_question_is_refused(brain: Brain, op: str) -> None:
+    with pytest.raises(Refused, match="2,000 are allowed"):
+        getattr(brain.trace, op)("x" * 2001)
 
 
 @pytest.mark.requirement("PV-06")

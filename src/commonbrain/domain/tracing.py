@@ -22,6 +22,8 @@ ALIKE_WORDS_MIN: Final = 2
 """Words that two texts must share at least; one alone is no likeness."""
 SILENCE_MAX: Final = timedelta(days=1)
 """A longer time between a cause and its effect, which no delay explains, is told as a gap."""
+_SAME_FROM: Final = 0.7
+"""The share of words, either way, from which two texts tell of the same and not of its cause."""
 _STEM_CHARS_MIN: Final = 4
 
 
@@ -58,11 +60,6 @@ def _surest_last(hops: Iterable[Hop]) -> list[Hop]:
     return sorted(hops, key=lambda hop: (hop.weight, -hop.there))
 
 
-def ends(ids: Iterable[int], onward: Mapping[int, Collection[int]]) -> list[int]:
-    """Give those from which nothing leads on; a circle has none."""
-    return [id_ for id_ in ids if not onward.get(id_)]
-
-
 def alike(asked: Collection[str], said: Collection[str]) -> float:
     """Say which share of the fewer words is in the other text, word forms told apart loosely."""
     fewer, more = sorted((set(asked), set(said)), key=len)
@@ -73,6 +70,11 @@ def alike(asked: Collection[str], said: Collection[str]) -> float:
 def covered(asked: Collection[str], said: Collection[str]) -> float:
     """Say which share of the words asked for a text has."""
     return _shared(set(asked), set(said)) / len(set(asked)) if asked else 0.0
+
+
+def is_same(one: Collection[str], other: Collection[str]) -> bool:
+    """Say whether two texts say nearly the same, be it a recurrence, a report or a denial of it."""
+    return min(covered(one, other), covered(other, one)) >= _SAME_FROM
 
 
 def _shared(words: set[str], others: set[str]) -> int:

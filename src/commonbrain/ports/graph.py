@@ -9,6 +9,7 @@ from typing import Protocol
 
 from commonbrain.domain.cascade import Standing, Support
 from commonbrain.domain.links import Link, LinkType
+from commonbrain.domain.scope import Caller
 
 
 class Way(StrEnum):
@@ -17,6 +18,14 @@ class Way(StrEnum):
     ALONG = "along"
     """From the memory that a link leads from to the one that it leads to."""
     AGAINST = "against"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """For whom is walked: only over what this caller may see, trusts enough, and was let in."""
+
+    caller: Caller
+    trust_min: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,10 @@ class Walk:
 class Graph(Protocol):
     """Walks over the links of one tenant; no walk comes to a memory twice, nor back to a start."""
 
+    def seen_by(self, reader: Reader) -> Graph:
+        """Give the graph in which what is hidden from a reader is as if it were not there."""
+        ...
+
     def walk(
         self,
         start: Sequence[int],
@@ -65,10 +78,12 @@ class Graph(Protocol):
         """
         ...
 
-    def edges(
-        self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType], limit: int
-    ) -> list[Link]:
-        """List the links by which a walk would leave these memories, strongest first."""
+    def onward(self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType]) -> set[int]:
+        """Say from which of these memories a walk would go on."""
+        ...
+
+    def among(self, ids: Sequence[int], *, types: Sequence[LinkType]) -> list[Link]:
+        """List the links of some types that join two of these memories, in no order."""
         ...
 
     def supports(self, ids: Sequence[int]) -> list[Support]:

@@ -4,14 +4,16 @@ A subclass gives `open_store`, as for `StoreContract`.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from commonbrain.domain.cascade import SUPPORTS, Fall, Review, Support
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import State
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.graph import Reached, Way
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Scope
+from commonbrain.domain.trust import Trust
+from commonbrain.ports.graph import Reached, Reader, Way
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import LATER, OpenStore, a_link
@@ -69,21 +71,40 @@ class CascadeContract:
             walk = tx.graph.walk([4], Way.ALONG, types=SUPPORTS, limit=9)
         assert [(one.id, one.depth) for one in walk.reached] == [(2, 1), (3, 1), (1, 2)]
 
-    def test_edges_are_the_links_that_a_walk_would_leave_by_the_strongest_first(
-        self, store: Store
-    ) -> None:
+    def test_links_among_memories_and_where_a_walk_goes_on_are_told(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(a_link(4, 2, type=_DEPENDS, strength=0.9))
         with store.snapshot(LOCAL_TENANT) as tx:
-            along = tx.graph.edges([4], Way.ALONG, types=SUPPORTS, limit=9)
-            against = tx.graph.edges([1], Way.AGAINST, types=[_DERIVED], limit=9)
-            first = tx.graph.edges([4], Way.ALONG, types=SUPPORTS, limit=1)
-        assert [(one.from_id, one.to_id, one.strength) for one in along] == [
-            (4, 2, 0.9),
-            (4, 3, 0.5),
-        ]
-        assert [(one.from_id, one.to_id) for one in against] == [(2, 1)]
-        assert first == along[:1]
+            among = tx.graph.among([4, 2, 5], types=SUPPORTS)
+            assert tx.graph.among([], types=SUPPORTS) == []
+            assert tx.graph.onward([2, 5], Way.ALONG, types=SUPPORTS) == {2}
+            assert tx.graph.onward([2, 3], Way.AGAINST, types=[_DERIVED]) == {3}
+            assert tx.graph.onward([], Way.ALONG, types=SUPPORTS) == set()
+        assert [(one.from_id, one.to_id, one.strength) for one in among] == [(4, 2, 0.9)]
+
+    @pytest.mark.parametrize(
+        "hidden",
+        [
+            {"scope": Scope.PRIVATE, "agent": "eve"},
+            {"trust": Trust.UNTRUSTED_WEB},
+            {"state": State.QUARANTINED},
+        ],
+    )
+    def test_a_walk_for_a_reader_goes_as_if_the_hidden_were_not_there(
+        self, store: Store, hidden: dict[str, Any]
+    ) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(6, "memory 6", **hidden))
+            tx.links.replace(a_link(6, 5, type=_DEPENDS))
+            tx.links.replace(a_link(2, 6, type=_DEPENDS))
+        reader = Reader(caller=Caller(agent="ann"), trust_min=0.5)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            seen = tx.graph.seen_by(reader)
+            walk = seen.walk([5], Way.AGAINST, types=SUPPORTS, limit=9)
+            every = tx.graph.walk([5], Way.AGAINST, types=SUPPORTS, limit=9)
+            assert seen.onward([5], Way.AGAINST, types=SUPPORTS) == set()
+        assert walk.reached == ()
+        assert [one.id for one in every.reached] == [6, 2, 4, 1, 3]
 
     def test_a_walk_keeps_to_its_types_depth_limit_and_stops(self, store: Store) -> None:
         def walked(**bounds: object) -> tuple[list[int], bool]:

@@ -21,16 +21,18 @@ from sqlalchemy import (
 )
 
 from commonbrain.adapters.sql.coordination_tables import receipts
+from commonbrain.adapters.sql.looks import believed_from, open_to
 from commonbrain.adapters.sql.many import LISTED, listed
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.cascade import SUPPORTS, Standing, Support
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import State
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.graph import Reached, Walk, Way
+from commonbrain.ports.graph import Reached, Reader, Walk, Way
 
 _SUPPORTS: Final = select(links.c.from_id, links.c.to_id, links.c.type).where(
     links.c.tenant_id == bindparam("tenant"),
@@ -54,19 +56,12 @@ _STATES: Final = {str(one): one for one in State}
 _SCOPES: Final = {str(one): one for one in Scope}
 _TRUSTS: Final = {str(one): one for one in Trust}
 _PRIVATE: Final = str(Scope.PRIVATE)
-_LEAVING: Final = (
-    select(*(links.c[field.name] for field in fields(Link)))
-    .where(
-        links.c.tenant_id == bindparam("tenant"),
-        links.c.type.in_(bindparam("types", expanding=True)),
-    )
-    .order_by(links.c.strength.desc(), links.c.from_id, links.c.to_id, links.c.type)
-    .limit(bindparam("limit"))
+_AMONG: Final = select(*(links.c[field.name] for field in fields(Link))).where(
+    links.c.tenant_id == bindparam("tenant"),
+    links.c.from_id.in_(LISTED),
+    links.c.to_id.in_(listed("ends")),
+    links.c.type.in_(bindparam("types", expanding=True)),
 )
-_EDGES: Final = {
-    Way.ALONG: _LEAVING.where(links.c.from_id.in_(bindparam("ids", expanding=True))),
-    Way.AGAINST: _LEAVING.where(links.c.to_id.in_(bindparam("ids", expanding=True))),
-}
 _READERS: Final = (
     select(receipts.c.message_id, receipts.c.agent)
     .where(
@@ -83,6 +78,12 @@ class GraphShelf:
     """Walks over the links of one tenant in one transaction."""
 
     work: Work
+    reader: Reader | None = None
+    """Who walks; None walks over everything."""
+
+    def seen_by(self, reader: Reader) -> "GraphShelf":
+        """Give the graph in which what is hidden from a reader is as if it were not there."""
+        return GraphShelf(self.work, reader)
 
     def walk(
         self,
@@ -104,26 +105,32 @@ class GraphShelf:
             "stops": list(stops),
             "limit": limit + len(start),
         }
-        steps = _steps(way, is_one=depth_max == 1)
+        steps = _steps(way, is_one=depth_max == 1, reader=self.reader)
         rows = self.work.connection.execute(steps, given).all()
         onward: defaultdict[int, list[tuple[int, LinkType]]] = defaultdict(list)
         for here, there, type_ in rows:
             onward[here].append((there, type_))
         return _nearest(start, onward, limit=limit, depth_max=depth_max)
 
-    def edges(
-        self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType], limit: int
-    ) -> list[Link]:
-        """List the links by which a walk would leave these memories, strongest first."""
+    def onward(self, ids: Sequence[int], way: Way, *, types: Sequence[LinkType]) -> set[int]:
+        """Say from which of these memories a walk would go on."""
+        if not ids:
+            return set()
+        given = {"tenant": self.work.tenant, "ids": list(ids), "types": list(types)}
+        statement = _onward(way, reader=self.reader)
+        return set(self.work.connection.execute(statement, given).scalars())
+
+    def among(self, ids: Sequence[int], *, types: Sequence[LinkType]) -> list[Link]:
+        """List the links of some types that join two of these memories, in no order."""
         if not ids:
             return []
         given = {
             "tenant": self.work.tenant,
             "ids": list(ids),
+            "ends": list(ids),
             "types": list(types),
-            "limit": limit,
         }
-        rows = self.work.connection.execute(_EDGES[way], given).mappings()
+        rows = self.work.connection.execute(_AMONG, given).mappings()
         return [Link(**row) for row in rows]
 
     def supports(self, ids: Sequence[int]) -> list[Support]:
@@ -160,19 +167,14 @@ class GraphShelf:
 
 
 @lru_cache
-def _steps(way: Way, *, is_one: bool) -> Executable:
+def _steps(way: Way, *, is_one: bool, reader: Reader | None) -> Executable:
     """Select every step that leads from what a walk comes to, the start included."""
-    here, there = links.c.to_id, links.c.from_id
-    if way is Way.ALONG:
-        here, there = there, here
-    types: BindParameter[Any] = bindparam("types", expanding=True)
+    here, there = _ends(way)
     begin = beginning()
 
     def leads_from(where: CTE | Subquery) -> ColumnElement[bool]:
-        is_of_type = links.c.type.in_(types)
-        return and_(
-            of_tenant(where), here == where.c.id, is_of_type, where.c.id.not_in(listed("stops"))
-        )
+        is_open = where.c.id.not_in(listed("stops"))
+        return and_(of_tenant(where), here == where.c.id, _leads_on(way, reader=reader), is_open)
 
     if is_one:
         near = begin.subquery("near")
@@ -183,6 +185,37 @@ def _steps(way: Way, *, is_one: bool) -> Executable:
         reach = reach.union(select(links.c.tenant_id, there).where(leads_from(reach)))
         near = select(reach.c.tenant_id, reach.c.id).limit(bindparam("limit")).subquery("near")
     return select(here, there, links.c.type).where(leads_from(near))
+
+
+@lru_cache
+def _onward(way: Way, *, reader: Reader | None) -> Select[int]:
+    """Select those of some memories from which a step leads on."""
+    here, _ = _ends(way)
+    near = beginning().subquery("near")
+    goes_on = select(1).where(of_tenant(near), here == near.c.id, _leads_on(way, reader=reader))
+    return select(near.c.id).where(goes_on.correlate(near).exists())
+
+
+def _ends(way: Way) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Give the end of a link that a step starts from, and the one that it comes to."""
+    start, end = links.c.from_id, links.c.to_id
+    return (start, end) if way is Way.ALONG else (end, start)
+
+
+def _leads_on(way: Way, *, reader: Reader | None) -> ColumnElement[bool]:
+    """Say that a link is of the types of a walk, and comes to what its reader may see."""
+    is_of_type = links.c.type.in_(bindparam("types", expanding=True))
+    if reader is None:
+        return is_of_type
+    row = memories.c
+    is_seen = select(1).where(
+        row.tenant_id == links.c.tenant_id,
+        row.id == _ends(way)[1],
+        open_to(reader.caller),
+        row.state.not_in(sorted(AWAITING_STATES)),
+        row.trust.in_(believed_from(reader.trust_min)),
+    )
+    return and_(is_of_type, is_seen.correlate(links).exists())
 
 
 def beginning() -> Select[str, int]:

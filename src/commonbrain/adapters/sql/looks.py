@@ -65,16 +65,27 @@ def _open_to(
 ) -> list[ColumnElement[bool]]:
     """Give every condition of a look but its project."""
     row = memories.c
-    believed = [trust for trust in Trust if trust.weight >= wanted.trust_min]
+    believed = believed_from(wanted.trust_min)
     conditions = [
         row.tenant_id == tenant,
-        or_(row.scope != Scope.PRIVATE, row.agent == caller.agent, _is_shared(caller)),
+        open_to(caller),
         *_believed(wanted, now=now),
         *_given(wanted),
     ]
     if len(believed) < len(Trust):
         conditions.append(row.trust.in_(believed))
     return conditions
+
+
+def open_to(caller: Caller) -> ColumnElement[bool]:
+    """Say which rows a caller may see of those of its tenant."""
+    row = memories.c
+    return or_(row.scope != Scope.PRIVATE, row.agent == caller.agent, _is_shared(caller))
+
+
+def believed_from(trust_min: float) -> list[Trust]:
+    """Give the kinds of trust that weigh so much."""
+    return [trust for trust in Trust if trust.weight >= trust_min]
 
 
 def _is_shared(caller: Caller) -> ColumnElement[bool]:

@@ -104,7 +104,7 @@ class Recall:
             Unavailable: the store cannot be read.
 
         """
-        _check_length(query)
+        check_length(query)
         clock = self.house.clock
         laps = _Laps(clock, clock.elapsed_ms())
         limit_ms = read_deadline(options)
@@ -220,7 +220,13 @@ class Recall:
             self.house.journal.touch(access)
 
 
-def _check_length(query: str) -> None:
+def check_length(query: str) -> None:
+    """Refuse a question that is too long to be one.
+
+    Raises:
+        Refused: `limit_exceeded`.
+
+    """
     if len(query) > limits.QUERY_CHARS_MAX:
         raise Refused(
             f"The query has {len(query):,} characters; {limits.QUERY_CHARS_MAX:,} are allowed.",

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.domain.kinds import AtomDetail, Kind
-from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.patterns import Before, Precursor, average, peak_hour, precursors
 from commonbrain.domain.query import Filter
@@ -46,15 +45,7 @@ class Window:
         hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=OCCURRENCES_MAX)]
         found = seen(self.tx, self.caller, wanted=hits).values()
         told_ = [one for one in found if covered(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
-        once = self._once(told_)
-        return sorted(once, key=lambda one: (one.occurred_at, one.id))
-
-    def _once(self, those: Sequence[Memory]) -> Sequence[Memory]:
-        """Leave out what has an atom among them: the two tell of one occurrence."""
-        atoms = {one.id for one in those if one.kind is Kind.ATOM}
-        links = self.tx.links.touching(sorted(atoms), types=[LinkType.DERIVED_FROM])
-        sources = {link.to_id for link in links if link.from_id in atoms}
-        return [one for one in those if one.id not in sources]
+        return sorted(told_, key=lambda one: (one.occurred_at, one.id))
 
     def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
         """List what came before each occurrence, the nearest first."""
@@ -92,7 +83,7 @@ def before(window: Window, those: Sequence[Memory], *, asked: str) -> Traced:
         steps=tuple(steps[:_SHOWN_MAX]),
         precursors=_precursors(latest, leading),
         limits=(*_limits(those, is_empty=not any(leading), hours=window.hours), *_bounds(those)),
-        is_cut=len(steps) > _SHOWN_MAX or len(those) > len(latest),
+        is_cut=len(steps) > _SHOWN_MAX or len(those) > len(latest) or any(map(_is_full, leading)),
     )
 
 
@@ -112,13 +103,14 @@ def before_moment(window: Window, moment: datetime, *, asked: str) -> Traced:
 
 def patterns(window: Window, outcome: str) -> Traced:
     """Tell delays, precursors and the hour of the day, where there are enough occurrences."""
-    those = window.occurrences(outcome)
+    found = window.occurrences(outcome)
+    details = [one.detail for one in found if isinstance(one.detail, AtomDetail)]
+    those = episodes(window.tx, found)
     count = len(those)
     if count < EPISODES_MIN:
         told = counted(count, "observation", many="observations")
         line = f"{told} of this outcome; a pattern needs at least {EPISODES_MIN}."
         return Traced(op="patterns", asked=outcome, limits=(line,))
-    details = [one.detail for one in those if isinstance(one.detail, AtomDetail)]
     peak = peak_hour(one.occurred_at for one in those)
     latest = those[-_WINDOWS_MAX:]
     limits = ["Times and orders are counted; that one thing follows another is no proof of cause."]
@@ -138,6 +130,19 @@ def patterns(window: Window, outcome: str) -> Traced:
         limits=(*limits, *_bounds(those)),
         is_cut=count > _SHOWN_MAX or count >= OCCURRENCES_MAX,
     )
+
+
+def episodes(tx: Transaction, those: Sequence[Memory]) -> Sequence[Memory]:
+    """Leave out the atoms of what is there itself: one event is not to be counted twice."""
+    here = {one.id for one in those}
+    sources = {(one.from_id, one.to_id) for one in tx.graph.supports(sorted(here))}
+    told = {from_id for from_id, to_id in sources if to_id in here}
+    told |= {one.id for one in those if one.source_message_id in here}
+    return [one for one in those if one.kind is not Kind.ATOM or one.id not in told]
+
+
+def _is_full(window: Sequence[Memory]) -> bool:
+    return len(window) >= _WINDOW_MAX
 
 
 def _precursors(

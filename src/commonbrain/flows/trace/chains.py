@@ -20,14 +20,14 @@ def chain_of(trail: Trail, start: Memory, *, op: str, asked: str) -> Traced:
     memories = memories_of(trail, [chain], starts=[start])
     is_back = trail.way is Way.AGAINST
     roots = [id_ for id_ in chain.ends if id_ != start.id] if is_back else []
-    nearest = sorted(roots, key=lambda id_: (chain.depths[id_], id_))[:_ROOTS_MAX]
+    surest = sorted(roots, key=lambda id_: (id_ in chain.guessed, chain.depths[id_], id_))
     return Traced(
         op=op,
         asked=asked,
         steps=tuple(steps_of(trail, chain, memories=memories)),
-        roots=rooted(dict.fromkeys(nearest, 1), memories),
+        roots=rooted(dict.fromkeys(surest[:_ROOTS_MAX], 1), memories, guessed=chain.guessed),
         gaps=gaps_of(chain.hops, memories, way=trail.way),
-        limits=limits_of(chain, memories, way=trail.way, depth_max=trail.depth_max),
+        limits=limits_of(chain, memories, trail=trail),
         is_cut=chain.is_cut or chain.is_deeper,
     )
 
@@ -38,26 +38,31 @@ def roots_of(trail: Trail, targets: Sequence[Memory], *, op: str, asked: str) ->
     memories = memories_of(trail, chains, starts=targets)
     explained: defaultdict[int, set[int]] = defaultdict(set)
     nearness: dict[int, int] = {}
+    sure: set[int] = set()
     for chain in chains:
         for id_ in chain.ends:
             if id_ != chain.start:
                 explained[id_].add(chain.start)
                 nearness[id_] = min(chain.depths[id_], nearness.get(id_, chain.depths[id_]))
-    ranked = ranked_roots(explained, nearness)
+                sure |= {id_} - chain.guessed
+    guessed = explained.keys() - sure
+    ranked = sorted(ranked_roots(explained, nearness), key=guessed.__contains__)
     gaps = [line for one in chains for line in gaps_of(one.hops, memories, way=trail.way)]
     return Traced(
         op=op,
         asked=asked,
         steps=tuple(step for one in chains for step in steps_of(trail, one, memories=memories)),
-        roots=rooted({id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories),
+        roots=rooted(
+            {id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories, guessed=guessed
+        ),
         gaps=tuple(dict.fromkeys(gaps))[:GAPS_MAX],
-        limits=_limits(chains, memories, depth_max=trail.depth_max),
+        limits=_limits(chains, memories, trail=trail),
         is_cut=any(one.is_cut or one.is_deeper for one in chains) or len(ranked) > _ROOTS_MAX,
     )
 
 
 def _limits(
-    chains: Sequence[Chain], memories: Mapping[int, Memory], *, depth_max: int
+    chains: Sequence[Chain], memories: Mapping[int, Memory], *, trail: Trail
 ) -> tuple[str, ...]:
     known = [chain for chain in chains if chain.hops]
     if not known:
@@ -69,11 +74,7 @@ def _limits(
     if len(known) < EPISODES_MIN:
         some = counted(len(known), "episode", many="episodes")
         lines.append(f"Only {some} with a known cause; {EPISODES_MIN} begin to tell a pattern.")
-    each = [
-        line
-        for one in known
-        for line in limits_of(one, memories, way=Way.AGAINST, depth_max=depth_max)
-    ]
+    each = [line for one in known for line in limits_of(one, memories, trail=trail)]
     return (*lines, *dict.fromkeys(each))
 
 

@@ -1,6 +1,7 @@
 """How good the evidence of a trace is: where its chain is thin, and what it cannot carry."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from commonbrain.domain.kinds import AtomDetail
@@ -8,7 +9,7 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES, Memory
 from commonbrain.domain.tracing import EPISODES_MIN, SILENCE_MAX, Hop
 from commonbrain.flows.trace.told import counted, shown
-from commonbrain.flows.trace.walking import STEPS_MAX, Chain
+from commonbrain.flows.trace.walking import STEPS_MAX, Chain, Trail
 from commonbrain.ports.graph import Way
 
 GAPS_MAX: Final = 20
@@ -39,19 +40,17 @@ def _explains(memory: Memory) -> bool:
     return isinstance(memory.detail, AtomDetail) and memory.detail.outcome_delay_s is not None
 
 
-def limits_of(
-    chain: Chain, memories: Mapping[int, Memory], *, way: Way, depth_max: int
-) -> tuple[str, ...]:
+def limits_of(chain: Chain, memories: Mapping[int, Memory], *, trail: Trail) -> tuple[str, ...]:
     """Say what a chain as a whole cannot carry."""
     hops = chain.hops
     if not hops:
-        what = "to have led to it" if way is Way.AGAINST else "to have come of it"
+        what = "to have led to it" if trail.way is Way.AGAINST else "to have come of it"
         return (f"Depth 0: nothing is known {what}.",)
     total = counted(len(hops), "step", many="steps")
     once = sum(1 for hop in hops if hop.link and hop.link.observations < EPISODES_MIN)
     only = sum(1 for hop in hops if hop.link and hop.link.type is LinkType.PRECEDES)
     words = sum(1 for hop in hops if hop.link is None)
-    past = sum(1 for hop in hops if memories[hop.there].state not in CURRENT_STATES)
+    past = sum(1 for hop in hops if not _holds(memories[hop.there], trail.now))
     counted_lines = (
         (once, f"of {total} seen fewer than {EPISODES_MIN} times: a coincidence looks the same."),
         (only, f"of {total} merely came before: that is time, not cause."),
@@ -59,7 +58,12 @@ def limits_of(
         (past, f"of {total} no longer hold."),
     )
     lines = [f"{count} {line}" for count, line in counted_lines if count]
-    return (*lines, *open_ends(chain, depth_max=depth_max))
+    return (*lines, *open_ends(chain, depth_max=trail.depth_max))
+
+
+def _holds(memory: Memory, now: datetime) -> bool:
+    is_over = memory.expires_at is not None and memory.expires_at <= now
+    return memory.state in CURRENT_STATES and not is_over
 
 
 def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:

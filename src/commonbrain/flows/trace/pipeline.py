@@ -14,13 +14,14 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise
 from commonbrain.domain.periods import moment_in
+from commonbrain.domain.query import TRUST_MIN_DEFAULT
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.tracing import CAUSAL
 from commonbrain.flows.get import fetch
 from commonbrain.flows.house import House
 from commonbrain.flows.origins import seen
-from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.trace.before import Window, before, before_moment, patterns
+from commonbrain.flows.recall.pipeline import Recall, check_length
+from commonbrain.flows.trace.before import Window, before, before_moment, episodes, patterns
 from commonbrain.flows.trace.chains import chain_of, roots_of
 from commonbrain.flows.trace.standing import dependents_of, provenance_of
 from commonbrain.flows.trace.told import Traced
@@ -71,7 +72,7 @@ class Trace:
                 return before_moment(window, moment, asked=asked)
             is_id = asked.startswith(_ID_MARK)
             those = [self._fetch(tx, asked)] if is_id else window.occurrences(asked)
-            return before(window, those, asked=asked)
+            return before(window, episodes(tx, those), asked=asked)
 
     def patterns(self, outcome: str, *, hours: float = HOURS_DEFAULT) -> Traced:
         """Tell what at least three occurrences of an outcome have in common."""
@@ -86,7 +87,7 @@ class Trace:
         _check(depth, "depth", low=1, high=DEPTH_MAX)
         wanted = self._recalled(asked, limit=_TARGETS_MAX)
         with self._snapshot() as tx:
-            targets = list(seen(tx, self.caller, wanted=wanted).values())
+            targets = episodes(tx, list(seen(tx, self.caller, wanted=wanted).values()))
             if not targets:
                 return Traced(op="deepen", asked=asked, limits=(_NOTHING,))
             trail = self._trail(tx, way=Way.AGAINST, depth=depth)
@@ -141,6 +142,7 @@ class Trace:
             now=self.house.clock.now(),
             depth_max=depth,
             types=types,
+            trust_min=TRUST_MIN_DEFAULT if types == CAUSAL else 0.0,
             searches_max=SEARCHES_MAX if types == CAUSAL else 0,
         )
 
@@ -153,16 +155,20 @@ def _asked(text: str) -> str:
 
     Raises:
         Invalid: nothing was.
+        Refused: `limit_exceeded`, it is longer than a question may be.
 
     """
     plain = normalise(text)
     if not plain:
         raise Invalid("Nothing to trace.", hint="Give an id, or say in words what happened.")
+    check_length(plain)
     return plain
 
 
 def _check(given: float, what: str, *, low: float, high: float) -> None:
     if not low <= given <= high:
         raise Refused(
-            f"{what} is {given:g}; {low:g} to {high:g} is allowed.", code="limit_exceeded"
+            f"{what} is {given:g}; {low:g} to {high:g} is allowed.",
+            code="limit_exceeded",
+            hint=f"Leave {what} out for its default.",
         )

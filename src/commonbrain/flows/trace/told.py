@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -49,6 +49,8 @@ class Root:
     id: str
     headline: str
     explains: int
+    is_guess: bool = False
+    """Whether only alike words lead to it somewhere on the way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +130,16 @@ def counted(count: int, one: str, *, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def rooted(roots: Mapping[int, int], memories: Mapping[int, Memory]) -> tuple[Root, ...]:
+def rooted(
+    roots: Mapping[int, int], memories: Mapping[int, Memory], *, guessed: Collection[int]
+) -> tuple[Root, ...]:
     """Show roots with how many targets each explains, in the order given."""
     return tuple(
-        Root(id=shown(id_), headline=step_of(memories[id_], depth=0).headline, explains=count)
+        Root(
+            id=shown(id_),
+            headline=step_of(memories[id_], depth=0).headline,
+            explains=count,
+            is_guess=id_ in guessed,
+        )
         for id_, count in roots.items()
     )

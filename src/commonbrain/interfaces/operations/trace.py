@@ -36,8 +36,8 @@ _CALLS: Final[Mapping[Op, _Call]] = {
     "causes": lambda trace, told: trace.causes(_what(told), depth=_depth(told)),
     "effects": lambda trace, told: trace.effects(_what(told), depth=_depth(told)),
     "before": lambda trace, told: trace.before(_what(told), hours=told.hours),
-    "patterns": lambda trace, told: trace.patterns(told.text, hours=told.hours),
-    "deepen": lambda trace, told: trace.deepen(told.text, depth=_depth(told, DEEPEN_DEPTH)),
+    "patterns": lambda trace, told: trace.patterns(_text(told), hours=told.hours),
+    "deepen": lambda trace, told: trace.deepen(_text(told), depth=_depth(told, DEEPEN_DEPTH)),
     "dependents": lambda trace, told: trace.dependents(_id(told), depth=_depth(told)),
     "provenance": lambda trace, told: trace.provenance(_id(told)),
 }
@@ -45,6 +45,12 @@ _CALLS: Final[Mapping[Op, _Call]] = {
 
 def _what(told: TraceRequest) -> str:
     return told.id or told.text
+
+
+def _text(told: TraceRequest) -> str:
+    if not told.text:
+        raise Invalid(f"{told.op} needs text.", hint="Say the outcome in words.")
+    return told.text
 
 
 def _id(told: TraceRequest) -> str:
@@ -97,7 +103,8 @@ def summary_lines(reply: Traced) -> Iterator[str]:
     """Tell what the steps come to, and what they do not carry."""
     for root in reply.roots:
         explains = f", explains {root.explains}" if reply.op == "deepen" else ""
-        yield inert_line(f"root: {root.id}{explains}: {root.headline}")
+        guess = ", a guess by alike words" if root.is_guess else ""
+        yield inert_line(f"root: {root.id}{explains}{guess}: {root.headline}")
     for one in reply.precursors:
         may = ", a candidate cause" if one.is_candidate else ""
         share = f"{one.count}x ({one.share:.0%})"
