@@ -31,7 +31,8 @@ from commonbrain.domain.kinds import KINDS, Detail, Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
-from commonbrain.ports.store import Hit, IdTaken, Look
+from commonbrain.ports.index import Hit
+from commonbrain.ports.store import IdTaken, Look
 
 _SPEAKER: Final = 0
 """The position of who said it among the people of a memory; whom it names comes after."""

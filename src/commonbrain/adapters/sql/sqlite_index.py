@@ -30,8 +30,9 @@ from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.ports.index import Hit
 from commonbrain.ports.models import Matrix, Vectors
-from commonbrain.ports.store import Hit, Look
+from commonbrain.ports.store import Look
 
 _FINDABLE: Final = sorted(FINDABLE_STATES)
 _ATOMS: Final = DETAILS[Kind.ATOM]

@@ -15,7 +15,8 @@ from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
-from commonbrain.ports.store import Hit, Look
+from commonbrain.ports.index import Hit
+from commonbrain.ports.store import Look
 
 LOOKED_AT: Final = 200
 """How many of the best are held against a look before a narrow one is searched for itself."""

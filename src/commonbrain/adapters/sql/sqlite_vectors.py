@@ -27,8 +27,9 @@ from commonbrain.adapters.sql.sqlite_permits import LISTED, LOOKED_AT, Permits
 from commonbrain.adapters.sql.tables import vectors
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField
+from commonbrain.ports.index import Hit
 from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import Hit, Look
+from commonbrain.ports.store import Look
 
 _RESCORED: Final = 500
 """How many of the nearest codes are scored exactly."""

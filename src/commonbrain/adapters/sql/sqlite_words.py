@@ -26,7 +26,8 @@ from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField, fields_of
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory
-from commonbrain.ports.store import Hit, Look
+from commonbrain.ports.index import Hit
+from commonbrain.ports.store import Look
 
 _ALL: Final = -1
 """The limit that is none."""

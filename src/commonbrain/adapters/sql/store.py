@@ -35,10 +35,11 @@ from commonbrain.domain.query import Trace
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.times import to_millis
+from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
 from commonbrain.ports.sessions import Beat
-from commonbrain.ports.store import Finding, Index, SpaceMismatch
+from commonbrain.ports.store import Finding, SpaceMismatch
 
 _VERSION = text("SELECT version_num FROM alembic_version")
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))

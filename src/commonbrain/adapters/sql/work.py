@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Engine, Insert, Table
 
 from commonbrain.domain import ids
+from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress
-from commonbrain.ports.store import Finding, Index
+from commonbrain.ports.store import Finding
 
 
 class Dialect(Protocol):

@@ -19,8 +19,9 @@ from commonbrain.domain.limits import (
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.plan import Plan
 from commonbrain.flows.skills import fired
+from commonbrain.ports.index import Hit
 from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import Hit, Transaction
+from commonbrain.ports.store import Transaction
 
 Scores = dict[int, float]
 """What one arm found: raw scores by memory id."""
