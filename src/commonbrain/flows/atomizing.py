@@ -124,7 +124,7 @@ class Atomize:
 
 def _draft(atom: Atom, source: Memory) -> Draft:
     """Give an atom as what is derived from its source, which settles trust and scope."""
-    draft = Draft(
+    return Draft(
         body=atom.body,
         kind=Kind.ATOM,
         columns=atom.columns,
@@ -135,7 +135,6 @@ def _draft(atom: Atom, source: Memory) -> Draft:
         occurred_at=source.occurred_at,
         audience=source.audience,
         auto_captured=True,
+        derived_from=(source.id,),
+        source_message_id=source.id if source.kind is Kind.MESSAGE else None,
     )
-    if source.kind is Kind.MESSAGE:
-        return replace(draft, source_message_id=source.id)
-    return replace(draft, derived_from=(source.id,))
