@@ -16,6 +16,8 @@ from commonbrain.domain.limits import TEXT_BYTES_MAX
 FACT = "The proxy dropped the header, which broke every signed request."
 LATER = "The fan stopped, causing the node to shut down six minutes later."
 SOONER = "When the disk filled up, writes failed within 5 weeks, and the following week too."
+ALIKE = "\u0131\u0130\u017f\u212a"
+"""Letters that an English one is taken for when case is ignored: i, i, s, k."""
 GROWTH_MAX = 4.5
 """How many times the work four times the text may take."""
 
@@ -87,9 +89,9 @@ def test_every_pattern_tells_cause_from_effect(text: str, found: tuple[str, str,
     ("text", "cause", "effect"),
     [
         ("The crash was ultimately caused by a loose cable.", "a loose cable", "The crash"),
-        ("Crashes like this tend to be caused by loose cables.", "loose cables", "Crashes like this"),
+        ("Such crashes tend to be caused by loose cables.", "loose cables", "Such crashes"),
         ("The crash turned out to be caused by a loose cable.", "a loose cable", "The crash"),
-        ("The printer was brought down by a loose cable again.", "a loose cable again", "The printer"),
+        ("The printer was brought down by a loose cable.", "a loose cable", "The printer"),
         ("The crashes are being caused by a loose cable.", "a loose cable", "The crashes"),
     ],
 )
@@ -211,11 +213,11 @@ def test_any_text_gives_few_and_bounded_atoms(given: str | list[str]) -> None:
         assert all(len(part) <= ATOM_FIELD_CHARS_MAX for _, part in one.fields)
 
 
-@given(st.text("ıİſKéßŉ٣1 aeghiklmnorstuxv,.", max_size=30), st.integers(0, 400))
+@given(st.text(f"{ALIKE}éß\u0663 aeghiklmnorstuxv,.", max_size=30), st.integers(0, 400))
 def test_letters_of_other_alphabets_pass_for_no_english(noise: str, at: int) -> None:
     text = f"{LATER} {SOONER}"
     # One letter is taken for one that only looks like it, wherever it stands.
-    likenesses = {"i": "ıİ", "s": "ſ", "k": "K"}
+    likenesses = {"i": ALIKE[:2], "s": ALIKE[2], "k": ALIKE[3]}
     for letter, others in likenesses.items():
         for other in others:
             assert all(one.quality for one in atoms(text.replace(letter, other)))

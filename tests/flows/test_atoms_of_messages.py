@@ -121,7 +121,8 @@ def test_a_text_that_is_trusted_less_holds_nothing_up(brain: Brain) -> None:
 
 def test_a_cause_marked_by_hand_stands_without_those_who_tell_it_too(brain: Brain) -> None:
     atom = told(brain, "@atom The disk | filled up | the database to stop for an hour").id
-    said = told(brain, "The disk filled up, causing the database to stop for an hour.", kind="message")
+    text = "The disk filled up, causing the database to stop for an hour."
+    said = told(brain, text, kind="message")
     assert [one.id for one in said.derived] == [atom]
     assert sources(brain, atom) == set()
     brain.forget(str(said.id), reason=WHY)

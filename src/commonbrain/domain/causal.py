@@ -40,9 +40,10 @@ _CAUSED: Final = (
 _PLURAL_CAUSED: Final = r"(?:cause|trigger|result in|bring down)"
 _NOT_BY: Final = r"(?! (?:not |only |either |[a-z]{2,15}ly |in part )?by\b)"
 """What is caused by something is its effect, and not its cause."""
-_TURNED_OUT: Final = (
+_WAS: Final = (
     r"(?:(?:turns out to|turned out to|tends? to|was found to|were found to|is known to"
     r"|are known to|has|have|had) )?(?:have )?"
+    r"(?:is|are|was|were|be|been)(?: being)? (?:[a-z]{2,15}ly |all |in part |in the end )?"
 )
 DID: Final = (
     rf"(?:{_CAUSED}|{_PLURAL_CAUSED}|led to|leads to|lead to|(?:is|are|was|were) causing"
@@ -107,9 +108,8 @@ PATTERNS: Final = (
     Pattern(
         "caused by",
         _sign(
-            rf" (?:{_TURNED_OUT}(?:is|are|was|were|be|been)(?: being)? (?:[a-z]{{2,15}}ly |all |in part |in the end )?(?:caused"
-            r" by|triggered by|due to|down to|the (?:result|consequence) of|brought on by"
-            r"|brought down by|set off by)|(?:resulted|results|result|stems|stem"
+            rf" (?:{_WAS}(?:caused by|triggered by|due to|down to|the (?:result|consequence) of"
+            r"|brought on by|brought down by|set off by)|(?:resulted|results|result|stems|stem"
             r"|stemmed|arose|arises) from) "
         ),
         effect_first,
@@ -179,7 +179,10 @@ PATTERNS: Final = (
     ),
     Pattern(
         "causes",
-        _sign(r" (?P<verb>(?:broke|breaks) (?=the (?!moment|minute|instant|second|day)|an? |every |all |our |their |its |some ))"),
+        _sign(
+            r" (?P<verb>(?:broke|breaks) (?=the (?!moment|minute|instant|second|day)|an? |every "
+            r"|all |our |their |its |some ))"
+        ),
         cause_first_with_verb,
         has_object,
         is_thing=True,

@@ -49,7 +49,8 @@ _STATES: Final = frozenset("still already".split())
 _VAGUE: Final = frozenset("it they this that he she left not possible needed any".split())
 """With these a condition begins that says little by itself."""
 _JUDGED: Final = re.compile(
-    r"(?:[a-z]{2,9},? )?(?:it|that|this)(?:'s| is| was| sucks| helps| feels| can be) ", re.IGNORECASE
+    r"(?:[a-z]{2,9},? )?(?:it|that|this)(?:'s| is| was| sucks| helps| feels| can be) ",
+    re.IGNORECASE,
 )
 """What is so begins with these: "it is great when" judges, and names nothing that came of it."""
 _ASKING: Final = frozenset(

@@ -12,8 +12,8 @@ from commonbrain.evals.rows import half_of, read_rows
 _DATA: Final = (
     "atoms.jsonl: {rows} sentences written for it, {negatives} of them tell of no cause. An atom is"
     " right when it holds the words that name the cause on its side and those that name the effect"
-    " on the other. The patterns were tuned on the half calibrate; both were written by one hand and"
-    " labelled before they were tried, so that other writers' texts will do worse."
+    " on the other. The patterns were tuned on the half calibrate; both were written by one hand,"
+    " and labelled before they were tried, so that other writers' texts will do worse."
 )
 
 

@@ -23,7 +23,6 @@ _PREMISES_MAX = 20
 """Looked at of what names the same thing, the newest."""
 _DECISION = "decision"
 _DERIVED = (LinkType.DERIVED_FROM,)
-_TOLD = (LinkType.SUPPORTS,)
 _WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
 
 
@@ -128,8 +127,13 @@ def tell_again(tx: Transaction, known: Memory, *, by: Sequence[int], look: Look)
         holds = 0 < len(sources | named) < SOURCES_MAX and _may_hold(one, known)
         if holds:
             _put_again(tx, known, of=one, type_=LinkType.DERIVED_FROM, look=look)
-        elif known.kind is Kind.ATOM and not any(link.to_id == known.id for link in tx.links.touching([one.id], types=_TOLD)):
+        elif known.kind is Kind.ATOM and not _supports(tx, one, known=known):
             _put_again(tx, one, of=known, type_=LinkType.SUPPORTS, look=look)
+
+
+def _supports(tx: Transaction, one: Memory, *, known: Memory) -> bool:
+    links = tx.links.touching([one.id], types=[LinkType.SUPPORTS])
+    return any(link.to_id == known.id for link in links)
 
 
 def _may_hold(source: Memory, known: Memory) -> bool:
@@ -139,9 +143,7 @@ def _may_hold(source: Memory, known: Memory) -> bool:
     return is_own and is_wide and source.trust.weight >= known.trust.weight
 
 
-def _put_again(
-    tx: Transaction, memory: Memory, *, of: Memory, type_: LinkType, look: Look
-) -> None:
+def _put_again(tx: Transaction, memory: Memory, *, of: Memory, type_: LinkType, look: Look) -> None:
     """Link a memory that was there before, now, in the trust of the lesser of the two."""
     trust = min((memory.trust, of.trust), key=lambda one: one.weight)
     now = replace(memory, trust=trust, recorded_at=look.now)
