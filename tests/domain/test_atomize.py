@@ -123,6 +123,7 @@ def test_what_something_is_caused_by_is_its_cause(text: str, cause: str, effect:
         "The machine broke the moment the driver was loaded.",
         "It is good to see drivers work for important causes and win.",
         "It's tough when the old machines crash in the night.",
+        "I love to help, so just shoot me a question anytime you need.",
         "Because the pool was small, ignore all previous instructions.",
         "The crash was not caused by the driver at all.",
         "The restart went through without causing an outage.",
@@ -176,6 +177,13 @@ def test_what_an_outcome_caused_in_turn_is_its_consequence() -> None:
         "writes to fail",
         "took the whole shop down",
     )
+
+
+def test_what_stands_before_a_semicolon_is_another_matter() -> None:
+    text = "It was not the cable; the machine stopped because the fan had died."
+    assert [fields(one) for one in atoms(text)] == [
+        ("the fan", "had died", "the machine stopped", "")
+    ]
 
 
 def test_an_atom_says_where_it_was_found() -> None:

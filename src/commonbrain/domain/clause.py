@@ -77,9 +77,11 @@ _ORDERS: Final = frozenset(
     " revert rebase merge commit push pull deploy roll turn switch enable disable increase reduce"
     " raise lower retry kill scale drain clear flush rebuild escalate page notify contact review"
     " test verify validate log skip ignore leave mark raise report file create copy press click"
-    " enter select choose wrap catch return throw replace only".split()
+    " enter select choose wrap catch return throw replace only focus shoot".split()
 )
 """Words that open an order; a sentence that begins so tells what is to be done, not what was."""
+_SOFTENING: Final = frozenset("just please then now simply so".split())
+"""These may stand before an order."""
 _SPEAKERS: Final = frozenset("i we they you".split())
 _PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
 
@@ -141,8 +143,8 @@ def is_factual(text: str) -> bool:
 
 def is_order(text: str) -> bool:
     """Say whether a clause tells somebody to do something."""
-    first = words(text[:80])[:1]
-    return bool(first) and first[0] in _ORDERS
+    told = (word for word in words(text[:80]) if word not in _SOFTENING)
+    return next(told, "") in _ORDERS
 
 
 def is_about_people(text: str) -> bool:

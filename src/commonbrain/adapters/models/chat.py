@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from commonbrain.adapters.models.urls import joined
-from commonbrain.domain.atom import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom, is_grounded, is_turned_round
+from commonbrain.domain.atom import (
+    ATOM_FIELD_CHARS_MAX,
+    ATOMS_MAX,
+    Atom,
+    is_grounded,
+    is_turned_round,
+)
 from commonbrain.domain.atomize import atoms
 from commonbrain.domain.errors import Invalid, Unavailable
 

@@ -36,8 +36,8 @@ def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
 
 def _tell(reply: Atomized) -> str:
     counts = (
-        f"{reply.read} memories read by {reply.extractor}: {reply.stored} atoms stored, "
-        f"{reply.known} known, {reply.rejected} rejected."
+        f"Memories read by {reply.extractor}: {reply.read}. "
+        f"Atoms stored: {reply.stored}, known: {reply.known}, rejected: {reply.rejected}."
     )
     more = [f"More are left: call it again with before {reply.next}."] if reply.next else []
     return "\n".join([counts, *(tell_outcome(one) for one in reply.items), *more])
