@@ -91,9 +91,8 @@ def test_a_cause_that_two_texts_tell_outlives_either(brain: Brain, kind: str) ->
 def test_a_cause_told_again_on_request_rests_on_both_and_is_counted_once(brain: Brain) -> None:
     first = stored(brain, f"Monday, noon.\n{CAUSE}", kind="incident")
     second = stored(brain, f"The pager.\n{CAUSE}", kind="incident", distinct_because="again")
-    for _ in range(2):
-        done = brain.atomize([first, second])
-    [atom] = {one.id for one in done.items}
+    done, again = (brain.atomize([first, second]) for _ in range(2))
+    [atom] = {one.id for one in (*done.items, *again.items)}
     assert sources(brain, atom) == {key(first), key(second)}
     version = brain.get(str(atom)).version
     brain.atomize([first, second])

@@ -68,9 +68,9 @@ def test_what_does_not_stand_in_the_text_is_not_believed(server: ModelServer) ->
 
 def test_sides_that_a_model_mixed_up_are_not_believed(server: ModelServer) -> None:
     text = "The outage of the shop was caused by an expired certificate."
-    right = {"subject": "expired certificate", "outcome": "outage of the shop"}
-    wrong = {"subject": "outage of the shop", "outcome": "expired certificate"}
-    server.script.append(telling("ollama", *[SAID | {"action": ""} | one for one in (wrong, right)]))
+    right = {"subject": "expired certificate", "action": "", "outcome": "outage of the shop"}
+    wrong = {"subject": "outage of the shop", "action": "", "outcome": "expired certificate"}
+    server.script.append(telling("ollama", SAID | wrong, SAID | right))
 
     assert [one.subject for one in extractor(server).atoms(text)] == ["expired certificate"]
 

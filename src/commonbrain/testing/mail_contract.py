@@ -95,9 +95,9 @@ class MailContract:
         with store.begin(LOCAL_TENANT) as tx:
             for number in (1, 2):
                 post(tx, a_message(number))
-            known = {"source_message_id": BASE + 1}
-            tx.memories.add(a_memory(BASE + 3, "One", **known))
-            tx.memories.add(a_memory(BASE + 4, "Two", state=State.FORGOTTEN, **known))
+            for number, state in ((3, State.ACTIVE), (4, State.FORGOTTEN)):
+                made = a_memory(BASE + number, "Part", state=state, source_message_id=BASE + 1)
+                tx.memories.add(made)
             assert tx.mail.told([BASE + 1, BASE + 2]) == [BASE + 3, BASE + 4]
             assert tx.mail.told([BASE + 2]) == tx.mail.told([]) == []
 
