@@ -66,6 +66,15 @@ def test_what_does_not_stand_in_the_text_is_not_believed(server: ModelServer) ->
     assert len(extractor(server).atoms(TEXT)) == 1
 
 
+def test_sides_that_a_model_mixed_up_are_not_believed(server: ModelServer) -> None:
+    text = "The outage of the shop was caused by an expired certificate."
+    right = {"subject": "expired certificate", "action": "", "outcome": "outage of the shop"}
+    wrong = {"subject": "outage of the shop", "action": "", "outcome": "expired certificate"}
+    server.script.append(telling("ollama", SAID | wrong, SAID | right))
+
+    assert [one.subject for one in extractor(server).atoms(text)] == ["expired certificate"]
+
+
 def test_a_model_that_says_too_much_is_cut_short(server: ModelServer) -> None:
     long = SAID | {"action": "dropped the header " * 40}
     server.script.append(telling("ollama", *[long] * 5))

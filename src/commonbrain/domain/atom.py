@@ -1,7 +1,7 @@
 """A causal unit: who did what, what came of it, and what came of that."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -19,7 +19,9 @@ CONFIDENCE: Final = 0.7
 """The same for other texts."""
 _GROUNDED_FROM: Final = 0.5
 """Share of a field's words that stand in the text: a model may change a tense, not the matter."""
-_WORD: Final = re.compile(r"\w{3,}")
+_WORD: Final = re.compile(r"\w+")
+_TELLING_CHARS: Final = 3
+"""Shorter words stand in every text; they count where a field has no others."""
 
 
 class CausalField(StrEnum):
@@ -96,10 +98,33 @@ def fields_of(detail: Detail | None) -> dict[CausalField, str]:
 
 def is_grounded(atom: Atom, text: str) -> bool:
     """Say whether every field of an atom is made of words of the text it is said to come from."""
-    told = set(_WORD.findall(text.casefold()))
-    return all(_share_of(field, told) >= _GROUNDED_FROM for _, field in atom.fields)
+    return all(_share_of(field, text) >= _GROUNDED_FROM for _, field in atom.fields)
 
 
-def _share_of(field: str, told: set[str]) -> float:
-    own = _WORD.findall(field.casefold())
-    return sum(word in told for word in own) / len(own) if own else 1.0
+def is_turned_round(atom: Atom, known: Iterable[Atom]) -> bool:
+    """Say whether an atom gives as the effect what others give as the cause, and the reverse."""
+    own = _sides(atom)
+    return any(
+        _agrees(own, (effect, cause)) and not _agrees(own, (cause, effect))
+        for cause, effect in map(_sides, known)
+    )
+
+
+def _sides(atom: Atom) -> tuple[str, str]:
+    return f"{atom.subject} {atom.action}", f"{atom.outcome} {atom.consequences}"
+
+
+def _agrees(own: tuple[str, str], other: tuple[str, str]) -> bool:
+    pairs = zip(own, other, strict=True)
+    return all(_share_of(one, there) >= _GROUNDED_FROM for one, there in pairs)
+
+
+def _share_of(field: str, text: str) -> float:
+    """Give the share of a field's words that stand in a text; none of no words."""
+    there = text.casefold()
+    told = set(_WORD.findall(there))
+    every = _WORD.findall(field.casefold())
+    own = [word for word in every if len(word) >= _TELLING_CHARS] or every
+    # Not all scripts put spaces between words.
+    stand = [word in told or (not word.isascii() and word in there) for word in own]
+    return sum(stand) / len(own) if own else 0.0

@@ -14,7 +14,7 @@ from typing import Final
 
 from commonbrain.domain.atom import ATOMS_MAX, QUALITY_MIN, Atom
 from commonbrain.domain.causal import DID, LESSONS, PATTERNS, Pattern
-from commonbrain.domain.causal_fits import is_denied
+from commonbrain.domain.causal_fits import is_denied, is_no_thing
 from commonbrain.domain.clause import is_factual, parted, seconds_in, trimmed, words
 from commonbrain.domain.cuts import Cut, Sentence
 
@@ -72,6 +72,7 @@ def _signs(text: str, *, was_learned: bool) -> list[tuple[Pattern, "re.Match[str
 def _is_sound(cut: Cut, pattern: Pattern) -> bool:
     """Leave out what says nothing on one side, or is denied just before the sign."""
     is_so = not is_denied(cut.head, within=pattern.denied_within)
+    is_so = is_so and not (pattern.is_thing and is_no_thing(cut.head))
     return is_so and bool(words(cut.cause)) and bool(words(cut.effect))
 
 

@@ -38,6 +38,13 @@ _CAUSED: Final = (
     r"|brings about|brought down|brings down|brought on|set off|gave rise to)"
 )
 _PLURAL_CAUSED: Final = r"(?:cause|trigger|result in|bring down)"
+_NOT_BY: Final = r"(?! (?:not |only |either |[a-z]{2,15}ly |in part )?by\b)"
+"""What is caused by something is its effect, and not its cause."""
+_WAS: Final = (
+    r"(?:(?:turns out to|turned out to|tends? to|was found to|were found to|is known to"
+    r"|are known to|has|have|had) )?(?:have )?"
+    r"(?:is|are|was|were|be|been)(?: being)? (?:[a-z]{2,15}ly |all |in part |in the end )?"
+)
 DID: Final = (
     rf"(?:{_CAUSED}|{_PLURAL_CAUSED}|led to|leads to|lead to|(?:is|are|was|were) causing"
     r"|broke|breaks|made|makes|let|lets|meant|means|forced|forces|filled|fills"
@@ -45,6 +52,7 @@ DID: Final = (
     r"|stopped|stops|doubled|doubles|tripled|locked|locks|dropped|drops|exposed|exposes|allowed"
     r"|allows|confused|confuses|saved|saves|fixed|fixes|hid|hides|turned|turns|overloaded|overloads"
     r"|exhausted|exhausts|knocked|pushed|pushes|kept|keeps|wiped|deleted|invalidated)"
+    rf"{_NOT_BY}"
 )
 _BY: Final = r"by (?:always |never |only |first |not )?[a-z]{2,20}ing\b"
 _SO_THEN: Final = (
@@ -100,8 +108,8 @@ PATTERNS: Final = (
     Pattern(
         "caused by",
         _sign(
-            r" (?:(?:is|are|was|were|been) (?:caused by|triggered by|due to|down to"
-            r"|the (?:result|consequence) of|brought on by)|(?:resulted|results|result|stems|stem"
+            rf" (?:{_WAS}(?:caused by|triggered by|due to|down to|the (?:result|consequence) of"
+            r"|brought on by|brought down by|set off by)|(?:resulted|results|result|stems|stem"
             r"|stemmed|arose|arises) from) "
         ),
         effect_first,
@@ -155,7 +163,7 @@ PATTERNS: Final = (
     ),
     Pattern(
         "causes",
-        _sign(rf" (?:is causing|are causing|was causing|were causing|{_CAUSED}) "),
+        _sign(rf" (?:is causing|are causing|was causing|were causing|{_CAUSED}{_NOT_BY}) "),
         cause_first,
         has_object,
         is_thing=True,
@@ -163,7 +171,7 @@ PATTERNS: Final = (
     ),
     Pattern(
         "causes",
-        _sign(rf"(?<=s) {_PLURAL_CAUSED} "),
+        _sign(rf"(?<=s) {_PLURAL_CAUSED}{_NOT_BY} "),
         cause_first,
         has_object,
         is_thing=True,
@@ -171,7 +179,10 @@ PATTERNS: Final = (
     ),
     Pattern(
         "causes",
-        _sign(r" (?P<verb>(?:broke|breaks) (?=the |an? |every |all |our |their |its |some ))"),
+        _sign(
+            r" (?P<verb>(?:broke|breaks) (?=the (?!moment|minute|instant|second|day)|an? |every "
+            r"|all |our |their |its |some ))"
+        ),
         cause_first_with_verb,
         has_object,
         is_thing=True,

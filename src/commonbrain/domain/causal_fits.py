@@ -15,8 +15,16 @@ _MENDING: Final = re.compile(
     r"|improved|avoided|prevented|removed|eliminated|shortened|saved|lowered)\b",
     re.IGNORECASE,
 )
-_DENIALS: Final = frozenset("not never no nor nothing nobody hardly cannot".split())
+_DENIALS: Final = frozenset("not never no nor none neither nothing nobody hardly cannot".split())
 """These say shortly before a sign that it was not so."""
+_NEARLY: Final = frozenset("nearly almost rarely seldom barely scarcely".split())
+"""These say so of what a thing did."""
+_NO_THING: Final = frozenset("not never none neither nobody nothing".split())
+"""These say so of a thing, however far before the sign."""
+_RELATIVE: Final = frozenset("that which who".split())
+_SOONER: Final = frozenset("before until unless".split())
+"""These, before the one word that a clause begins with, say that it did not come to be."""
+_JOINING: Final = frozenset("and or but because".split())
 _TURNED: Final = frozenset("without than of".split())
 """These say so right before it: "without causing", "instead of causing"."""
 _DATES: Final = frozenset(
@@ -35,9 +43,16 @@ _OF_NOUNS: Final = frozenset(
     " to by with from in new good can".split()
 )
 """After these "causes" and "triggers" are things."""
+_NO_OBJECTS: Final = frozenset("nothing no of and or but as is are was were".split())
+"""Before these they are things too, or caused nothing."""
 _STATES: Final = frozenset("still already".split())
 _VAGUE: Final = frozenset("it they this that he she left not possible needed any".split())
 """With these a condition begins that says little by itself."""
+_JUDGED: Final = re.compile(
+    r"(?:[a-z]{2,9},? )?(?:it|that|this)(?:'s| is| was| sucks| helps| feels| can be) ",
+    re.IGNORECASE,
+)
+"""What is so begins with these: "it is great when" judges, and names nothing that came of it."""
 _ASKING: Final = frozenset(
     "questioned unsure remember checking checks asked ask asks know knows knew check see tell sure"
     " even as only not just wondered".split()
@@ -50,20 +65,35 @@ def is_denied(head: str, *, within: int) -> bool:
     return tail[-1:] in (["ever"], ["but"]) or not _TURNED.isdisjoint(tail[-1:]) or _denies(tail)
 
 
+def is_no_thing(head: str) -> bool:
+    """Say whether what a thing is said to have caused is denied, or nearly came to be.
+
+    "The job that never ends caused it" denies nothing, nor does "not having an index caused it".
+    """
+    told = words(head)
+    free = next((place for place, word in enumerate(told) if word in _RELATIVE), len(told))
+    denied = any(
+        (one in _NO_THING or one.endswith("n't")) and not two.endswith("ing")
+        for one, two in pairwise([*told[:free], ""])
+    )
+    return denied or not _NEARLY.isdisjoint(told[-2:]) or not _SOONER.isdisjoint(told[-2:-1])
+
+
 def _denies(told: Sequence[str]) -> bool:
     return any(word in _DENIALS or word.endswith("n't") for word in told)
 
 
 def has_reason(cut: Cut) -> bool:
     """Want a clause after "because", and no other reason against it."""
-    is_excuse = words(cut.head)[-1:] in (["just"], ["merely"])
-    return has_verb(cut.cause) and not is_excuse and " because " not in f" {cut.cause} "
+    is_other = words(cut.head)[-1:] in (["just"], ["merely"]) or is_order(cut.effect)
+    return has_verb(cut.cause) and not is_other and " because " not in f" {cut.cause} "
 
 
 def has_ground(cut: Cut) -> bool:
     """Want a thing after "due to", not something that is due to happen or not to be so."""
-    told = words(cut.cause)
-    return bool(told) and told[0] not in _TO_HAPPEN and not _denies(words(cut.effect))
+    told, effect = words(cut.cause), words(cut.effect)
+    is_loose = is_order(cut.effect) or effect[-1] in _RELATIVE | _JOINING
+    return bool(told) and told[0] not in _TO_HAPPEN and not _denies(effect) and not is_loose
 
 
 def is_no_date(cut: Cut) -> bool:
@@ -81,7 +111,7 @@ def is_no_date(cut: Cut) -> bool:
     is_possession = has_perfect and not is_perfect and "no" in effect
     # "Since we talked" is a time: reasons are seldom what people did.
     is_dated = is_dated or is_about_people(cut.cause)
-    is_said = has_verb(cut.cause) and has_verb(cut.effect)
+    is_said = has_verb(cut.cause) and has_verb(cut.effect) and not is_order(cut.effect)
     return is_said and not is_dated and (is_possession or not has_perfect)
 
 
@@ -100,7 +130,8 @@ def is_condition(cut: Cut) -> bool:
 def is_occasion(cut: Cut) -> bool:
     """Want things in both halves: when people come and go, little is caused by it."""
     is_plain = not is_about_people(cut.cause) and not is_about_people(cut.effect)
-    return is_plain and is_condition(cut)
+    is_judged = _JUDGED.match(cut.effect) is not None or words(cut.effect)[-1:] == ["that's"]
+    return is_plain and not is_judged and is_condition(cut)
 
 
 def _is_backdrop(effect: Sequence[str]) -> bool:
@@ -115,7 +146,7 @@ def _is_backdrop(effect: Sequence[str]) -> bool:
 def has_object(cut: Cut) -> bool:
     """Want something that was caused."""
     effect, cause = words(cut.effect), words(cut.cause)
-    is_nothing = effect[:1] in (["nothing"], ["no"], ["of"])
+    is_nothing = not _NO_OBJECTS.isdisjoint(effect[:1])
     is_verb = _OF_NOUNS.isdisjoint(cause[-1:])
     is_caused = len(cause) > 1 and cause[0] not in {"what", "nobody"}
     return is_caused and is_verb and not is_nothing
@@ -133,12 +164,17 @@ def has_effect_clause(cut: Cut) -> bool:
 
 def is_way(cut: Cut) -> bool:
     """Want something mended or bettered before "by doing"."""
-    return _MENDING.search(cut.effect) is not None and len(words(cut.cause)) > 1
+    return _is_done(_MENDING.search(cut.effect)) and len(words(cut.cause)) > 1
 
 
 def is_mended(cut: Cut) -> bool:
     """Want something mended before "with"."""
-    return _MENDED.match(cut.effect) is not None and len(words(cut.cause)) > 1
+    return _is_done(_MENDED.match(cut.effect)) and len(words(cut.cause)) > 1
+
+
+def _is_done(mended: re.Match[str] | None) -> bool:
+    """Say whether what tells of mending does not say that it failed."""
+    return mended is not None and not _denies(words(mended.string[: mended.end()]))
 
 
 def is_told(cut: Cut) -> bool:

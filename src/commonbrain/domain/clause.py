@@ -54,7 +54,17 @@ _UNREAL: Final = re.compile(
     r"|if only|unless|make sure|be sure|ensure that|tomorrow|next (?:week|month|sprint|year"
     r"|quarter|time|release)|false that|not true that|untrue|nobody has shown|no evidence"
     r"|no proof|no sign|doubts?|doubt it|denied|denies|rumou?r|what if|in case|wonder|wondering"
-    r"|risk of|wish|whether)\b",
+    r"|risk of|wish|whether|unlikely|myth|misconception|mistakenly|wrongly|ruled? out that"
+    r"|disagree[sd]?|disputes? that|disputed that|lied|lying|contrary to|according to|reportedly"
+    r"|(?:claim|allege|insist|pretend)(?:s|ed)? that|said to|thought to|believed to|rumoured to"
+    r"|(?:it is|it's|it was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie) that"
+    r"|(?:was|were|been) told|which is (?:wrong|false|untrue|not true|nonsense)"
+    r"|(?:tests?|specs?) (?:checks?|asserts?|verify|verifies|ensures?) that"
+    r"|(?:in|during) (?:[a-z]{1,12} )?(?:[a-z]{1,12} )?(?:drill|rehearsal|simulation|dry run)"
+    r"|simulations? (?:show|shows|showed|suggests?|suggested|predicts?|predicted))\b"
+    r"|^it(?:'s| is| was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie):"
+    r"|^had (?:the|it|we|they|he|she|i|you|our|this|that|these|those|someone|somebody|nobody)\b"
+    r"|^(?:can|does|do|did|is|was|are|were) (?:the|it|this|that|any|they|we|you|there|our)\b",
     re.IGNORECASE,
 )
 """Words after which nothing is told as having happened: modals, plans, guesses, denials."""
@@ -67,11 +77,13 @@ _ORDERS: Final = frozenset(
     " revert rebase merge commit push pull deploy roll turn switch enable disable increase reduce"
     " raise lower retry kill scale drain clear flush rebuild escalate page notify contact review"
     " test verify validate log skip ignore leave mark raise report file create copy press click"
-    " enter select choose wrap catch return throw replace only".split()
+    " enter select choose wrap catch return throw replace only focus shoot".split()
 )
 """Words that open an order; a sentence that begins so tells what is to be done, not what was."""
+_SOFTENING: Final = frozenset("just please then now simply so".split())
+"""These may stand before an order."""
 _SPEAKERS: Final = frozenset("i we they you".split())
-_PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone".split())
+_PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
 
 _UNITS: Final = {
     "second": 1,
@@ -93,15 +105,16 @@ _COUNTS: Final = {
 } | {"a": 1, "an": 1, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
 _COUNT: Final = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|{'|'.join(_COUNTS)}|half an?)"
 _UNIT: Final = rf"(?P<unit>{'|'.join(_UNITS)})s?"
+# Without ASCII, letters of other alphabets would pass for those of English words: "s\u0131x".
 _DELAYS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
     for pattern in (
         rf"\b{_COUNT}[ -]{_UNIT}\b (?:later|afterwards|after that)\b",
         rf"\b(?:after|within) (?:about |only |just |roughly |some )?{_COUNT}[ -]{_UNIT}\b",
     )
 )
 _NEXT: Final = re.compile(
-    r"\bthe (?:next|following) (?P<unit>day|morning|week|month)\b", re.IGNORECASE
+    r"\bthe (?:next|following) (?P<unit>day|morning|week|month)\b", re.IGNORECASE | re.ASCII
 )
 _NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_592_000}
 
@@ -130,14 +143,14 @@ def is_factual(text: str) -> bool:
 
 def is_order(text: str) -> bool:
     """Say whether a clause tells somebody to do something."""
-    first = words(text[:80])[:1]
-    return bool(first) and first[0] in _ORDERS
+    told = (word for word in words(text[:80]) if word not in _SOFTENING)
+    return next(told, "") in _ORDERS
 
 
 def is_about_people(text: str) -> bool:
     """Say whether a clause begins with a person: what people do then is seldom an effect."""
     first = words(text[:80])[:1]
-    return bool(first) and first[0] in _PERSONS
+    return bool(first) and first[0].partition("'")[0] in _PERSONS
 
 
 def parted(text: str) -> tuple[str, str]:

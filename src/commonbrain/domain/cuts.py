@@ -39,19 +39,19 @@ Cutting = Callable[[Sentence, "re.Match[str]"], Cut | None]
 
 def cause_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
     """Cut "X, causing Y"."""
-    head = sentence.text[: sign.start()]
+    head = _clause(sentence.text[: sign.start()])
     return Cut(cause=head, effect=sentence.text[sign.end() :], head=head)
 
 
 def cause_first_with_verb(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
     """Keep the verb, which says what came of it, with the effect."""
-    head = sentence.text[: sign.start()]
+    head = _clause(sentence.text[: sign.start()])
     return Cut(cause=head, effect=sentence.text[sign.start("verb") :], head=head)
 
 
 def effect_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
     """Cut "Y because X"."""
-    head = sentence.text[: sign.start()]
+    head = _clause(sentence.text[: sign.start()])
     return Cut(cause=sentence.text[sign.end() :], effect=head, head=head)
 
 
@@ -85,3 +85,8 @@ def by_gerund(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
     """Cut "fixed Y by doing X"; the "by" is taken off later."""
     head = sentence.text[: sign.start()]
     return Cut(cause=sentence.text[sign.start() :], effect=head, head=head)
+
+
+def _clause(text: str) -> str:
+    """Leave out what stands before a semicolon: it is a sentence of its own."""
+    return text.rpartition("; ")[2]

@@ -13,7 +13,7 @@ _DATA: Final = (
     "atoms.jsonl: {rows} sentences written for it, {negatives} of them tell of no cause. An atom is"
     " right when it holds the words that name the cause on its side and those that name the effect"
     " on the other. The patterns were tuned on the half calibrate; both were written by one hand,"
-    " before the patterns, so that other writers' texts will do worse."
+    " and labelled before they were tried, so that other writers' texts will do worse."
 )
 
 

@@ -67,6 +67,10 @@ class Mail(Protocol):
         """List tasks that a message assigned, by the agent or to it, newest first."""
         ...
 
+    def told(self, messages: Sequence[int]) -> list[int]:
+        """List the memories of any state that name one of these as the message they come from."""
+        ...
+
     def merge(self, receipt: Receipt) -> bool:
         """Take in what another store knows of a delivery; say whether it was new here."""
         ...

@@ -91,6 +91,16 @@ class MailContract:
             assert unread(tx) == []
             assert tx.mail.count_unread(BO, limit=9) == 0
 
+    def test_what_comes_from_a_message_is_found_by_it_in_whatever_state(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            for number in (1, 2):
+                post(tx, a_message(number))
+            for number, state in ((3, State.ACTIVE), (4, State.FORGOTTEN)):
+                made = a_memory(BASE + number, "Part", state=state, source_message_id=BASE + 1)
+                tx.memories.add(made)
+            assert tx.mail.told([BASE + 1, BASE + 2]) == [BASE + 3, BASE + 4]
+            assert tx.mail.told([BASE + 2]) == tx.mail.told([]) == []
+
     def test_a_delivery_of_two_stores_is_united(self, store: Store) -> None:
         late = NOON + timedelta(hours=1)
         given = Receipt(message_id=BASE + 1, agent="bo", sender="ann", read_at=late)

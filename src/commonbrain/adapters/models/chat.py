@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from commonbrain.adapters.models.urls import joined
-from commonbrain.domain.atom import ATOM_FIELD_CHARS_MAX, ATOMS_MAX, Atom, is_grounded
+from commonbrain.domain.atom import (
+    ATOM_FIELD_CHARS_MAX,
+    ATOMS_MAX,
+    Atom,
+    is_grounded,
+    is_turned_round,
+)
+from commonbrain.domain.atomize import atoms
 from commonbrain.domain.errors import Invalid, Unavailable
 
 if TYPE_CHECKING:
@@ -152,7 +159,10 @@ class ChatExtractor:
                 hint=f"Choose a model that answers in JSON: {SETTINGS}_MODEL.",
             ) from error
         found = (one.atom() for one in answer.atoms)
-        return [one for one in found if is_grounded(one, text)][:ATOMS_MAX]
+        # A small model mixes up the sides; where a pattern knows which is which, it is believed.
+        known = atoms(text)
+        kept = [one for one in found if is_grounded(one, text) and not is_turned_round(one, known)]
+        return kept[:ATOMS_MAX]
 
     def _open(self) -> Endpoint:
         with self._opening:

@@ -30,6 +30,7 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.coordination_tables import mailboxes, receipts, sessions
+from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids
@@ -162,6 +163,15 @@ _DELEGATED: Final = (
     .limit(bindparam("limit"))
 )
 
+_TOLD: Final = (
+    select(memories.c.id)
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.source_message_id.in_(LISTED),
+    )
+    .order_by(memories.c.id)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MailShelf:
@@ -262,6 +272,11 @@ class MailShelf:
         """List tasks that a message assigned."""
         given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
         return list(self.work.connection.execute(_DELEGATED, given).scalars())
+
+    def told(self, messages: Sequence[int]) -> list[int]:
+        """List the memories of any state that name one of these as the message they come from."""
+        given = {"tenant": self.work.tenant, "ids": list(messages)}
+        return list(self.work.connection.execute(_TOLD, given).scalars())
 
     def merge(self, receipt: Receipt) -> bool:
         """Take in what another store knows of a delivery."""

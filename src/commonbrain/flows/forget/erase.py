@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
 from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import FORGET_AT_ONCE_MAX
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Memory, is_erased
@@ -166,14 +167,20 @@ def _why_kept(*, only_these: bool) -> str:
 def _copies(act: Act, chosen: dict[int, Memory]) -> list[tuple[Memory, set[int]]]:
     """List what is derived from the chosen, each with all its sources."""
     links = act.tx.links.touching(sorted(chosen), types=[LinkType.DERIVED_FROM])
-    derived = sorted({one.from_id for one in links if one.to_id in chosen} - set(chosen))
+    told = act.tx.mail.told([one.id for one in chosen.values() if one.kind is Kind.MESSAGE])
+    linked = {one.from_id for one in links if one.to_id in chosen}
+    derived = sorted({*linked, *told} - set(chosen))
     every = act.tx.links.touching(derived, types=[LinkType.DERIVED_FROM])
     found = act.tx.memories.get(derived).values()
     return [
-        (one, {link.to_id for link in every if link.from_id == one.id})
+        (one, {link.to_id for link in every if link.from_id == one.id} | _message_of(one))
         for one in found
         if is_visible(act.caller, one) and not is_erased(one)
     ]
+
+
+def _message_of(one: Memory) -> set[int]:
+    return set() if one.source_message_id is None else {one.source_message_id}
 
 
 def _preview(

@@ -52,7 +52,7 @@ from commonbrain.flows.remember.sources import (
     premise_hint,
     put_link,
     settle_sources,
-    support,
+    tell_again,
 )
 from commonbrain.flows.remember.stopwatch import Stopwatch
 from commonbrain.ports.store import Look, Transaction
@@ -260,6 +260,8 @@ class Remember:
     ) -> Outcome:
         known = find_exact(tx, prepared, look=look)
         if known is not None and known.id not in course.besides:
+            if prepared.draft.derived_from and prepared.draft.auto_captured:
+                tell_again(tx, known, by=prepared.draft.derived_from, look=look)
             if not happened_again(known, prepared):
                 return exists(known)
             return exists(known, times=self._recur(tx, known, look=look))
@@ -312,10 +314,9 @@ class Remember:
         if isinstance(part, Rejected) or source.id is None:
             return rejected(part) if isinstance(part, Rejected) else source
         id_ = ids.parse(ids.MEMORY, source.id)
+        draft = replace(part.draft, derived_from=(id_,))
         if source.kind is Kind.MESSAGE:
-            draft = replace(part.draft, source_message_id=id_)
-        else:
-            draft = replace(part.draft, derived_from=(id_,))
+            draft = replace(draft, source_message_id=id_)
         if source.kind in HAPPENINGS and source.status is Status.STORED:
             # What happened again has its causes again, word for word or not.
             draft = replace(draft, occurred_at=draft.occurred_at or look.now)
@@ -323,10 +324,7 @@ class Remember:
         is_held = source.status is Status.QUARANTINED
         besides = course.besides | {id_}
         beside = replace(course, besides=besides, revises=0, proposal={} if is_held else None)
-        outcome = self._settle(tx, replace(part, draft=draft), look=look, course=beside)
-        if outcome.kind is Kind.ATOM and outcome.status is Status.EXISTS and not is_held:
-            support(tx, by=id_, known=outcome.id, caller=self.caller)
-        return outcome
+        return self._settle(tx, replace(part, draft=draft), look=look, course=beside)
 
     def _recur(self, tx: Transaction, known: Memory, *, look: Look) -> int:
         """Count one more occurrence of an event; give how often it came again."""

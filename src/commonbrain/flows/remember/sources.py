@@ -1,13 +1,15 @@
 """The stage that settles where a memory comes from: no more trusted, no wider than its sources."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
+from commonbrain.domain.limits import SOURCES_MAX
 from commonbrain.domain.links import Link, LinkType, link_image
-from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory
+from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
@@ -108,12 +110,42 @@ def no_more_than(part: Prepared | Rejected, source: Prepared) -> Prepared | Reje
     return replace(part, trust=source.trust, scope=source.scope)
 
 
-def support(tx: Transaction, *, by: int, known: str | None, caller: Caller) -> None:
-    """Link a new text to what it tells of once more."""
-    memory = tx.memories.get([by]).get(by)
-    if memory is not None and known is not None:
-        to = ids.parse(ids.MEMORY, known)
-        put_link(tx, memory, to=to, type_=LinkType.SUPPORTS, caller=caller)
+def tell_again(tx: Transaction, known: Memory, *, by: Sequence[int], look: Look) -> None:
+    """Rest what was derived from others on the texts that tell it once more, too.
+
+    A text that is trusted less, or that fewer may see, holds nothing up: it only supports it.
+    """
+    supports = tx.graph.supports([known.id])
+    sources = {one.to_id for one in supports if one.type is LinkType.DERIVED_FROM}
+    # What earlier versions found in a message rests on it by name alone.
+    named = {known.source_message_id} - {None} - sources
+    for one in tx.memories.get([id_ for id_ in (*named, *by) if id_ is not None]).values():
+        if one.id in sources or one.id == known.id or one.state not in CURRENT_STATES:
+            continue
+        holds = 0 < len(sources | named) < SOURCES_MAX and _may_hold(one, known)
+        if holds:
+            _put_again(tx, known, of=one, type_=LinkType.DERIVED_FROM, look=look)
+        elif known.kind is Kind.ATOM and not _supports(tx, one, known=known):
+            _put_again(tx, one, of=known, type_=LinkType.SUPPORTS, look=look)
+
+
+def _supports(tx: Transaction, one: Memory, *, known: Memory) -> bool:
+    links = tx.links.touching([one.id], types=[LinkType.SUPPORTS])
+    return any(link.to_id == known.id for link in links)
+
+
+def _may_hold(source: Memory, known: Memory) -> bool:
+    """Say whether a memory is no more trusted and no wider than a source that comes to it late."""
+    is_own = known.scope is not Scope.PRIVATE or source.agent == known.agent
+    is_wide = _WIDTH[source.scope] >= _WIDTH[known.scope]
+    return is_own and is_wide and source.trust.weight >= known.trust.weight
+
+
+def _put_again(tx: Transaction, memory: Memory, *, of: Memory, type_: LinkType, look: Look) -> None:
+    """Link a memory that was there before, now, in the trust of the lesser of the two."""
+    trust = min((memory.trust, of.trust), key=lambda one: one.weight)
+    now = replace(memory, trust=trust, recorded_at=look.now)
+    put_link(tx, now, to=of.id, type_=type_, caller=look.caller)
 
 
 def put_link(

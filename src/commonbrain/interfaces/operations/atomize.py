@@ -19,20 +19,28 @@ class AtomizeRequest(Request):
     limit: int = Field(
         default=ITEMS_PER_CALL_MAX, description=f"How many at most, 1 to {ITEMS_PER_CALL_MAX}"
     )
+    before: str | None = Field(
+        default=None, description="Go on before this memory: the `next` of the call before"
+    )
 
 
 def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
     return brain.atomize(
-        request.ids, kinds=request.kinds, project=request.project, limit=request.limit
+        request.ids,
+        kinds=request.kinds,
+        project=request.project,
+        limit=request.limit,
+        before=request.before,
     )
 
 
 def _tell(reply: Atomized) -> str:
     counts = (
-        f"{reply.read} memories read by {reply.extractor}: {reply.stored} atoms stored, "
-        f"{reply.known} known, {reply.rejected} rejected."
+        f"Memories read by {reply.extractor}: {reply.read}. "
+        f"Atoms stored: {reply.stored}, known: {reply.known}, rejected: {reply.rejected}."
     )
-    return "\n".join([counts, *(tell_outcome(one) for one in reply.items)])
+    more = [f"More are left: call it again with before {reply.next}."] if reply.next else []
+    return "\n".join([counts, *(tell_outcome(one) for one in reply.items), *more])
 
 
 ATOMIZE = Operation(

@@ -1,0 +1,33 @@
+import pytest
+
+from commonbrain.domain.atom import Atom, is_grounded, is_turned_round
+
+TEXT = "The deploy to db of eu-1 was fine, \u6570\u636e\u5e93\u5d29\u6e83\u4e86."
+CERTIFICATE = Atom(subject="an expired certificate", outcome="the outage of the shop")
+
+
+@pytest.mark.parametrize(
+    ("subject", "outcome", "is_so"),
+    [
+        ("the deploy", "was fine", True),
+        ("the deploys", "were fine", True),
+        ("db", "eu-1", True),
+        ("db", "\u6570\u636e\u5e93", True),
+        ("x", "was fine", False),
+        ("the deploy", "\u5220\u5e93 \u8dd1\u8def", False),
+        ("the deploy", "--", False),
+        ("aliens to db", "was fine", False),
+    ],
+)
+def test_fields_are_made_of_words_of_the_text_however_short_they_are(
+    subject: str, outcome: str, *, is_so: bool
+) -> None:
+    assert is_grounded(Atom(subject=subject, outcome=outcome), TEXT) is is_so
+
+
+def test_a_cause_that_another_gives_as_the_effect_is_turned_round() -> None:
+    turned = Atom(subject="the shop", action="had an outage", outcome="certificate expired")
+    assert is_turned_round(turned, [CERTIFICATE])
+    assert not is_turned_round(CERTIFICATE, [CERTIFICATE])
+    assert not is_turned_round(turned, [])
+    assert not is_turned_round(Atom(subject="a fan", outcome="an outage"), [CERTIFICATE])

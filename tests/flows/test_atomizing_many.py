@@ -1,0 +1,126 @@
+"""Atomizing what is stored: page by page, and each memory by itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.brain import Brain
+from commonbrain.domain.atom import Atom
+from commonbrain.domain.errors import Invalid, NotFound, Unavailable
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.scope import Role
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored
+
+POOL = "The pool of the shop was too small, causing every order to wait."
+PROXY = "The certificate of the proxy expired, causing every request to fail."
+FAN = "The fan of the node died, leading to a sudden shutdown."
+
+
+@dataclass(frozen=True)
+class Stubborn:
+    """Finds by patterns, but does not answer for some texts."""
+
+    name = "stubborn"
+    refused: Sequence[str]
+    asked: list[str] = field(default_factory=list[str])
+
+    def atoms(self, text: str) -> Sequence[Atom]:
+        self.asked.append(text)
+        if text in self.refused:
+            raise Unavailable("No answer.", code="extractor_down", hint="Later.")
+        return PatternExtractor().atoms(text)
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """Finds by patterns; meanwhile somebody forgets."""
+
+    name = "forgetful"
+    brain: Brain
+    id: str
+
+    def atoms(self, text: str) -> Sequence[Atom]:
+        self.brain.forget(self.id, reason="wrong")
+        return PatternExtractor().atoms(text)
+
+
+def incidents(brain: Brain, *texts: str) -> list[str]:
+    return [stored(brain, text, kind="incident") for text in texts]
+
+
+@pytest.mark.parametrize("apart", [timedelta(0), timedelta(minutes=1)])
+def test_calling_again_before_the_last_reads_all_of_many(
+    brain: Brain, clock: FakeClock, apart: timedelta
+) -> None:
+    for number in range(7):
+        stored(brain, f"The disk of node{number} filled up, causing it to stop.", kind="incident")
+        clock.move(apart)
+    pages = [brain.atomize(limit=3)]
+    while pages[-1].next:
+        pages.append(brain.atomize(limit=3, before=pages[-1].next))
+    assert [(one.read, one.stored, one.known) for one in pages] == [(3, 3, 0), (3, 3, 0), (1, 1, 0)]
+    with pytest.raises(NotFound):
+        brain.atomize(before="mem_0000000000000")
+
+
+def test_a_writer_makes_of_what_is_global_an_atom_of_the_team(brain: Brain) -> None:
+    stored(brain, POOL, kind="incident", scope="global")
+    incidents(brain, PROXY)
+    writer = Brain.of(brain.house, replace(brain.caller, role=Role.WRITER))
+    done = writer.atomize()
+    assert (done.read, done.stored, done.rejected) == (2, 2, 0)
+    assert {brain.get(str(one.id)).scope for one in done.items} == {"team"}
+
+
+def test_a_source_that_is_gone_meanwhile_keeps_out_no_other(brain: Brain) -> None:
+    gone, _ = incidents(brain, POOL, PROXY)
+    extractor = Forgetful(brain, gone)
+    done = Brain.of(replace(brain.house, extractor=extractor), brain.caller).atomize()
+    assert (done.read, done.stored, done.rejected) == (1, 1, 1)
+    [told] = [one.reason for one in done.items if one.code == "not_found"]
+    assert gone in str(told)
+
+
+def test_a_text_that_an_extractor_fails_on_keeps_out_no_other(brain: Brain) -> None:
+    incidents(brain, POOL, PROXY, FAN)
+    extractor = Stubborn([PROXY])
+    stubborn = Brain.of(replace(brain.house, extractor=extractor), brain.caller)
+    done = stubborn.atomize()
+    assert (done.read, done.stored, done.rejected) == (2, 2, 1)
+    assert [one.hint for one in done.items if one.code == "extractor_down"] == ["Later."]
+
+
+def test_an_extractor_that_never_answers_is_not_asked_for_ever(brain: Brain) -> None:
+    texts = [f"{POOL} Number {number}." for number in range(9)]
+    for text in texts:
+        stored(brain, text, kind="incident", distinct_because="again")
+    extractor = Stubborn(texts)
+    with pytest.raises(Unavailable, match="No answer"):
+        Brain.of(replace(brain.house, extractor=extractor), brain.caller).atomize()
+    assert len(extractor.asked) == 3
+
+
+def test_an_extractor_that_goes_down_halfway_says_where_to_go_on(
+    brain: Brain, clock: FakeClock
+) -> None:
+    texts = [f"{POOL} Number {number}." for number in range(5)]
+    for text in texts:
+        stored(brain, text, kind="incident", distinct_because="again")
+        clock.move(timedelta(minutes=1))
+    down = Brain.of(replace(brain.house, extractor=Stubborn(texts[:-1])), brain.caller)
+    done = down.atomize()
+    assert (done.read, done.rejected) == (1, 3)
+    assert brain.atomize(before=done.next).read == 4
+
+
+def test_what_tells_of_no_past_is_not_read_and_the_answer_says_why(brain: Brain) -> None:
+    task = stored(brain, "Fix the disk because it is full and breaks the build", kind="task")
+    done = brain.atomize(task)
+    assert (done.read, done.rejected) == (0, 1)
+    assert "yet to be done" in str(done.items[0].reason)
+    with pytest.raises(Invalid, match="yet to be done"):
+        brain.atomize(kinds=[Kind.TASK])

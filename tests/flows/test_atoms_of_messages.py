@@ -1,0 +1,135 @@
+"""What becomes of what was found in a text once the text is forgotten, erased or told again."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import State
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Status
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import bodies, stored, told
+
+WORD = "Zanzibar"
+CAUSE = f"The {WORD} disk filled up, causing the database to stop for an hour."
+WHY = "wrong"
+
+
+def key(id_: str | None) -> int:
+    return ids.parse(ids.MEMORY, str(id_))
+
+
+def sources(brain: Brain, id_: str | None) -> set[int]:
+    """What a memory is derived from."""
+    with brain.house.store.snapshot("default") as tx:
+        links = tx.links.touching([key(id_)], types=[LinkType.DERIVED_FROM])
+    return {one.to_id for one in links if one.from_id == key(id_)}
+
+
+def erase(brain: Brain, id_: str | None) -> int:
+    preview = brain.erase(str(id_), reason=WHY)
+    return brain.erase(str(id_), reason=WHY, confirm=preview.count).count
+
+
+@pytest.mark.requirement("LC-14")
+@pytest.mark.parametrize("text", [CAUSE, f"Hello. @decision {WORD} is closed from now on."])
+def test_erasing_a_message_leaves_no_word_of_it_in_what_was_found_in_it(
+    brain: Brain, path: Path, text: str
+) -> None:
+    said = told(brain, text, kind="message")
+    assert len(said.derived) == 1
+    assert erase(brain, said.id) == 2
+    assert brain.get(str(said.derived[0].id)).body is None
+    for file in path.parent.glob(f"{path.name}*"):
+        assert WORD.encode() not in file.read_bytes(), file
+
+
+@pytest.mark.requirement("LC-14")
+def test_what_earlier_versions_found_in_a_message_is_erased_with_it(brain: Brain) -> None:
+    said = told(brain, CAUSE, kind="message")
+    without_link(brain, str(said.derived[0].id))
+    assert sources(brain, said.derived[0].id) == set()
+    assert erase(brain, said.id) == 2
+    assert brain.get(str(said.derived[0].id)).body is None
+
+
+def test_forgetting_a_message_unseats_what_was_found_in_it(brain: Brain) -> None:
+    said = told(brain, CAUSE, kind="message")
+    assert brain.revise.preview(str(said.id)).count == 1
+    assert brain.forget(str(said.id), reason=WHY).unseated is not None
+    assert brain.get(str(said.derived[0].id)).state is State.ARCHIVED
+
+
+def test_a_message_that_expires_unseats_nothing(brain: Brain, clock: FakeClock) -> None:
+    said = told(brain, CAUSE, kind="message", expires_at=clock.now() + timedelta(hours=1))
+    clock.move(timedelta(hours=2))
+    stored(brain, "Lunch is at noon", kind="fact")
+    shown = brain.get(str(said.derived[0].id))
+    assert (shown.state, shown.banner) == (State.ACTIVE, None)
+
+
+@pytest.mark.parametrize("kind", ["incident", "message"])
+def test_a_cause_that_two_texts_tell_outlives_either(brain: Brain, kind: str) -> None:
+    first, second = (
+        told(brain, f"{when}\n{CAUSE}", kind=kind, finds_causes=True, distinct_because="again")
+        for when in ("Monday again, an alarm.", "On Friday the pager rang twice.")
+    )
+    assert [one.status for one in second.derived] == [Status.EXISTS]
+    [atom] = [one.id for one in first.derived]
+    assert sources(brain, atom) == {key(first.id), key(second.id)}
+    brain.forget(str(first.id), reason=WHY)
+    assert brain.get(str(atom)).state is State.ACTIVE
+    assert erase(brain, first.id) == 1
+    brain.forget(str(second.id), reason=WHY)
+    assert brain.get(str(atom)).state is State.ARCHIVED
+
+
+def test_a_cause_told_again_on_request_rests_on_both_and_is_counted_once(brain: Brain) -> None:
+    first = stored(brain, f"Monday, noon.\n{CAUSE}", kind="incident")
+    second = stored(brain, f"The pager.\n{CAUSE}", kind="incident", distinct_because="again")
+    done, again = (brain.atomize([first, second]) for _ in range(2))
+    [atom] = {one.id for one in (*done.items, *again.items)}
+    assert sources(brain, atom) == {key(first), key(second)}
+    version = brain.get(str(atom)).version
+    brain.atomize([first, second])
+    assert brain.get(str(atom)).version == version
+
+
+def test_what_a_cause_found_by_an_earlier_version_rests_on_is_made_up_for(brain: Brain) -> None:
+    first = told(brain, CAUSE, kind="message")
+    atom = str(first.derived[0].id)
+    without_link(brain, atom)
+    second = told(brain, f"As I said. {CAUSE}", kind="message")
+    assert sources(brain, atom) == {key(first.id), key(second.id)}
+
+
+def test_a_text_that_is_trusted_less_holds_nothing_up(brain: Brain) -> None:
+    first = told(brain, CAUSE, kind="incident", finds_causes=True, trust="trusted_tool")
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    again = told(web, f"I read so. {CAUSE}", kind="message")
+    [atom] = [one.id for one in first.derived]
+    assert again.derived[0].id == atom
+    assert sources(brain, atom) == {key(first.id)}
+    brain.forget(str(first.id), reason=WHY)
+    assert brain.get(str(atom)).state is State.ARCHIVED
+
+
+def test_a_cause_marked_by_hand_stands_without_those_who_tell_it_too(brain: Brain) -> None:
+    atom = told(brain, "@atom The disk | filled up | the database to stop for an hour").id
+    text = "The disk filled up, causing the database to stop for an hour."
+    said = told(brain, text, kind="message")
+    assert [one.id for one in said.derived] == [atom]
+    assert sources(brain, atom) == set()
+    brain.forget(str(said.id), reason=WHY)
+    assert len(bodies(brain)) == 1
+
+
+def without_link(brain: Brain, atom: str) -> None:
+    """Make an atom look as one of the version that only named its message."""
+    with brain.house.store.begin("default") as tx:
+        for link in tx.links.touching([key(atom)], types=[LinkType.DERIVED_FROM]):
+            assert tx.links.drop(link.from_id, link.to_id, type_=link.type)
