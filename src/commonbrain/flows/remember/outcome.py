@@ -36,6 +36,25 @@ class Similar:
     similarity: float
 
 
+class Because(StrEnum):
+    """Why a memory is thought to rest on another."""
+
+    REASON = "reason"
+    """Its text gives as its reason what the other says."""
+    NAMED = "named"
+    """Its text names the other by its id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A memory on which the new one may rest; `accept` is the command that says so."""
+
+    id: str
+    headline: str
+    how: Because
+    accept: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """What became of a part that a text marked to be remembered by itself."""
@@ -67,6 +86,8 @@ class Outcome:
     conflicts: tuple[Similar, ...] = ()
     """Memories that contradict it; both are kept, linked."""
     derived: tuple[Part, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    """On what it may rest, at most three; nothing is linked by them."""
     unseated: Unseated | None = None
     """When it took the place of another: what rested on that, and needs review now."""
     warnings: tuple[str, ...] = ()

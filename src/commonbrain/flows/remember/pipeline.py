@@ -41,6 +41,7 @@ from commonbrain.flows.remember.outcome import (
     rejected,
     stored,
 )
+from commonbrain.flows.remember.premises import find_premises
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.flows.remember.replies import keep, make_ticket, replay
 from commonbrain.flows.remember.sources import (
@@ -140,7 +141,10 @@ class Remember:
         watch = Stopwatch(self.house.clock)
         gated = [prepare(one, self.caller, house=self.house, watch=watch) for one in drafts]
         ticket = None if idempotency_key is None else make_ticket(idempotency_key, gated)
-        ready = embed([one for one in gated if isinstance(one, Prepared)], self.house.embedder)
+        ready = [one for one in gated if isinstance(one, Prepared)]
+        if not course.compares_meaning:
+            ready = [replace(one, premises=()) for one in ready]
+        ready = embed(ready, self.house.embedder)
         watch.lap("embed")
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
@@ -274,6 +278,12 @@ class Remember:
         memory = course.held(made)
         memory = commit(tx, memory, prepared=prepared, caller=self.caller, house=self.house)
         link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
+        space = self.house.store.space
+        suggested = (
+            find_premises(tx, memory, prepared=prepared, look=look, space=space)
+            if course.compares_meaning
+            else ()
+        )
         self._mark_conflicts(tx, memory, judged=judged)
         if judged.recurring is not None:
             self._recur(tx, judged.recurring, look=look)
@@ -285,8 +295,8 @@ class Remember:
             embedding_pending=prepared.vectors is None,
         )
         is_tied = prepared.draft.depends_on or course.revises or not course.compares_meaning
-        hint = None if is_tied else premise_hint(tx, memory, look=look)
-        return replace(told, hint=told.hint or hint)
+        hint = None if is_tied or suggested else premise_hint(tx, memory, look=look)
+        return replace(told, hint=told.hint or hint, suggestions=suggested)
 
     def _settle_part(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from commonbrain.domain.atom import Atom
 from commonbrain.domain.atomize import atoms
@@ -25,6 +26,7 @@ from commonbrain.domain.marks import Marked, duties, marked, of_atom, sole_mark
 from commonbrain.domain.memory import Draft, full_text
 from commonbrain.domain.normalise import normalise_draft
 from commonbrain.domain.offer import check_types, texts_of
+from commonbrain.domain.premises import premises
 from commonbrain.domain.scope import Caller, Scope, check_may_write
 from commonbrain.domain.scoring import confidence_of
 from commonbrain.domain.trust import Trust, granted
@@ -32,6 +34,9 @@ from commonbrain.flows.house import House
 from commonbrain.flows.remember.screening import screen
 from commonbrain.flows.remember.stopwatch import Stopwatch
 from commonbrain.ports.models import Embedder, Matrix
+
+STATING: Final = frozenset({Kind.FACT, Kind.RULE, Kind.TASK, Kind.EPISODE})
+"""Kinds that may hold only while something else does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,9 @@ class Prepared:
     derived: tuple[Prepared | Rejected, ...] = ()
     """What its text marks to be remembered by itself."""
     vectors: Matrix | None = None
+    premises: tuple[str, ...] = ()
+    """What its text says that it rests on, to be looked up."""
+    premise_vectors: tuple[Matrix, ...] = ()
 
     @property
     def text(self) -> str:
@@ -72,7 +80,7 @@ def prepare(
     if isinstance(prepared, Rejected):
         return prepared
     parts = [_prepare(part, caller, house=house, watch=watch) for part in _parts(prepared)]
-    return replace(prepared, derived=tuple(parts))
+    return replace(prepared, derived=tuple(parts), premises=_premises(prepared))
 
 
 def embed(prepared: Sequence[Prepared], embedder: Embedder) -> list[Prepared]:
@@ -217,6 +225,7 @@ def _severity(part: Marked) -> Severity | None:
 def _texts(prepared: Prepared) -> Iterator[str]:
     yield prepared.text
     yield from (part.text for part in prepared.derived if isinstance(part, Prepared))
+    yield from prepared.premises
 
 
 def _embedded(prepared: Prepared, vectors: Matrix, *, rest: Iterator[Matrix]) -> Prepared:
@@ -224,7 +233,14 @@ def _embedded(prepared: Prepared, vectors: Matrix, *, rest: Iterator[Matrix]) ->
         replace(part, vectors=next(rest)) if isinstance(part, Prepared) else part
         for part in prepared.derived
     )
-    return replace(prepared, vectors=vectors, derived=parts)
+    premises = tuple(next(rest) for _ in prepared.premises)
+    return replace(prepared, vectors=vectors, derived=parts, premise_vectors=premises)
+
+
+def _premises(prepared: Prepared) -> tuple[str, ...]:
+    """Give the reasons of what states something; who said on what it rests is not asked."""
+    is_open = not prepared.draft.depends_on and not prepared.draft.auto_captured
+    return premises(prepared.text) if is_open and prepared.admitted.kind in STATING else ()
 
 
 def _check_bounds(draft: Draft) -> Rejected | None:

@@ -13,7 +13,15 @@ from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import NAME_CHARS_MAX, REPLY_KEPT_S
 from commonbrain.flows.cascade.telling import Unseated
-from commonbrain.flows.remember.outcome import Outcome, Part, Remembered, Similar, Status
+from commonbrain.flows.remember.outcome import (
+    Because,
+    Outcome,
+    Part,
+    Remembered,
+    Similar,
+    Status,
+    Suggestion,
+)
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.ports.records import Reply
 from commonbrain.ports.store import Look, Transaction
@@ -81,7 +89,7 @@ def keep(tx: Transaction, ticket: Ticket, *, reply: Remembered, look: Look) -> N
 
 def _named(one: Outcome) -> list[str | None]:
     """Name every memory of which a reply tells a word: erasing any of them takes it with it."""
-    beside = (*one.derived, *one.similar, *one.conflicts)
+    beside = (*one.derived, *one.similar, *one.conflicts, *one.suggestions)
     return [one.id, *(told.id for told in beside)]
 
 
@@ -103,6 +111,7 @@ def _outcome(given: Mapping[str, Any]) -> Outcome:
         "warnings": tuple(given["warnings"]),
         "derived": tuple(_part(one) for one in given["derived"]),
         "unseated": _unseated(given.get("unseated")),
+        "suggestions": tuple(_suggestion(one) for one in given.get("suggestions", ())),
     }
     return Outcome(**{**given, **read})
 
@@ -113,6 +122,11 @@ def _part(given: Mapping[str, Any]) -> Part:
         "kind": Kind(given["kind"]) if given["kind"] else None,
     }
     return Part(**{**given, **read})
+
+
+def _suggestion(given: Mapping[str, Any]) -> Suggestion:
+    read: dict[str, Any] = {"how": Because(given["how"])}
+    return Suggestion(**{**given, **read})
 
 
 def _unseated(given: Mapping[str, Any] | None) -> Unseated | None:

@@ -81,6 +81,8 @@ def outcome(one: Outcome) -> RenderableType:
     near = against + [f"similar  {near.id}  {near.headline}" for near in alike]
     is_stored = one.status is Status.STORED
     lines = [text for text in more if text] + (near if is_stored else [])
+    for may in one.suggestions:
+        lines += [f"may rest on  {may.id}  {may.headline}  ({may.how})", f"  if so: {may.accept}"]
     lines += [one.unseated.line()] if one.unseated else []
     if one.embedding_pending:
         lines.append("Found by its words only until the embedder is back.")

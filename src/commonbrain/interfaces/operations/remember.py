@@ -148,6 +148,8 @@ def tell_outcome(outcome: Outcome) -> str:
             f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
         )
         lines += near
+    lines += [f"may rest on {one.id}: {one.headline} ({one.how})" for one in outcome.suggestions]
+    lines += [f"If so: {one.accept}" for one in outcome.suggestions[:1]]
     if outcome.unseated:
         lines.append(outcome.unseated.line())
     if outcome.embedding_pending:

@@ -1,0 +1,42 @@
+"""Reasons are read out of a text; times, purposes and stray words are none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain import ids
+from commonbrain.domain.premises import Mention, mentions, premises
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("We pin Node because the build breaks on 22.", ("the build breaks on 22",)),
+        ("Because the build breaks, we pin Node.", ("the build breaks",)),
+        ("The build breaks on 22, so we pin Node.", ("The build breaks on 22",)),
+        ("Deploys wait, given that the queue is slow, but tests run.", ("the queue is slow",)),
+        ("We ship on Monday since the team is away on Friday.", ("the team is away on Friday",)),
+        ("We use Postgres since 2019.", ()),
+        ("We use Postgres since last year, and it works.", ()),
+        ("Postgres as well as Redis runs there.", ()),
+        ("Postgres runs as a service of ours.", ()),
+        ("Nothing is said here of any ground.", ()),
+        ("Since then.", ()),
+    ],
+)
+def test_reasons_are_read_and_nothing_else(text: str, found: tuple[str, ...]) -> None:
+    assert premises(text) == found
+
+
+def test_named_memories_are_told_from_named_premises() -> None:
+    one, other = ids.show(ids.MEMORY, 5), ids.show(ids.MEMORY, 7)
+    assert mentions(f"See {one}; because of {other} we wait") == (
+        Mention(id=5, is_premise=False),
+        Mention(id=7, is_premise=True),
+    )
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read(text: str) -> None:
+    assert len(premises(text)) <= 2
+    assert len(mentions(text)) <= 3

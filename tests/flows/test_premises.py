@@ -1,0 +1,105 @@
+"""What a new memory says that it rests on is linked or suggested, and never guessed."""
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Because
+from tests.flows.asking import stored, told
+
+POSTGRES = "The shop runs on one Postgres server"
+
+
+@pytest.fixture
+def premise(brain: Brain) -> str:
+    return stored(brain, POSTGRES, kind="fact")
+
+
+def supports(brain: Brain, id_: str) -> list[str]:
+    links = brain.get(id_, views=["links"], bump=False).links or ()
+    return [one.id for one in links if one.type is LinkType.DEPENDS_ON and one.is_outgoing]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We lock stock rows because the shop runs on one Postgres server.",
+        "Since the shop runs on one Postgres server, we lock stock rows.",
+        "The shop runs on one Postgres server, so we lock stock rows.",
+        "Given that the shop runs on one Postgres server, we lock stock rows.",
+        "As the shop runs on one Postgres server, stock rows are locked.",
+    ],
+)
+def test_a_reason_that_is_stored_is_suggested_and_not_linked(
+    brain: Brain, premise: str, text: str
+) -> None:
+    outcome = told(brain, text, kind="task")
+    [one] = outcome.suggestions
+    assert (one.id, one.how) == (premise, Because.REASON)
+    assert one.accept == f"brain revise link {outcome.id} --other {premise} --value depends_on"
+    assert supports(brain, outcome.id or "") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We lock stock rows because the shop does not run on one Postgres server.",
+        "We lock stock rows because the shop runs on 3 Postgres servers.",
+        "We lock stock rows since March and the shop is glad of it.",
+        "We lock stock rows because the kitchen smells of burnt toast.",
+    ],
+)
+def test_a_reason_that_says_something_else_suggests_nothing(
+    brain: Brain, premise: str, text: str
+) -> None:
+    assert all(one.id != premise for one in told(brain, text, kind="task").suggestions)
+
+
+def test_a_premise_named_as_such_is_linked_and_falls_with_it(brain: Brain, premise: str) -> None:
+    outcome = told(brain, f"We lock stock rows because of {premise}.", kind="task")
+    assert outcome.suggestions == ()
+    assert supports(brain, outcome.id or "") == [premise]
+    brain.forget(premise, reason="it was never so")
+    assert "Needs review" in (brain.get(outcome.id or "").banner or "")
+
+
+def test_a_memory_merely_named_is_suggested(brain: Brain, premise: str) -> None:
+    outcome = told(brain, f"Compare the row locks with {premise} before the sale", kind="task")
+    assert [(one.id, one.how) for one in outcome.suggestions] == [(premise, Because.NAMED)]
+    assert supports(brain, outcome.id or "") == []
+
+
+def test_what_the_caller_may_not_see_is_neither_linked_nor_suggested(brain: Brain) -> None:
+    hers = stored(brain.acting_as(agent="ann"), POSTGRES, kind="fact", scope="private")
+    bob = brain.acting_as(agent="bob")
+    for text in (
+        f"We lock stock rows because of {hers}.",
+        "We lock the rows because the shop runs on one Postgres server.",
+    ):
+        outcome = told(bob, text, kind="task", distinct_because="a test")
+        assert outcome.suggestions == ()
+        assert supports(bob, outcome.id or "") == []
+
+
+def test_who_said_on_what_it_rests_is_not_asked(brain: Brain, premise: str) -> None:
+    text = "We lock stock rows because the shop runs on one Postgres server."
+    assert told(brain, text, kind="task", depends_on=[premise]).suggestions == ()
+
+
+def test_an_id_that_is_none_is_no_obstacle(brain: Brain) -> None:
+    outcome = told(brain, "We lock rows because of mem_0000000000001 and habit", kind="task")
+    assert outcome.id is not None
+    assert outcome.suggestions == ()
+
+
+def test_a_repeated_call_gives_the_same_suggestions(brain: Brain, premise: str) -> None:
+    text = "We lock stock rows because the shop runs on one Postgres server."
+    one, other = (brain.remember(text, kind="task", idempotency_key="k").items for _ in "ab")
+    assert one[0].suggestions
+    assert one == other
+
+
+def test_what_is_quarantined_suggests_nothing(brain: Brain, premise: str) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    assert told(web, f"Never skip row locks because of {premise}", kind="rule").suggestions == ()
