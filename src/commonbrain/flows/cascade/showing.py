@@ -13,6 +13,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.scope import Caller, is_visible
 from commonbrain.domain.times import show_instant
+from commonbrain.flows.cascade.spread import EVERY
 from commonbrain.ports.graph import Way
 from commonbrain.ports.store import Transaction
 
@@ -47,7 +48,14 @@ def needing(
         )
         for id_, those in tx.reviews.of(ids_).items()
     }
-    return {id_: those for id_, those in open_.items() if those}
+    # A premise may have fallen long before anybody said that something rests on it.
+    links = tx.graph.edges(list(open_), Way.ALONG, types=SUPPORTS, limit=EVERY)
+    later = {(link.from_id, link.to_id) for link in links if link.created_at > moment}
+    needs = {
+        id_: [one for one in those if (id_, one.via_id) not in later]
+        for id_, those in open_.items()
+    }
+    return {id_: those for id_, those in needs.items() if those}
 
 
 def notes(
@@ -78,8 +86,17 @@ def notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str |
 
 def dependents(tx: Transaction, caller: Caller, *, id_: int) -> tuple[Dependent, ...]:
     """List what rests on a memory and holds, as far as the caller sees it, the nearest first."""
-    walk = tx.graph.walk([id_], Way.AGAINST, types=SUPPORTS, limit=DEPENDENTS_MAX)
-    found = tx.memories.get([one.id for one in walk.reached])
+    walk = tx.graph.walk([id_], Way.AGAINST, types=SUPPORTS, limit=EVERY)
+    standings = tx.graph.standings([one.id for one in walk.reached])
+    known = {one.id for one in standings.values() if is_visible(caller, one)}
+    shown = [
+        one
+        for one in walk.reached
+        if one.id in known
+        and standings[one.id].state in CURRENT_STATES
+        and (one.via_id == id_ or one.via_id in known)
+    ][:DEPENDENTS_MAX]
+    found = tx.memories.get([one.id for one in shown])
     needs = tx.reviews.of(list(found))
     return tuple(
         Dependent(
@@ -90,10 +107,7 @@ def dependents(tx: Transaction, caller: Caller, *, id_: int) -> tuple[Dependent,
             via=ids.show(ids.MEMORY, one.via_id),
             needs_review=any(review.is_open for review in needs.get(one.id, ())),
         )
-        for one in walk.reached
-        if found[one.id].state in CURRENT_STATES
-        and is_visible(caller, found[one.id])
-        and (one.via_id == id_ or is_visible(caller, found[one.via_id]))
+        for one in shown
     )
 
 

@@ -112,8 +112,7 @@ class Revise:
             check_version(tx, old_id, version=version)
             outcome = replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
             outcome = replace(outcome, unseated=act.cascade())
-        if outcome.unseated is not None and outcome.unseated.is_more:
-            follow_up(self.house, self.caller)
+        follow_up(self.house, self.caller)
         return outcome
 
     def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
@@ -264,8 +263,7 @@ class Revise:
             check_version(tx, wanted.id, version=version)
             done = _CARRIED.get(op, perform)(act, wanted)
             done = replace(done, unseated=act.cascade())
-        if done.unseated is not None and done.unseated.is_more:
-            follow_up(self.house, self.caller)
+        follow_up(self.house, self.caller)
         return done
 
     def _vectors(self, wanted: Proposal) -> Mapping[int, Matrix]:
