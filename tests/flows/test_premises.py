@@ -93,7 +93,8 @@ def test_an_id_that_is_none_is_no_obstacle(brain: Brain) -> None:
     assert outcome.suggestions == ()
 
 
-def test_a_repeated_call_gives_the_same_suggestions(brain: Brain, premise: str) -> None:
+@pytest.mark.usefixtures("premise")
+def test_a_repeated_call_gives_the_same_suggestions(brain: Brain) -> None:
     text = "We lock stock rows because the shop runs on one Postgres server."
     one, other = (brain.remember(text, kind="task", idempotency_key="k").items for _ in "ab")
     assert one[0].suggestions

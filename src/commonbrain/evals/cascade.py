@@ -8,6 +8,7 @@ step every memory of the graph is compared with the model, bystanders too.
 from __future__ import annotations
 
 import random
+import statistics
 import tempfile
 import time
 from collections import Counter
@@ -28,6 +29,8 @@ from commonbrain.testing.clock import FakeClock
 
 GRAPHS: Final = 200
 BIG: Final = 10_000
+FAN: Final = 1_000
+_RUNS: Final = 5
 _WHY: Final = "the evaluation says so"
 _KINDS: Final = (Kind.FACT, Kind.TASK, Kind.INCIDENT, Kind.EVENT, Kind.RULE)
 _BOTH: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
@@ -54,6 +57,10 @@ class CascadeReport:
     big_marked: int
     big_ms: float
     """The supersede at the root of the big graph, all transactions of it together."""
+    fan_nodes: int
+    fan_ms: float
+    """The supersede of what so many rest on, half of them directly: the median of a few."""
+    fan_restore_ms: float
     failures: tuple[str, ...] = ()
 
 
@@ -107,11 +114,15 @@ def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeR
             trial.run()
             failures += [f"graph {seed + number}, {what}" for what in trial.failures]
         marked, took_ms = _big(Path(folder) / "big.db", count=big, chance=_chance(seed))
+        superseded_ms, restored_ms = _fan(Path(folder) / "fan.db", count=min(big, FAN))
     return CascadeReport(
         graphs=graphs,
         big_nodes=big,
         big_marked=marked,
         big_ms=round(took_ms, 1),
+        fan_nodes=min(big, FAN),
+        fan_ms=round(superseded_ms, 1),
+        fan_restore_ms=round(restored_ms, 1),
         failures=tuple(failures),
         **{name: tally[name] for name in _COUNTED},
     )
@@ -129,6 +140,8 @@ def tell_cascade(report: CascadeReport) -> str:
         f"rules archived        {report.rules_archived}",
         f"restored exactly      {exact:.1%} of {report.restores}",
         f"{report.big_nodes:,} nodes: {report.big_marked:,} marked in {report.big_ms:,.0f} ms",
+        f"{report.fan_nodes:,} resting on one: superseded in {report.fan_ms:,.0f} ms (p50), "
+        f"restored in {report.fan_restore_ms:,.0f}",
     ]
     return "\n".join([*lines, *(f"not right: {what}" for what in report.failures[:20])])
 
@@ -353,6 +366,22 @@ def _big(path: Path, *, count: int, chance: random.Random) -> tuple[int, float]:
         took_ms = (time.perf_counter() - started) * 1000
         with brain.house.store.snapshot(brain.caller.tenant) as tx:
             return sum(one.is_open for one in tx.reviews.by(1)), took_ms
+
+
+def _fan(path: Path, *, count: int) -> tuple[float, float]:
+    """Time the supersede of what so many rest on, half of them directly, and its restore."""
+    rests = [(one, 0 if one % 2 else one - 1, LinkType.DERIVED_FROM) for one in range(1, count + 1)]
+    superseded, restored = list[float](), list[float]()
+    with a_brain(path, clock=FakeClock()) as brain:
+        _store(brain, dict.fromkeys(range(count + 1), Kind.EVENT), rests=rests)
+        for run in range(_RUNS):
+            started = time.perf_counter()
+            brain.revise.supersede(_shown(0), f"revised{run} revised now", reason=_WHY)
+            between = time.perf_counter()
+            brain.revise.restore(_shown(0), reason=_WHY)
+            superseded.append((between - started) * 1000)
+            restored.append((time.perf_counter() - between) * 1000)
+    return statistics.median(superseded), statistics.median(restored)
 
 
 def _chance(seed: int) -> random.Random:

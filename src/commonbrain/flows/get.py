@@ -148,7 +148,7 @@ class Get:
             View.LINKS: lambda: () if is_forgotten else edges(tx, self.caller, memory=memory),
             View.ANNOTATIONS: lambda: () if is_forgotten else noted(tx, memory=memory),
             View.POLICY: lambda: standing(tx, memory=memory, now=now),
-            View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_),
+            View.DEPENDENTS: lambda: dependents(tx, self.caller, id_=id_, now=now),
         }
         asked: dict[str, Any] = {view: side() for view, side in sides.items() if view in views}
         version = version_of(tx, memory.id)

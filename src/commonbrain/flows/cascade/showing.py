@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from commonbrain.domain import ids
-from commonbrain.domain.cascade import SUPPORTS, Fall, Review
+from commonbrain.domain.cascade import SUPPORTS, Fall, Review, Standing, carried_by
 from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import CASCADE_AT_ONCE
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.scope import Caller, is_visible
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.cascade.spread import EVERY
-from commonbrain.ports.graph import Way
+from commonbrain.ports.graph import Reached, Way
 from commonbrain.ports.store import Transaction
 
 _TOLD_MAX: Final = 3
@@ -22,6 +24,8 @@ _TOLD_MAX: Final = 3
 _STEPS_MAX: Final = 6
 """Memories named of the path to a cause."""
 DEPENDENTS_MAX: Final = 50
+_DUE_MAX: Final = 20
+"""Memories that expired since the last write and are looked at by a reader."""
 _UNSEEN: Final = "a premise you may not see"
 
 
@@ -41,21 +45,64 @@ def needing(
     tx: Transaction, ids_: Sequence[int], *, moment: datetime
 ) -> Mapping[int, Sequence[Review]]:
     """Give the open reviews that memories had at a moment, the nearest cause first."""
+    known = tx.reviews.of(ids_)
+    unwritten = _unwritten(tx, set(ids_), known=known, moment=moment)
     open_ = {
         id_: sorted(
-            (one for one in those if one.is_open and one.at <= moment),
+            (
+                one
+                for one in (*known.get(id_, ()), *unwritten.get(id_, ()))
+                if one.is_open and one.at <= moment
+            ),
             key=lambda one: (one.depth, one.cause_id),
         )
-        for id_, those in tx.reviews.of(ids_).items()
+        for id_ in ids_
     }
     # A premise may have fallen long before anybody said that something rests on it.
-    links = tx.graph.edges(list(open_), Way.ALONG, types=SUPPORTS, limit=EVERY)
+    marked = [id_ for id_, those in open_.items() if those]
+    links = tx.graph.edges(marked, Way.ALONG, types=SUPPORTS, limit=EVERY)
     later = {(link.from_id, link.to_id) for link in links if link.created_at > moment}
-    needs = {
-        id_: [one for one in those if (id_, one.via_id) not in later]
-        for id_, those in open_.items()
-    }
+    needs = {id_: [one for one in open_[id_] if (id_, one.via_id) not in later] for id_ in marked}
     return {id_: those for id_, those in needs.items() if those}
+
+
+def _unwritten(
+    tx: Transaction, ids_: set[int], *, known: Mapping[int, Sequence[Review]], moment: datetime
+) -> Mapping[int, Sequence[Review]]:
+    """Give the reviews by what has expired since somebody last wrote: a reader writes none.
+
+    Costs a look at a list that is nearly always empty.
+    """
+    due = tx.reviews.due(moment, limit=_DUE_MAX) if ids_ else []
+    expired = [one for one in tx.graph.standings(due).values() if _has_expired(one, moment)]
+    found: defaultdict[int, list[Review]] = defaultdict(list)
+    for cause in expired:
+        told = {one.memory_id for those in known.values() for one in those if _is_by(one, cause)}
+        types = carried_by(Fall.EXPIRED)
+        walk = tx.graph.walk([cause.id], Way.AGAINST, types=types, limit=CASCADE_AT_ONCE)
+        for one in walk.reached:
+            if one.id in ids_ - told:
+                found[one.id].append(_by_expiry(one, cause, moment=moment))
+    return found
+
+
+def _has_expired(one: Standing, moment: datetime) -> bool:
+    return one.state in CURRENT_STATES and one.is_over(moment)
+
+
+def _is_by(review: Review, cause: Standing) -> bool:
+    return review.cause_id == cause.id
+
+
+def _by_expiry(one: Reached, cause: Standing, *, moment: datetime) -> Review:
+    return Review(
+        memory_id=one.id,
+        cause_id=cause.id,
+        fall=Fall.EXPIRED,
+        via_id=one.via_id,
+        depth=one.depth,
+        at=cause.expires_at or moment,
+    )
 
 
 def notes(
@@ -73,7 +120,9 @@ def notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str |
         return None
     seen = _seen(tx, caller, needs=needs)
     causes = [one for one in needs[id_] if not one.is_of_itself]
-    paths = [_path(tx, one, caller=caller) for one in causes[:_TOLD_MAX] if one.depth > 1]
+    paths = [
+        _path(tx, one, caller=caller, moment=now) for one in causes[:_TOLD_MAX] if one.depth > 1
+    ]
     shown = ids.show(ids.MEMORY, id_)
     return " ".join(
         [
@@ -84,7 +133,9 @@ def notice(tx: Transaction, caller: Caller, *, id_: int, now: datetime) -> str |
     )
 
 
-def dependents(tx: Transaction, caller: Caller, *, id_: int) -> tuple[Dependent, ...]:
+def dependents(
+    tx: Transaction, caller: Caller, *, id_: int, now: datetime
+) -> tuple[Dependent, ...]:
     """List what rests on a memory and holds, as far as the caller sees it, the nearest first."""
     walk = tx.graph.walk([id_], Way.AGAINST, types=SUPPORTS, limit=EVERY)
     standings = tx.graph.standings([one.id for one in walk.reached])
@@ -97,7 +148,7 @@ def dependents(tx: Transaction, caller: Caller, *, id_: int) -> tuple[Dependent,
         and (one.via_id == id_ or one.via_id in known)
     ][:DEPENDENTS_MAX]
     found = tx.memories.get([one.id for one in shown])
-    needs = tx.reviews.of(list(found))
+    needs = needing(tx, list(found), moment=now)
     return tuple(
         Dependent(
             id=ids.show(ids.MEMORY, one.id),
@@ -105,7 +156,7 @@ def dependents(tx: Transaction, caller: Caller, *, id_: int) -> tuple[Dependent,
             headline=found[one.id].headline,
             depth=one.depth,
             via=ids.show(ids.MEMORY, one.via_id),
-            needs_review=any(review.is_open for review in needs.get(one.id, ())),
+            needs_review=one.id in needs,
         )
         for one in shown
     )
@@ -135,12 +186,12 @@ def _fallen(reviews: Sequence[Review], seen: Mapping[int, State]) -> str:
     return f"{', '.join(list(told)[:_TOLD_MAX])}{more}{nothing}"
 
 
-def _path(tx: Transaction, review: Review, *, caller: Caller) -> str:
+def _path(tx: Transaction, review: Review, *, caller: Caller, moment: datetime) -> str:
     """Name the memories from one that needs review to the cause, as far as they are seen."""
     path, here = [review.memory_id], review
     while here.via_id != here.cause_id and len(path) < _STEPS_MAX:
         path.append(here.via_id)
-        there = tx.reviews.of([here.via_id]).get(here.via_id, ())
+        there = needing(tx, [here.via_id], moment=moment).get(here.via_id, ())
         onward = [one for one in there if one.cause_id == review.cause_id]
         if not onward:
             break

@@ -27,6 +27,8 @@ _WINDOWS_MAX = 4
 """Windows of a long text that are looked for: what comes later repeats less and costs as much."""
 _REPEATS_ALWAYS = frozenset({Kind.MESSAGE, Kind.INCIDENT})
 """Said or happened again, it is another one, word for word or not."""
+HAPPENINGS = frozenset({Kind.INCIDENT, Kind.EVENT})
+"""What has a time of its own: told of another time, it and its causes are others."""
 _COMES_FROM_A_SOURCE = _REPEATS_ALWAYS | {Kind.EVENT, Kind.EPISODE}
 """Equal texts of these from two sources are two things; from one source they are one."""
 
@@ -132,9 +134,14 @@ def _by_count(memory: Memory) -> tuple[int, int]:
 
 
 def _is_another_time(memory: Memory, prepared: Prepared) -> bool:
-    """Say whether the author gave a time at which the known event did not happen."""
-    told = prepared.draft.occurred_at
-    is_dated = memory.kind is Kind.EVENT and told is not None
+    """Say whether the author gave a time at which the known event did not happen.
+
+    An atom is an observation, at another time another one; but a message has the time at which it
+    was said, and what is said twice was not observed twice.
+    """
+    draft, told = prepared.draft, prepared.draft.occurred_at
+    is_observed = memory.kind is Kind.ATOM and draft.source_message_id is None
+    is_dated = memory.kind is Kind.EVENT or is_observed
     return is_dated and told is not None and instant(told) != memory.occurred_at
 
 

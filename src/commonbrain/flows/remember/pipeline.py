@@ -26,6 +26,7 @@ from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.remember.commit import commit, to_memory
 from commonbrain.flows.remember.drafts import DraftFields, Offer, draft_of, drafts_of
 from commonbrain.flows.remember.neighbours import (
+    HAPPENINGS,
     Judged,
     find_exact,
     happened_again,
@@ -315,9 +316,15 @@ class Remember:
             draft = replace(part.draft, source_message_id=id_)
         else:
             draft = replace(part.draft, derived_from=(id_,))
-        beside = replace(course, besides=course.besides | {id_}, revises=0)
+        if source.kind in HAPPENINGS and source.status is Status.STORED:
+            # What happened again has its causes again, word for word or not.
+            draft = replace(draft, occurred_at=draft.occurred_at or look.now)
+        # What a text holds that is held back is held back with it, and proposes nothing itself.
+        is_held = source.status is Status.QUARANTINED
+        besides = course.besides | {id_}
+        beside = replace(course, besides=besides, revises=0, proposal={} if is_held else None)
         outcome = self._settle(tx, replace(part, draft=draft), look=look, course=beside)
-        if outcome.kind is Kind.ATOM and outcome.status is Status.EXISTS:
+        if outcome.kind is Kind.ATOM and outcome.status is Status.EXISTS and not is_held:
             support(tx, by=id_, known=outcome.id, caller=self.caller)
         return outcome
 

@@ -1,4 +1,4 @@
-"""The stage that asks on what a new memory rests: what its text names, and what it gives as reason.
+"""The stage that asks on what a new memory rests, by the ids and the reasons in its text.
 
 Named in so many words, a premise is linked. A reason that only reads like a stored memory is
 suggested: who wrote the text decides.
@@ -40,7 +40,7 @@ def find_premises(
     for one in _told(tx, memory, prepared=prepared, look=look, space=space):
         if one.id not in known:
             wanted.setdefault(one.id, (one, Because.REASON))
-    return tuple(_suggestion(memory, one, how) for one, how in wanted.values())[:_SUGGESTED_MAX]
+    return tuple(_suggestion(memory, one, how=how) for one, how in wanted.values())[:_SUGGESTED_MAX]
 
 
 def _named(tx: Transaction, memory: Memory, *, known: set[int], look: Look) -> list[Memory]:
@@ -90,7 +90,7 @@ def _may_bear(one: Memory, memory: Memory, *, clause: str) -> bool:
     )
 
 
-def _suggestion(memory: Memory, one: Memory, how: Because) -> Suggestion:
+def _suggestion(memory: Memory, one: Memory, *, how: Because) -> Suggestion:
     own, its = (ids.show(ids.MEMORY, id_) for id_ in (memory.id, one.id))
     return Suggestion(
         id=its,

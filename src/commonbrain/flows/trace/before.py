@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.domain.kinds import AtomDetail, Kind
+from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.patterns import Before, Precursor, average, peak_hour, precursors
 from commonbrain.domain.query import Filter
@@ -44,7 +45,15 @@ class Window:
         hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=OCCURRENCES_MAX)]
         found = seen(self.tx, self.caller, wanted=hits).values()
         told_ = [one for one in found if covered(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
-        return sorted(told_, key=lambda one: (one.occurred_at, one.id))
+        once = self._once(told_)
+        return sorted(once, key=lambda one: (one.occurred_at, one.id))
+
+    def _once(self, those: Sequence[Memory]) -> Sequence[Memory]:
+        """Leave out what has an atom among them: the two tell of one occurrence."""
+        atoms = {one.id for one in those if one.kind is Kind.ATOM}
+        links = self.tx.links.touching(sorted(atoms), types=[LinkType.DERIVED_FROM])
+        sources = {link.to_id for link in links if link.from_id in atoms}
+        return [one for one in those if one.id not in sources]
 
     def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
         """List what came before each occurrence, the nearest first."""

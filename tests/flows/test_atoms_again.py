@@ -1,0 +1,77 @@
+"""An atom is an observation: another time is another one, and it stands and falls with its text."""
+
+from datetime import timedelta
+from typing import Unpack
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.memory import State
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.remember.outcome import Outcome, Status
+from commonbrain.flows.remember.pipeline import DraftFields
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import told
+
+FAILED = "The deploy failed because the disk was full."
+OF_INCIDENTS = DraftFields(kind="incident", finds_causes=True)
+
+
+def incident(brain: Brain, **known: Unpack[DraftFields]) -> Outcome:
+    return told(brain, FAILED, **{**OF_INCIDENTS, **known})
+
+
+def test_the_same_words_of_another_time_are_another_observation(brain: Brain) -> None:
+    days = [incident(brain, occurred_at=f"2026-02-{day:02}T10:00:00Z") for day in (3, 9, 17)]
+    atoms = [part.id for one in days for part in one.derived]
+    assert [part.status for one in days for part in one.derived] == [Status.STORED] * 3
+    assert len(set(atoms)) == 3
+    pattern = brain.trace.patterns("deploy failed").pattern
+    assert pattern is not None
+    assert pattern.observations == 3
+
+
+def test_incidents_without_a_time_happened_when_they_were_told(
+    brain: Brain, clock: FakeClock
+) -> None:
+    [first] = incident(brain).derived
+    clock.move(timedelta(minutes=1))
+    [again] = incident(brain).derived
+    assert (again.status, again.id == first.id) == (Status.STORED, False)
+
+
+def test_the_same_incident_read_again_is_observed_once(brain: Brain) -> None:
+    at = "2026-02-03T10:00:00Z"
+    [first] = incident(brain, occurred_at=at, source_ref="log.md:3").derived
+    [again] = incident(brain, occurred_at=at, source_ref="log.md:3").derived
+    assert (again.status, again.id) == (Status.EXISTS, first.id)
+
+
+def test_what_is_held_back_holds_back_its_atoms(brain: Brain) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    rule = told(web, f"Never deploy on Friday. {FAILED}", kind="rule", finds_causes=True)
+    assert rule.status is Status.QUARANTINED
+    [part] = rule.derived
+    assert brain.get(part.id or "").state is State.QUARANTINED
+    assert brain.revise.approve(part.id or "", reason="it was so").status == "done"
+    assert brain.get(part.id or "").state is State.ACTIVE
+
+
+def test_the_atoms_of_a_proposed_text_propose_nothing(brain: Brain) -> None:
+    one = told(brain, "Deploys run at night", kind="fact")
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    proposed = web.revise.supersede(
+        one.id or "", f"Deploys run at noon. {FAILED}", reason="said so", finds_causes=True
+    )
+    [part] = proposed.derived
+    brain.revise.approve(part.id or "", reason="it was so")
+    assert brain.get(one.id or "").state is State.ACTIVE
+
+
+@pytest.mark.parametrize("kind", ["incident", "event"])
+def test_an_atom_falls_with_what_it_was_read_from(brain: Brain, kind: str) -> None:
+    said = told(brain, FAILED, kind=kind, finds_causes=True)
+    [part] = said.derived
+    done = brain.forget(said.id or "", reason="it never failed")
+    assert done.unseated is not None
+    assert done.unseated.ids == (part.id,)
