@@ -120,7 +120,10 @@ def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(more: dict[str, o
 
 def test_what_faded_bears_what_was_derived_from_it_and_nothing_else() -> None:
     over = a_standing(1, expires_at=NOON)
-    held = [bears(Support(2, 1, t), over, is_unsupported=False, is_pruned=False, now=NOON) for t in SUPPORTS]
+    held = [
+        bears(Support(2, 1, t), over, is_unsupported=False, is_pruned=False, now=NOON)
+        for t in SUPPORTS
+    ]
     assert held == [True, False]
     assert not bears(Support(2, 1, DERIVED), None, is_unsupported=False, is_pruned=False, now=NOON)
     gone = a_standing(1, state=State.SUPERSEDED)

@@ -47,7 +47,7 @@ def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
     standings = tx.graph.standings(sorted({*doubtful, *selves}))
     candidates = _candidates(tx, {id_: standings[id_] for id_ in doubtful}, now=deed.at)
     supports = tx.graph.supports(sorted(candidates))
-    bearing = bearing_of(tx, supports, candidates=candidates, region=set(region), now=deed.at)
+    bearing = _bearing(tx, supports, candidates=candidates, region=set(region), now=deed.at)
     gone = unsupported(candidates, supports, bearing=bearing)
     fresh = [standings[id_] for id_ in sorted(gone - selves.keys())]
     archived = _archive(tx, fresh, deed=deed)
@@ -55,6 +55,13 @@ def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
     _revive(tx, back, standings=standings, deed=deed)
     lost, found = (tuple(sorted(ids)) for ids in (gone - selves.keys(), selves.keys() - gone))
     return Weighed(archived=archived, standings=standings, lost=lost, found=found)
+
+
+def holding(tx: Transaction, id_: int, *, now: datetime) -> list[Support]:
+    """List by what a memory is still held up."""
+    supports = tx.graph.supports([id_])
+    bearing = _bearing(tx, supports, candidates=set(), region=set(), now=now)
+    return [one for one in supports if bearing[one]]
 
 
 def left_without(
@@ -70,8 +77,8 @@ def left_without(
     doubtful = {id_: one for id_, one in standings.items() if id_ not in vouched}
     candidates = _candidates(tx, doubtful, now=now)
     supports = tx.graph.supports(sorted(candidates))
-    holding = bearing_of(tx, supports, candidates=candidates, region=set(), now=now)
-    bearing = {one: holds and one.to_id not in fallen for one, holds in holding.items()}
+    held = _bearing(tx, supports, candidates=candidates, region=set(), now=now)
+    bearing = {one: holds and one.to_id not in fallen for one, holds in held.items()}
     return unsupported(candidates, supports, bearing=bearing)
 
 
@@ -86,7 +93,7 @@ def _candidates(tx: Transaction, standings: Mapping[int, Standing], *, now: date
     return found.keys() - (tx.duties.owed(tasks) if tasks else set())
 
 
-def bearing_of(
+def _bearing(
     tx: Transaction,
     supports: Sequence[Support],
     *,

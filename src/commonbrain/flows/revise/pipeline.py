@@ -76,6 +76,8 @@ class Revise:
     ) -> Outcome:
         """Replace a current memory by a new text; what is not given is taken from the old one.
 
+        That goes for what it rests on too, as far as that holds, and for its causes and effects.
+
         Returns:
             The outcome of the new text at the gate: `stored` took the old one's place,
             `quarantined` is a proposal to; otherwise the old one still holds.
@@ -90,7 +92,8 @@ class Revise:
         """
         why = checked_reason(reason, self.house)
         old_id = ids.parse(ids.MEMORY, id)
-        heritage = Heritage(pin=inherit_pin, skill=inherit_skill)
+        is_tied = known.get("depends_on") or known.get("derived_from")
+        heritage = Heritage(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
         with self.house.store.snapshot(self.caller.tenant) as tx:
             act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
             old = act.fetch(old_id)

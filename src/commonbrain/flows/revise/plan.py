@@ -13,7 +13,7 @@ from commonbrain.domain.action_items import Ack
 from commonbrain.domain.authority import AWAITING_STATES, Proposal
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Refused
-from commonbrain.domain.links import Link
+from commonbrain.domain.links import Link, is_inherited
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.revision import Action, difference
 from commonbrain.domain.times import show_instant
@@ -36,7 +36,7 @@ class PutLink:
     """Link a memory to another; without `link` the one that is there goes."""
 
     memory: Memory
-    """The one that the link leads from."""
+    """The one that the link leads from, or that inherited it."""
     known: Link | None
     link: Link | None
 
@@ -153,6 +153,9 @@ def told(step: Step) -> tuple[str, ...]:
             old, new = difference(before, after)
             lines = _compared(old, new)
             return tuple(f"{show(before)} {line}" for line in lines)
+        case PutLink(link=None, known=known) if known is not None and is_inherited(known):
+            # It was never said of this memory, and may lead to what the caller does not see.
+            return ()
         case PutLink(memory=memory, link=None, known=known) if known is not None:
             return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
         case PutLink(memory=memory, link=link) if link is not None:
