@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 import commonbrain
+from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import LinkType
@@ -37,6 +38,7 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
                     on = 1 if id_ % 2 == 0 else id_ - 1
                     tx.links.replace(a_link(id_, on, type=LinkType.DERIVED_FROM))
             premise, walls, works = ids.show(ids.MEMORY, 1), list[float](), list[float]()
+            backs, gone = list[float](), list[float]()
             for run in range(_RUNS):
                 wall, work = time.perf_counter(), time.process_time()
                 done = brain.revise.supersede(premise, f"Revision {run} of it", reason="measured")
@@ -44,12 +46,25 @@ def cascade(sizes: list[int] = typer.Argument(default=[100, 1000, 10_000])) -> N
                 works.append((time.process_time() - work) * 1000)
                 if done.unseated is None:
                     raise RuntimeError(done.status)
-                brain.revise.restore(premise, reason="measured")
+                for times, change in ((backs, _restore), (gone, _forget), (backs, _restore)):
+                    work = time.process_time()
+                    change(brain, premise)
+                    times.append((time.process_time() - work) * 1000)
             with brain.house.store.snapshot(brain.caller.tenant) as tx:
                 wall = time.perf_counter()
                 tx.graph.walk([1], Way.AGAINST, types=[LinkType.DERIVED_FROM], limit=size)
                 walked = (time.perf_counter() - wall) * 1000
             print(
                 f"{size:>6,} resting: supersede p50 {statistics.median(walls):8.1f} ms "
-                f"(process {statistics.median(works):.1f}), walk {walked:.1f} ms"
+                f"(process {statistics.median(works):.1f}), process of restore "
+                f"{statistics.median(backs):.1f}, of forget {statistics.median(gone):.1f}, "
+                f"walk {walked:.1f} ms"
             )
+
+
+def _restore(brain: Brain, premise: str) -> None:
+    brain.revise.restore(premise, reason="measured")
+
+
+def _forget(brain: Brain, premise: str) -> None:
+    brain.forget(premise, reason="measured")

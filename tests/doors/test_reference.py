@@ -44,7 +44,8 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
         section = told.partition("\n## ")[0]
         fields = operation.request.model_fields
         # Every command takes --json, --yes where a preview asks for a yes, --file for several.
-        more = 1 + ("confirm" in fields) + (operation.many is not None)
+        asks = "confirm" in fields or operation.weighty is not None
+        more = 1 + asks + (operation.many is not None)
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page

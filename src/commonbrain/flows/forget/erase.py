@@ -18,6 +18,7 @@ from commonbrain.flows.cascade.spread import mark_erased
 from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import (
     KEPT_STATES,
+    Dependents,
     Selection,
     SelectorFields,
     preview_of,
@@ -31,6 +32,7 @@ from commonbrain.flows.forget.swept import (
     followed_up,
     how_confirmed,
     named,
+    shown,
 )
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import record_beside
@@ -180,7 +182,7 @@ def _preview(
     return preview_of(
         selection,
         action=Action.ERASE,
-        dependents=kept,
+        dependents=Dependents(count=len(kept), first=shown(kept)),
         reason=reason,
         hint=f"{how_confirmed(len(selection.taken), confirm)} It cannot be undone. {_BEYOND}",
     )

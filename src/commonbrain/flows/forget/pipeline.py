@@ -70,12 +70,13 @@ class Forget:
         given = SelectorFields(**matching)
         if id:
             given["ids"] = [id] if isinstance(id, str) else list(id)
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            act = self._act(tx)
-            selection = _selected(act, given)
-            preview = _preview(act, selection, confirm=confirm, reason=why)
-            if dry_run or (preview.count > 1 and confirm != preview.count):
-                return _foretold(act, selection, preview=preview, is_asked=dry_run)
+        if dry_run or len(given.get("ids", ())) != 1:
+            with self.house.store.snapshot(self.caller.tenant) as tx:
+                act = self._act(tx)
+                selection = _selected(act, given)
+                preview = _preview(act, selection, confirm=confirm, reason=why)
+                if dry_run or (preview.count > 1 and confirm != preview.count):
+                    return _foretold(act, selection, preview=preview, is_asked=dry_run)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = self._act(tx)
             done = _forget(act, given, confirm=confirm, reason=why)
@@ -135,7 +136,7 @@ def _preview(act: Act, selection: Selection, *, confirm: int | None, reason: str
     return preview_of(
         selection,
         action=Action.FORGET,
-        dependents=[named(one) for one in resting_on(act, selection.taken)],
+        dependents=resting_on(act, selection.taken),
         reason=reason,
         hint=how_confirmed(len(selection.taken), confirm),
     )

@@ -19,7 +19,7 @@ from commonbrain.domain.scoring import is_archived, last_touched
 from commonbrain.flows.act import Act
 from commonbrain.flows.duty import check_changes
 from commonbrain.flows.forget.selection import preview_of, resting_on, within_reach
-from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed, named
+from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed
 from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
 
@@ -124,7 +124,7 @@ def _plan(act: Act, ask: _Ask) -> tuple[Swept, list[Memory]]:
     preview = preview_of(
         replace(found, taken=taken, is_more=is_more),
         action=Action.PRUNE,
-        dependents=[named(one) for one in resting_on(act, taken, fall=Fall.PRUNED)],
+        dependents=resting_on(act, taken, fall=Fall.PRUNED),
         reason=ask.reason,
         hint=how_confirmed(len(taken), ask.confirm) if taken else "Nothing is to be pruned.",
     )

@@ -26,7 +26,7 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write, is_visible
 from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
-from commonbrain.flows.forget.swept import Named, Stage, Swept, kinds_of, named, shown
+from commonbrain.flows.forget.swept import SHOWN_MAX, Named, Stage, Swept, kinds_of, named, shown
 from commonbrain.ports.graph import Way
 
 KEPT_STATES = tuple(sorted(set(State) - {State.FORGOTTEN}))
@@ -59,11 +59,19 @@ class Selection:
     is_more: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependents:
+    """How many rest on what is swept, and the nearest of them."""
+
+    count: int = 0
+    first: tuple[Named, ...] = ()
+
+
 def preview_of(
     selection: Selection,
     *,
     action: Action,
-    dependents: Sequence[Named],
+    dependents: Dependents,
     reason: str | None,
     hint: str,
 ) -> Swept:
@@ -77,8 +85,8 @@ def preview_of(
         items=shown([named(one) for one in taken]),
         spared_count=len(selection.spared),
         spared=shown(selection.spared),
-        dependents_count=len(dependents),
-        dependents=shown(dependents),
+        dependents_count=dependents.count,
+        dependents=dependents.first,
         is_more=selection.is_more,
         reason=reason,
         hint=hint,
@@ -139,15 +147,20 @@ def why_not(caller: Caller, memory: Memory) -> str | None:
     return f"It is trusted as {memory.trust}, more than the caller."
 
 
-def resting_on(
-    act: Act, memories: Sequence[Memory], *, fall: Fall = Fall.FORGOTTEN
-) -> list[Memory]:
-    """List what a fall of these would unseat: all that rests on them, as far as it is seen."""
+def resting_on(act: Act, memories: Sequence[Memory], *, fall: Fall = Fall.FORGOTTEN) -> Dependents:
+    """Tell what a fall of these would unseat: all that rests on them, as far as it is seen."""
     inside = [one.id for one in memories]
     walk = act.tx.graph.walk(inside, Way.AGAINST, types=carried_by(fall), limit=FORETOLD_MAX)
-    found = act.tx.memories.get([one.id for one in walk.reached])
-    reached = [found[one.id] for one in walk.reached if one.id in found]
-    return [one for one in reached if one.state in CURRENT_STATES and is_visible(act.caller, one)]
+    standings = act.tx.graph.standings([one.id for one in walk.reached])
+    seen = [
+        one.id
+        for one in walk.reached
+        if standings[one.id].state in CURRENT_STATES and is_visible(act.caller, standings[one.id])
+    ]
+    # Only those that are shown are read: a thousand may rest on one.
+    found = act.tx.memories.get(seen[:SHOWN_MAX])
+    first = tuple(named(found[id_]) for id_ in seen[:SHOWN_MAX] if id_ in found)
+    return Dependents(count=len(seen), first=first)
 
 
 def _check_known(given: SelectorFields) -> None:

@@ -18,7 +18,7 @@ from commonbrain.flows.cascade.telling import Unseated
 from commonbrain.flows.get import FORGOTTEN
 from commonbrain.flows.house import House
 
-_SHOWN_MAX: Final = 20
+SHOWN_MAX: Final = 20
 """Of each list: enough to see whether the selector means what it says."""
 
 
@@ -78,7 +78,7 @@ def named(memory: Memory, why: str | None = None) -> Named:
 
 def shown(found: Sequence[Named]) -> tuple[Named, ...]:
     """Give the first of a list."""
-    return tuple(found[:_SHOWN_MAX])
+    return tuple(found[:SHOWN_MAX])
 
 
 def kinds_of(memories: Sequence[Memory]) -> Mapping[Kind, int]:

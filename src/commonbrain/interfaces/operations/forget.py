@@ -12,7 +12,7 @@ from commonbrain.flows.forget.selection import SelectorFields
 from commonbrain.flows.forget.swept import Named, Stage, Swept
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.operation import (
-    PLAIN,
+    UNSEEN,
     Command,
     Name,
     Operation,
@@ -57,7 +57,7 @@ class ForgetRequest(Request):
     scope: Name = None
     since: Since = None
     until: Until = None
-    dry_run: bool = Field(default=False, description="forget: preview", json_schema_extra=PLAIN)
+    dry_run: bool = Field(default=False, description="forget: preview", json_schema_extra=UNSEEN)
     days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
 
 

@@ -56,10 +56,7 @@ _COMPLETIONS: Final = {
 class ReviseRequest(Request):
     """What to change in which memory; each op reads its own fields."""
 
-    op: Op = Field(
-        description="restore: holds again; resolve: beats other; review: still holds; "
-        "preview: what it would unseat"
-    )
+    op: Op = Field(description="restore: holds again; resolve: beats other; review: still holds")
     id: Id
     text: str = Field(default="", description="supersede: what holds now; annotate: the note")
     reason: str = Field(default="", description="Why; kept")
