@@ -126,9 +126,7 @@ def test_what_retention_took_still_holds_up_what_is_derived_from_it(
     assert brain.get(episode).state is State.ACTIVE
 
 
-def test_an_owed_action_item_is_marked_and_still_binds_until_it_is_done(
-    brain: Brain, premise: str
-) -> None:
+def test_an_owed_action_item_is_marked_and_still_binds_until_it_is_done(brain: Brain) -> None:
     usr = brain.acting_as(agent="usr", trust_ceiling=Trust.USER_CLAIM, session="s1", project="b")
     fact = stored(usr, "Keys live in the vault", kind="fact", project="b")
     item = stored(

@@ -1,4 +1,4 @@
-"""A revision takes over what its memory rested on, and its causes; undo and restore take it back."""
+"""A revision takes over what its memory rested on, and its causes; what takes it back does too."""
 
 from datetime import timedelta
 
@@ -109,15 +109,11 @@ def test_an_approved_revision_inherits_too(brain: Brain, premise: str, conclusio
 
 @pytest.fixture
 def chain(brain: Brain, clock: FakeClock) -> tuple[str, str, str]:
-    told = []
-    for text in (
-        "Somebody switched the nightly log rotation off",
-        "The volume of db1 ran out of space",
-        "Checkout answered errors to every customer",
-    ):
-        told.append(stored(brain, text, kind="incident"))
-        clock.move(timedelta(hours=1))
-    first, middle, last = told
+    first = stored(brain, "Somebody switched the nightly log rotation off", kind="incident")
+    clock.move(timedelta(hours=1))
+    middle = stored(brain, "The volume of db1 ran out of space", kind="incident")
+    clock.move(timedelta(hours=1))
+    last = stored(brain, "Checkout answered errors to every customer", kind="incident")
     brain.revise.link(first, middle, type=LinkType.CAUSES)
     brain.revise.link(middle, last, type=LinkType.CAUSES)
     clock.move(timedelta(hours=1))

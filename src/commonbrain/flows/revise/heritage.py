@@ -1,4 +1,4 @@
-"""What a successor takes over: what it rests on as far as that holds, and its causes and effects."""
+"""What a successor takes over: the supports that hold, and causes and effects."""
 
 from __future__ import annotations
 

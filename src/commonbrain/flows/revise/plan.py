@@ -153,11 +153,8 @@ def told(step: Step) -> tuple[str, ...]:
             old, new = difference(before, after)
             lines = _compared(old, new)
             return tuple(f"{show(before)} {line}" for line in lines)
-        case PutLink(link=None, known=known) if known is not None and is_inherited(known):
-            # It was never said of this memory, and may lead to what the caller does not see.
-            return ()
         case PutLink(memory=memory, link=None, known=known) if known is not None:
-            return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
+            return _told_unlinked(memory, known)
         case PutLink(memory=memory, link=link) if link is not None:
             return (
                 f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
@@ -169,6 +166,13 @@ def told(step: Step) -> tuple[str, ...]:
             return (_told_beside(step),)
         case _:
             return ()
+
+
+def _told_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
+    """Say which link goes; one that was inherited may lead to what the caller does not see."""
+    if is_inherited(known):
+        return ()
+    return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
 
 
 def _told_beside(step: Note | Settle) -> str:

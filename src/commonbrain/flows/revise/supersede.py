@@ -29,7 +29,7 @@ from commonbrain.flows.versions import check_lease
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heritage:
-    """What a successor takes over: pin and skill only when asked, supports unless it has its own."""
+    """What a successor takes over: pin and skill when asked, supports unless it has its own."""
 
     pin: bool = False
     skill: bool = False
