@@ -119,10 +119,23 @@ def test_what_does_not_hold_or_is_not_seen_contradicts_nothing(more: dict[str, o
 
 
 def test_what_faded_bears_what_was_derived_from_it_and_nothing_else() -> None:
-    over = a_standing(1, expires_at=NOON)
-    held = [bears(Support(2, 1, t), over, is_unsupported=False, now=NOON) for t in SUPPORTS]
-    assert held == [True, False]
-    assert not bears(Support(2, 1, DERIVED), None, is_unsupported=False, now=NOON)
-    gone = a_standing(1, state=State.SUPERSEDED)
-    assert not bears(Support(2, 1, DERIVED), gone, is_unsupported=False, now=NOON)
-    assert not bears(Support(2, 1, DERIVED), a_standing(1), is_unsupported=True, now=NOON)
+    def held(
+        target: Standing | None, *, is_unsupported: bool = False, is_pruned: bool = False
+    ) -> list[bool]:
+        return [
+            bears(
+                Support(2, 1, type_),
+                target,
+                is_unsupported=is_unsupported,
+                is_pruned=is_pruned,
+                now=NOON,
+            )
+            for type_ in SUPPORTS
+        ]
+
+    assert held(a_standing(1, expires_at=NOON)) == [True, False]
+    forgotten = a_standing(1, state=State.FORGOTTEN)
+    assert held(forgotten, is_pruned=True) == [True, False]
+    assert held(forgotten) == held(None) == [False, False]
+    assert held(a_standing(1, state=State.SUPERSEDED)) == [False, False]
+    assert held(a_standing(1), is_unsupported=True) == [False, False]

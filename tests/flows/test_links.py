@@ -4,6 +4,7 @@ import pytest
 
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
+from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import MessageDetail
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import ThreadRef
@@ -174,3 +175,16 @@ def test_a_message_said_next_to_a_match_comes_before_one_said_elsewhere(brain: B
         "Which port does the billing service listen on?",
         "It was moved to 9000, the service",
     ]
+
+
+def test_nothing_becomes_a_source_of_what_is_trusted_more_or_seen_by_more(brain: Brain) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    heard = stored(web, "Port 5432 is open on staging", kind="fact")
+    own = stored(brain, "My notes on sockets", kind="fact", scope="private")
+    known = stored(brain, FACT, kind="fact")
+    for source in (heard, own):
+        with pytest.raises(Refused) as refused:
+            brain.revise.link(known, source, type=LinkType.DERIVED_FROM)
+        assert refused.value.code == "source_beneath"
+        brain.revise.link(known, source, type=LinkType.DEPENDS_ON)
+    brain.revise.link(heard, known, type=LinkType.DERIVED_FROM)

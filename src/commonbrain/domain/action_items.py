@@ -65,6 +65,11 @@ def must_be_acknowledged(detail: Detail) -> bool:
     return isinstance(detail, RuleDetail | TaskDetail) and detail.must_ack
 
 
+def is_owed(detail: Detail) -> bool:
+    """Say whether what has this detail is a task that must be acknowledged and is to be done."""
+    return isinstance(detail, TaskDetail) and detail.must_ack and detail.status in OWED
+
+
 def is_report(kind: Kind, label: str | None) -> bool:
     """Say whether it is what somebody who is blocked may still write, to ask and to hand over."""
     is_handoff = kind is Kind.EPISODE and label == HANDOFF

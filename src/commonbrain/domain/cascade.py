@@ -149,15 +149,23 @@ def contradicts(link: Link, one: Standing, *, by: Standing, now: datetime) -> bo
 
 
 def bears(
-    support: Support, target: Standing | None, *, is_unsupported: bool, now: datetime
+    support: Support,
+    target: Standing | None,
+    *,
+    is_unsupported: bool,
+    is_pruned: bool,
+    now: datetime,
 ) -> bool:
-    """Say whether a support still holds up what rests on it."""
+    """Say whether a support still holds up what rests on it.
+
+    What only faded still holds up what is derived from it: its time passed, or retention took it.
+    """
     if target is None:
         return False
     is_current = target.state in CURRENT_STATES
     if is_current and not target.is_over(now):
         return not is_unsupported
-    is_faded = is_current or target.state is State.EXPIRED
+    is_faded = is_current or is_pruned or target.state is State.EXPIRED
     return is_faded and support.type is LinkType.DERIVED_FROM
 
 

@@ -12,6 +12,9 @@ from commonbrain.domain.trust import Trust
 STRENGTH_DEFAULT: Final = 0.5
 """How strongly two memories are linked when nobody said."""
 
+INHERITED: Final = "inherited"
+"""How the basis of a link begins that was taken over from what its memory superseded."""
+
 
 class LinkType(StrEnum):
     """What one memory is to another; read from the first to the second."""
@@ -73,6 +76,11 @@ def strengthened(known: Link, by: Link) -> Link:
         trust=max(known.trust, by.trust, key=lambda trust: trust.weight),
         observed_at=max(known.observed_at, by.observed_at),
     )
+
+
+def is_inherited(link: Link) -> bool:
+    """Say whether a link was taken over from what its memory superseded."""
+    return (link.basis or "").startswith(INHERITED)
 
 
 def link_image(link: Link) -> dict[str, object]:

@@ -17,6 +17,10 @@ DEPRECATED: Final = "DEPRECATED"
 """What stands where the severity of a superseded rule would; the row keeps what it was."""
 
 
+HOUSE_AGENT: Final = "commonbrain"
+"""Who is named for what time did, or what another's change left to be followed up."""
+
+
 class Action(StrEnum):
     """Everything that can be done to a memory."""
 

@@ -1,8 +1,8 @@
 """Cascades on generated graphs, held against a plain model that knows the whole expected state.
 
 Each graph is drawn by a seed: chains, trees, diamonds, circles and webs of memories that rest on
-each other. Premises fall (superseded, forgotten, contradicted, expired) and come back; after each
-step every memory of the graph is compared with the model, bystanders too.
+each other. Premises fall (superseded, forgotten, contradicted, expired, pruned) and come back;
+after each step every memory of the graph is compared with the model, bystanders too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +23,11 @@ from commonbrain.domain import ids
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.memory import State
+from commonbrain.domain.revision import Action
 from commonbrain.domain.trust import Trust
+from commonbrain.evals.cascade_graphs import SHAPES, Model, Rests
+from commonbrain.flows.cascade.spread import spread
+from commonbrain.flows.recording import Deed, amend
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
 
@@ -33,7 +37,6 @@ FAN: Final = 1_000
 _RUNS: Final = 5
 _WHY: Final = "the evaluation says so"
 _KINDS: Final = (Kind.FACT, Kind.TASK, Kind.INCIDENT, Kind.EVENT, Kind.RULE)
-_BOTH: Final = (LinkType.DERIVED_FROM, LinkType.DEPENDS_ON)
 _LIVES: Final = timedelta(days=3)
 
 
@@ -64,45 +67,6 @@ class CascadeReport:
     """Of that, what this process computed: the rest it waited for a busy machine."""
     fan_restore_ms: float
     failures: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class Model:
-    """The plain truth: memories by number, who rests on whom, and who fell how."""
-
-    kinds: Mapping[int, Kind]
-    rests: Sequence[tuple[int, int, LinkType]]
-    fallen: dict[int, str] = field(default_factory=dict[int, str])
-
-    def marks(self) -> dict[int, set[int]]:
-        """Say of each memory on which fallen ones it rests, step by step."""
-        told: dict[int, set[int]] = {}
-        for cause, how in self.fallen.items():
-            types = {LinkType.DEPENDS_ON} if how == "expired" else set(_BOTH)
-            shaken, edge = {cause}, {cause}
-            while edge:
-                edge = {one for one, on, type_ in self.rests if on in edge and type_ in types}
-                edge -= shaken
-                shaken |= edge
-            for one in shaken - {cause}:
-                told.setdefault(one, set()).add(cause)
-        return told
-
-    def archived(self, marks: Mapping[int, set[int]]) -> set[int]:
-        """Say who rests on nothing that holds: whoever cannot be built up from what does."""
-        gone = {one for one, how in self.fallen.items() if how in {"superseded", "forgotten"}}
-        faded = {one for one, how in self.fallen.items() if how == "expired"}
-        doubtful = {one for one in marks if self.kinds[one] is not Kind.RULE} - gone - faded
-        built = set(self.kinds) - doubtful - gone - faded
-        while True:
-            more = {
-                one
-                for one, on, type_ in self.rests
-                if one in doubtful and (on in built or (on in faded and type_ is _BOTH[0]))
-            } - built
-            if not more:
-                return doubtful - built
-            built |= more
 
 
 def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeReport:
@@ -180,7 +144,7 @@ class _Trial:
         clock = FakeClock()
         brain = a_brain(path, clock=clock)
         count = chance.randint(6, 40)
-        rests = _SHAPES[chance.choice(sorted(_SHAPES))](count, chance)
+        rests = SHAPES[chance.choice(sorted(SHAPES))](count, chance)
         kinds = {number: chance.choice(_KINDS) for number in range(count)}
         _store(brain, kinds, rests=rests)
         return cls(brain, clock, chance, Model(kinds, rests), tally)
@@ -192,7 +156,7 @@ class _Trial:
             first, second = self.chance.sample(sorted(self.model.kinds), 2)
             self._deny_from_below(first)
             self._check("a less trusted contradiction", expects=before)
-            falls = (self._supersede, self._forget, self._contradict, self._expire)
+            falls = (self._supersede, self._forget, self._contradict, self._expire, self._prune)
             back: list[tuple[int, Callable[[], None]]] = []
             for premise in (first, second):
                 fall = self.chance.choice(falls)
@@ -279,6 +243,17 @@ class _Trial:
         self.model.fallen[premise] = "expired"
         return lambda: self._restore(premise)
 
+    def _prune(self, premise: int) -> Callable[[], None]:
+        """Let retention take a premise, whatever its age."""
+        caller = self.brain.caller
+        deed = Deed(action=Action.PRUNE, caller=caller, at=self.clock.now(), reason=_WHY)
+        with self.brain.house.store.begin(caller.tenant) as tx:
+            old = tx.memories.get([premise + 1])[premise + 1]
+            amend(tx, old, after=replace(old, state=State.FORGOTTEN), deed=deed)
+            spread(tx, deed)
+        self.model.fallen[premise] = "pruned"
+        return lambda: self._restore(premise)
+
     def _deny_from_below(self, premise: int) -> None:
         """Contradict a premise from less trust than it has, which unseats nothing."""
         low = self.brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
@@ -293,47 +268,7 @@ def _shown(number: int) -> str:
     return ids.show(ids.MEMORY, number + 1)
 
 
-_Rests = list[tuple[int, int, LinkType]]
-
-
-def _chain(count: int, chance: random.Random) -> _Rests:
-    return [(one, one - 1, chance.choice(_BOTH)) for one in range(1, count)]
-
-
-def _tree(count: int, chance: random.Random) -> _Rests:
-    return [(one, chance.randrange(one), chance.choice(_BOTH)) for one in range(1, count)]
-
-
-def _diamonds(count: int, chance: random.Random) -> _Rests:
-    """Let each rest on both of the pair below it: paths that part and meet again."""
-    return [
-        (one, below, chance.choice(_BOTH))
-        for one in range(1, count)
-        for below in {max(one - 2, 0), max(one - 1 - one % 2, 0)}
-        if below != one
-    ]
-
-
-def _circle(count: int, chance: random.Random) -> _Rests:
-    closing = [(chance.randrange(count // 2), count - 1, chance.choice(_BOTH))]
-    return [*_chain(count, chance), *closing]
-
-
-def _web(count: int, chance: random.Random) -> _Rests:
-    pairs = {(one, chance.randrange(count)) for one in range(count) for _ in range(2)}
-    return [(one, on, chance.choice(_BOTH)) for one, on in sorted(pairs) if one != on]
-
-
-_SHAPES: Final = {
-    "chain": _chain,
-    "tree": _tree,
-    "diamonds": _diamonds,
-    "circle": _circle,
-    "web": _web,
-}
-
-
-def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: _Rests) -> None:
+def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: Rests) -> None:
     """Store a graph as it is, without asking whether anybody would have written it."""
     with brain.house.store.begin(brain.caller.tenant) as tx:
         for number, kind in kinds.items():

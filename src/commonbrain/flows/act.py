@@ -53,7 +53,7 @@ class Act:
     def cascade(self) -> Unseated | None:
         """Follow up what this change unseated; to be called last, within its transaction."""
         step = spread(self.tx, self.deed(Action.CASCADE, None))
-        return tell_unseated(self.tx, self.caller, step=step)
+        return tell_unseated(self.tx, self.caller, step=step, now=self.now)
 
 
 def vectors_of(house: House, memories: Sequence[Memory]) -> dict[int, Vectors]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, cast
 
+from commonbrain.domain.action_items import is_owed
 from commonbrain.domain.cascade import CONCERNED, Fall, Review
 from commonbrain.domain.links import link_of
 from commonbrain.domain.memory import FINDABLE_STATES, Memory
@@ -63,7 +64,7 @@ def amend(
     old, new = difference(before, after)
     tx.memories.update(before, after)
     follow(tx, before, after=after, vectors=vectors)
-    if any(name in new for name in _BEARING):
+    if any(name in new for name in _BEARING) or is_owed(before.detail) != is_owed(after.detail):
         tx.reviews.touch([after.id], at=deed.at)
     believed = ended_belief(before, after, at=deed.at)
     change = replace(_change(before, deed), before=old, after=new, believed=believed)

@@ -26,6 +26,10 @@ class Duties(Protocol):
         """
         ...
 
+    def owed(self, ids: Sequence[int]) -> set[int]:
+        """Give of memories the tasks that must be acknowledged and are still to be done."""
+        ...
+
     def has_ended(self, session: str) -> bool:
         """Say whether sessions of this key are known and all over."""
         ...

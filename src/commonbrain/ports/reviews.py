@@ -20,6 +20,10 @@ class Reviews(Protocol):
         """
         ...
 
+    def listed(self) -> list[int]:
+        """Give what this transaction has listed itself and not taken off again, by id."""
+        ...
+
     def due(self, now: datetime, *, limit: int) -> list[int]:
         """Give the memories that are to be looked at by now, the longest due first."""
         ...

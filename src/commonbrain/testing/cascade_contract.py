@@ -152,7 +152,11 @@ class CascadeContract:
             tx.reviews.add([a_review(5, 2)])
             # Itself, for it needs review; what it contradicts; the cause of its review.
             tx.reviews.touch([5], at=NOON)
+            assert tx.reviews.listed() == [2, 3, 5]
+            tx.reviews.postpone(3, NOON)
+            assert tx.reviews.listed() == [2, 5]
         with store.begin(LOCAL_TENANT) as tx:
+            assert tx.reviews.listed() == []
             assert tx.reviews.due(NOON, limit=9) == [2, 3, 5]
             tx.reviews.postpone(2, None)
             tx.reviews.postpone(3, LATER)

@@ -73,6 +73,8 @@ class DutiesContract:
         )  # fmt: skip
 
         assert pending(store) == [1, 2, 5, 10]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.duties.owed([1, 2, 3, 4, 5, 13]) == {1, 5}
 
     def test_an_item_is_pending_in_its_project_and_one_of_none_everywhere(
         self, store: Store

@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.coordination_tables import acks, sessions
+from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.action_items import OWED, Ack, Decision
@@ -91,6 +92,9 @@ _OF_PROJECTS: Final = _BINDING.where(
         memories.c.project.in_(bindparam("projects", expanding=True)),
     )
 )
+_OWED_AMONG: Final = _wanting(
+    _TASKS, _TASKS.c.status.in_(sorted(OWED)), _TASKS.c.memory_id.in_(LISTED)
+)
 _AT_ONCE: Final = 500
 """Ids looked up together; an engine takes only so many parameters."""
 _OF: Final = (
@@ -128,6 +132,11 @@ class DutyShelf:
             asked = given | {"ids": wanting[start : start + _AT_ONCE]}
             binding += self.work.connection.execute(statement, asked).scalars()
         return binding
+
+    def owed(self, ids: Sequence[int]) -> set[int]:
+        """Give of memories the tasks that must be acknowledged and are still to be done."""
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return set(self.work.connection.execute(_OWED_AMONG, given).scalars())
 
     def has_ended(self, session: str) -> bool:
         """Say whether sessions of this key are known and all over."""

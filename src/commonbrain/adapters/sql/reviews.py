@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
@@ -19,7 +19,7 @@ from commonbrain.domain.cascade import SUPPORTS, Fall, Review
 from commonbrain.domain.links import LinkType
 
 _TENANT: Final[BindParameter[Any]] = bindparam("tenant")
-_FIELDS: Final = tuple(field.name for field in fields(Review))
+_FIELDS: Final = tuple(one.name for one in fields(Review))
 _ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_id == _TENANT)
 _OF: Final = _ROW.where(table.c.memory_id.in_(LISTED)).order_by(table.c.memory_id, table.c.cause_id)
 _UNSUPPORTED: Final = _OF.where(table.c.fall == Fall.UNSUPPORTED)
@@ -107,6 +107,8 @@ class ReviewShelf:
     """Reviews of one tenant in one transaction."""
 
     work: Work
+    own: set[int] = field(default_factory=set[int])
+    """What this transaction has listed."""
 
     def touch(self, ids: Sequence[int], *, at: datetime) -> None:
         """List what a change of these memories or of their links may unseat, to be looked at."""
@@ -117,6 +119,11 @@ class ReviewShelf:
             self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": concerned})
             rows = [{"tenant_id": tenant, "memory_id": id_, "due_at": at} for id_ in concerned]
             self.work.connection.execute(insert(falls), rows)
+            self.own.update(concerned)
+
+    def listed(self) -> list[int]:
+        """Give what this transaction has listed itself and not taken off again, by id."""
+        return sorted(self.own)
 
     def due(self, now: datetime, *, limit: int) -> list[int]:
         """Give the memories that are to be looked at by now, the longest due first."""
@@ -127,6 +134,7 @@ class ReviewShelf:
         """Take a memory off the list, or put it back for later."""
         tenant = self.work.tenant
         self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": [id_]})
+        self.own.discard(id_)
         if until is not None:
             self.work.add(falls, {"tenant_id": tenant, "memory_id": id_, "due_at": until})
 

@@ -15,6 +15,7 @@ from commonbrain.domain.limits import CASCADE_AT_ONCE
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.scope import Caller, is_visible
 from commonbrain.domain.times import show_instant
+from commonbrain.flows.cascade.spread import EVERY
 from commonbrain.ports.graph import Reached, Way
 from commonbrain.ports.store import Transaction
 
@@ -57,7 +58,12 @@ def needing(
         )
         for id_ in ids_
     }
-    return {id_: those for id_, those in open_.items() if those}
+    # A premise may have fallen long before anybody said that something rests on it.
+    marked = [id_ for id_, those in open_.items() if those]
+    links = tx.graph.edges(marked, Way.ALONG, types=SUPPORTS, limit=EVERY)
+    later = {(link.from_id, link.to_id) for link in links if link.created_at > moment}
+    needs = {id_: [one for one in open_[id_] if (id_, one.via_id) not in later] for id_ in marked}
+    return {id_: those for id_, those in needs.items() if those}
 
 
 def _unwritten(
@@ -131,8 +137,17 @@ def dependents(
     tx: Transaction, caller: Caller, *, id_: int, now: datetime
 ) -> tuple[Dependent, ...]:
     """List what rests on a memory and holds, as far as the caller sees it, the nearest first."""
-    walk = tx.graph.walk([id_], Way.AGAINST, types=SUPPORTS, limit=DEPENDENTS_MAX)
-    found = tx.memories.get([one.id for one in walk.reached])
+    walk = tx.graph.walk([id_], Way.AGAINST, types=SUPPORTS, limit=EVERY)
+    standings = tx.graph.standings([one.id for one in walk.reached])
+    known = {one.id for one in standings.values() if is_visible(caller, one)}
+    shown = [
+        one
+        for one in walk.reached
+        if one.id in known
+        and standings[one.id].state in CURRENT_STATES
+        and (one.via_id == id_ or one.via_id in known)
+    ][:DEPENDENTS_MAX]
+    found = tx.memories.get([one.id for one in shown])
     needs = needing(tx, list(found), moment=now)
     return tuple(
         Dependent(
@@ -143,10 +158,7 @@ def dependents(
             via=ids.show(ids.MEMORY, one.via_id),
             needs_review=one.id in needs,
         )
-        for one in walk.reached
-        if found[one.id].state in CURRENT_STATES
-        and is_visible(caller, found[one.id])
-        and (one.via_id == id_ or is_visible(caller, found[one.via_id]))
+        for one in shown
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -20,72 +21,123 @@ from commonbrain.domain.limits import (
     CASCADE_STEPS_MAX,
     CAUSES_AT_ONCE,
 )
+from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES
-from commonbrain.domain.revision import Action
+from commonbrain.domain.revision import HOUSE_AGENT, Action
 from commonbrain.domain.scope import Caller
-from commonbrain.flows.cascade.falls import falls
+from commonbrain.flows.cascade.falls import falls, fell_at
 from commonbrain.flows.cascade.weigh import Weighed, weigh
 from commonbrain.flows.house import House
-from commonbrain.flows.recording import Deed
+from commonbrain.flows.recording import Deed, record_beside, settled_image
 from commonbrain.ports.graph import Reached, Walk, Way
 from commonbrain.ports.store import Transaction
 
 EVERY: Final = 1_000_000
 """More than rests on any one memory: a walk that is to meet no limit."""
+_ROUNDS_MAX: Final = 8
+"""What is archived may have contradicted something on which another rests that contradicts, and so
+on; a memory that in the end contradicts its own support would turn for ever."""
+_NO_LONGER_ASKED: Final = "what it rests on holds again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What one step unseated: who needs review now and did not before, and what was archived."""
+    """What one step unseated: who needs review now and did not before, and what was archived.
+
+    Only of what this transaction itself has changed: what others left is followed up untold.
+    """
 
     unseated: tuple[int, ...] = ()
     """The nearest first."""
     weighed: Weighed = field(default_factory=Weighed)
+    left: tuple[int, ...] = ()
+    """Of what this transaction changed, that of which not all has been followed up."""
     is_cut: bool = False
-    """Whether more is left to be followed up."""
+    """Whether anything is left to be followed up, of whomever."""
 
 
 def spread(tx: Transaction, deed: Deed, *, limit: int = CASCADE_AT_ONCE) -> Spread:
     """Follow up what the changes of this transaction have unseated, or seated again.
 
-    Repeating it changes nothing. What goes beyond the limit stays listed, for `follow_up`.
+    Repeating it changes nothing. What goes beyond the limit stays listed, for `follow_up`. What
+    others have left, or time has done, comes after that and is nobody's deed.
     """
-    due = tx.reviews.due(deed.at, limit=CAUSES_AT_ONCE)
-    if not due:
-        return Spread()
+    own = _bring(tx, tx.reviews.listed(), deed=deed, limit=limit)
+    if own.is_cut:
+        return own
+    due = tx.reviews.due(deed.at, limit=CAUSES_AT_ONCE + 1)
+    nobodys = replace(deed, caller=replace(deed.caller, agent=HOUSE_AGENT, session=None))
+    left = _bring(tx, due, deed=nobodys, limit=limit)
+    return replace(own, is_cut=left.is_cut)
+
+
+def _bring(tx: Transaction, causes: Sequence[int], *, deed: Deed, limit: int) -> Spread:
+    """Bring the reviews by some causes in line, and by what these stop contradicting, or begin."""
+    done = Spread()
+    for _ in range(_ROUNDS_MAX):
+        if not causes:
+            break
+        step = _step(tx, causes, deed=deed, limit=limit - len(done.unseated))
+        done = Spread(
+            unseated=tuple(dict.fromkeys((*done.unseated, *step.unseated))),
+            weighed=done.weighed.then(step.weighed),
+            left=step.left,
+            is_cut=step.is_cut,
+        )
+        ends = _contested(tx, step.weighed)
+        if step.is_cut or not ends:
+            return done
+        tx.reviews.touch(ends, at=deed.at)
+        causes = tx.reviews.listed()
+        still = {
+            id_ for id_, those in tx.reviews.of(done.unseated).items() if any(map(_is_open, those))
+        }
+        done = replace(done, unseated=tuple(id_ for id_ in done.unseated if id_ in still))
+    return done
+
+
+def _step(tx: Transaction, causes: Sequence[int], *, deed: Deed, limit: int) -> Spread:
+    due = causes[:CAUSES_AT_ONCE]
     standings = tx.graph.standings(due)
     fallen = falls(tx, standings, now=deed.at)
     changed: set[int] = set()
     unseated: dict[int, None] = {}
-    is_cut = len(due) == CAUSES_AT_ONCE
+    followed = 0
     for cause in due:
         room = limit - len(unseated)
         done = _settle(tx, standings[cause], fall=fallen[cause], deed=deed, room=room)
         changed |= {cause, *done.moved}
         unseated |= dict.fromkeys(done.fresh)
         if done.is_cut:
-            is_cut = True
             break
+        followed += 1
         tx.reviews.postpone(cause, _next_look(standings[cause], deed))
     weighed = weigh(tx, sorted(changed), deed=deed)
-    return Spread(unseated=tuple(unseated), weighed=weighed, is_cut=is_cut)
+    left = tuple(causes[followed:])
+    return Spread(unseated=tuple(unseated), weighed=weighed, left=left, is_cut=bool(left))
+
+
+def _contested(tx: Transaction, weighed: Weighed) -> list[int]:
+    """Give what is in conflict with what was archived or came back: only what holds contradicts."""
+    turned = {*weighed.lost, *weighed.found}
+    links = tx.links.touching(sorted(turned), types=[LinkType.CONFLICTS_WITH])
+    return sorted({end for link in links for end in (link.from_id, link.to_id)} - turned)
 
 
 def follow_up(house: House, caller: Caller) -> None:
-    """Go on where a large fan was cut, in transactions of their own.
+    """Go on where a large fan was cut, in transactions of their own; to be called after a change.
 
     The change is durable by now and every step that is done too: what fails here is made up for
     by the next that writes.
     """
-    for _ in range(CASCADE_STEPS_MAX):
-        deed = Deed(action=Action.CASCADE, caller=caller, at=house.clock.now())
-        try:
+    with suppress(Unavailable):
+        for _ in range(CASCADE_STEPS_MAX):
+            deed = Deed(action=Action.CASCADE, caller=caller, at=house.clock.now())
+            with house.store.snapshot(caller.tenant) as tx:
+                if not tx.reviews.due(deed.at, limit=1):
+                    return
             with house.store.begin(caller.tenant) as tx:
-                step = spread(tx, deed, limit=CASCADE_STEP)
-        except Unavailable:
-            return
-        if not step.is_cut:
-            return
+                spread(tx, deed, limit=CASCADE_STEP)
 
 
 def mark_erased(tx: Transaction, id_: int, *, deed: Deed) -> list[int]:
@@ -127,9 +179,19 @@ def _settle(tx: Transaction, cause: Standing, *, fall: Fall | None, deed: Deed, 
             return _Done()
         case None:
             tx.reviews.drop(list(known.values()))
+            _note_settled(tx, [one for one in known.values() if not one.is_open], deed=deed)
             return _Done(moved=list(known))
         case _:
-            return _Cause(tx, cause.id, fall, deed).spread(known, room=room)
+            return _Cause(tx, cause, fall, deed.at).spread(known, room=room)
+
+
+def _note_settled(tx: Transaction, settled: Sequence[Review], *, deed: Deed) -> None:
+    """Keep beside each memory that somebody had vouched for it, so that undo gives that back."""
+    memories = tx.memories.get([one.memory_id for one in settled])
+    done = replace(deed, action=Action.REVIEW, reason=_NO_LONGER_ASKED)
+    for one in settled:
+        image = {"review": settled_image([one])}
+        record_beside(tx, memories[one.memory_id], deed=done, before=image, after={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +199,14 @@ class _Cause:
     """One memory that has fallen, and how."""
 
     tx: Transaction
-    id: int
+    one: Standing
     fall: Fall
-    deed: Deed
+    now: datetime
+
+    @property
+    def id(self) -> int:
+        """Its id."""
+        return self.one.id
 
     def spread(self, known: Mapping[int, Review], *, room: int) -> _Done:
         """Walk from it to all that rests on it, and no farther past what somebody vouched for."""
@@ -151,7 +218,10 @@ class _Cause:
             # What rests on it directly is marked at once, however much that is.
             walk = self._walk(start, limit=EVERY, stops=stops, depth_max=1)
             walk = replace(walk, is_cut=True)
-        wanted = {one.id: self._review(one, known.get(one.id)) for one in walk.reached}
+        fell = (
+            fell_at(self.tx, self.one, fall=self.fall, now=self.now) if walk.reached else self.now
+        )
+        wanted = {one.id: self._review(one, known.get(one.id), at=fell) for one in walk.reached}
         moved = [one for id_, one in wanted.items() if known.get(id_) != one]
         self.tx.reviews.drop([one for one in moved if one.memory_id in known])
         self.tx.reviews.add(moved)
@@ -162,16 +232,16 @@ class _Cause:
         both = [one.memory_id for one in (*moved, *gone)]
         return _Done(moved=both, fresh=fresh, is_cut=walk.is_cut)
 
-    def _review(self, one: Reached, known: Review | None) -> Review:
+    def _review(self, one: Reached, known: Review | None, *, at: datetime) -> Review:
         if known is not None:
-            return replace(known, fall=self.fall, via_id=one.via_id, depth=one.depth)
+            return replace(known, fall=self.fall, via_id=one.via_id, depth=one.depth, at=at)
         return Review(
             memory_id=one.id,
             cause_id=self.id,
             fall=self.fall,
             via_id=one.via_id,
             depth=one.depth,
-            at=self.deed.at,
+            at=at,
         )
 
     def _cut_off(self, known: Mapping[int, Review]) -> list[int]:
@@ -196,6 +266,10 @@ class _Cause:
             depth_max=depth_max,
             stops=stops,
         )
+
+
+def _is_open(one: Review) -> bool:
+    return one.is_open
 
 
 def _next_look(one: Standing, deed: Deed) -> datetime | None:

@@ -9,12 +9,13 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import ids
-from commonbrain.domain.cascade import SUPPORTS, Standing
+from commonbrain.domain.cascade import SUPPORTS, Review, Standing, carried_by
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import FORETOLD_MAX
+from commonbrain.domain.limits import CASCADE_AT_ONCE, FORETOLD_MAX
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.scope import Caller, is_visible
-from commonbrain.flows.cascade.spread import Spread
+from commonbrain.flows.cascade.falls import falls
+from commonbrain.flows.cascade.spread import EVERY, Spread
 from commonbrain.flows.cascade.weigh import left_without
 from commonbrain.ports.graph import Walk, Way
 from commonbrain.ports.store import Transaction
@@ -48,7 +49,7 @@ class Resting:
 class Unseated:
     """Memories that rest on what was changed and need review now; `ids` names the nearest.
 
-    `is_more` when the fan is so large that the rest is marked after the reply was made.
+    `is_more` when there are more than are counted here, of those that the caller may see.
     """
 
     count: int
@@ -86,21 +87,63 @@ def _path_line(one: Resting) -> str:
     return f"- {one.headline}{fate}: {' -> '.join(one.path)}"
 
 
-def tell_unseated(tx: Transaction, caller: Caller, *, step: Spread) -> Unseated | None:
-    """Tell what a step unseated; None when it was nothing that the caller may see."""
-    standings = step.weighed.standings
-    beyond = tx.graph.standings([id_ for id_ in step.unseated if id_ not in standings])
-    seen = _visible(caller, step.unseated, standings={**standings, **beyond})
-    if not seen and not step.is_cut:
+def tell_unseated(
+    tx: Transaction, caller: Caller, *, step: Spread, now: datetime
+) -> Unseated | None:
+    """Tell what a step unseated; None when it was nothing that the caller may see.
+
+    What the caller may not see changes nothing in it, even where it fills a step to its limit.
+    """
+    every, known = list(step.unseated), step.weighed.standings
+    if step.left:
+        every += _beyond(tx, step.left, besides=set(every), now=now)
+    standings = {**tx.graph.standings([id_ for id_ in every if id_ not in known]), **known}
+    seen = _visible(caller, every, standings=standings)
+    if not seen:
         return None
-    archived = set(step.weighed.archived).intersection(seen)
+    archived = set(step.weighed.archived)
+    if step.left:
+        concerned = {id_: standings[id_] for id_ in every if id_ in standings}
+        archived = _archived(tx, (), standings=concerned, reviews=tx.reviews.of(every), now=now)
+    told = seen[:CASCADE_AT_ONCE]
     return Unseated(
-        count=len(seen),
-        archived=len(archived),
-        rules=_rules(seen, {**standings, **beyond}),
-        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in seen[:_SHOWN_MAX]),
-        is_more=step.is_cut,
+        count=len(told),
+        archived=len(archived.intersection(told)),
+        rules=_rules(told, standings),
+        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in told[:_SHOWN_MAX]),
+        is_more=len(seen) > CASCADE_AT_ONCE,
     )
+
+
+def _beyond(
+    tx: Transaction, left: Sequence[int], *, besides: Collection[int], now: datetime
+) -> list[int]:
+    """Give what will be marked by what has not been followed up to its end."""
+    fallen = falls(tx, tx.graph.standings(left), now=now)
+    reached: dict[int, None] = {}
+    for types in {carried_by(fall) for fall in fallen.values() if fall is not None}:
+        start = [id_ for id_, fall in fallen.items() if fall and carried_by(fall) == types]
+        walk = tx.graph.walk(start, Way.AGAINST, types=types, limit=EVERY)
+        reached |= dict.fromkeys(one.id for one in walk.reached)
+    marked = tx.reviews.of(list(reached))
+    return [
+        id_
+        for id_ in reached
+        if id_ not in besides and not any(one.cause_id in fallen for one in marked.get(id_, ()))
+    ]
+
+
+def _archived(
+    tx: Transaction,
+    fallen: Sequence[int],
+    *,
+    standings: Mapping[int, Standing],
+    reviews: Mapping[int, Sequence[Review]],
+    now: datetime,
+) -> set[int]:
+    """Say what will be archived of what rests on something that falls."""
+    lost = left_without(tx, fallen, standings=standings, reviews=reviews, now=now)
+    return {id_ for id_ in lost if standings[id_].state is State.ACTIVE}
 
 
 def _visible(
@@ -122,22 +165,23 @@ def _rules(seen: Sequence[int], standings: Mapping[int, Standing]) -> int:
 
 def foretell(tx: Transaction, caller: Caller, *, ids_: Sequence[int], now: datetime) -> Unseated:
     """Tell what would need review if memories were superseded or forgotten as wrong."""
-    walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=FORETOLD_MAX)
+    walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=EVERY)
     reached = [one.id for one in walk.reached]
     standings, reviews = tx.graph.standings(reached), tx.reviews.of(reached)
     marked = {id_ for id_, those in reviews.items() if any(one.cause_id in ids_ for one in those)}
     fresh = [id_ for id_ in reached if id_ not in marked]
     seen = _visible(caller, fresh, standings=standings)
-    lost = left_without(tx, ids_, standings=standings, reviews=reviews, now=now)
-    archived = [id_ for id_ in seen if id_ in lost and standings[id_].state is State.ACTIVE]
+    told = seen[:FORETOLD_MAX]
+    lost = _archived(tx, ids_, standings=standings, reviews=reviews, now=now)
+    archived = lost.intersection(told)
     return Unseated(
-        count=len(seen),
+        count=len(told),
         archived=len(archived),
-        rules=_rules(seen, standings),
-        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in seen[:_SHOWN_MAX]),
-        is_more=walk.is_cut,
+        rules=_rules(told, standings),
+        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in told[:_SHOWN_MAX]),
+        is_more=len(seen) > FORETOLD_MAX,
         is_foretold=True,
-        first=_first(tx, caller, seen=seen[:_PATHS_MAX], walk=walk, archived=archived),
+        first=_first(tx, caller, seen=told[:_PATHS_MAX], walk=walk, archived=archived),
     )
 
 

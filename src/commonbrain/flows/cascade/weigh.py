@@ -10,6 +10,7 @@ from commonbrain.domain.cascade import Fall, Review, Standing, Support, bears, u
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.revision import Action, Change
+from commonbrain.flows.cascade.falls import pruned
 from commonbrain.flows.recording import Deed
 from commonbrain.ports.records import AuditEntry
 from commonbrain.ports.store import Transaction
@@ -21,17 +22,30 @@ class Weighed:
 
     archived: tuple[int, ...] = ()
     standings: Mapping[int, Standing] = field(default_factory=dict[int, Standing])
+    lost: tuple[int, ...] = ()
+    """What nothing holds up any more, archived or not."""
+    found: tuple[int, ...] = ()
+    """What something holds up again."""
+
+    def then(self, later: Weighed) -> Weighed:
+        """Join what was archived and brought back after it."""
+        archived = [one for one in self.archived if one not in later.found]
+        return Weighed(
+            archived=tuple(dict.fromkeys((*archived, *later.archived))),
+            standings={**later.standings, **self.standings},
+        )
 
 
 def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
     """Archive or bring back what the changed and all that rests on them deserve.
 
-    Rules are never archived, nor is what somebody has vouched for.
+    Rules are never archived, nor are action items that are owed, nor is what somebody has vouched
+    for.
     """
     region = tx.reviews.shaken(changed)
     doubtful, selves = tx.reviews.doubtful(region), tx.reviews.unsupported(region)
     standings = tx.graph.standings(sorted({*doubtful, *selves}))
-    candidates = {id_ for id_ in doubtful if _may_be_archived(standings[id_], deed.at)}
+    candidates = _candidates(tx, {id_: standings[id_] for id_ in doubtful}, now=deed.at)
     supports = tx.graph.supports(sorted(candidates))
     bearing = _bearing(tx, supports, candidates=candidates, region=set(region), now=deed.at)
     gone = unsupported(candidates, supports, bearing=bearing)
@@ -39,7 +53,15 @@ def weigh(tx: Transaction, changed: Sequence[int], *, deed: Deed) -> Weighed:
     archived = _archive(tx, fresh, deed=deed)
     back = [selves[id_] for id_ in sorted(selves.keys() - gone)]
     _revive(tx, back, standings=standings, deed=deed)
-    return Weighed(archived=archived, standings=standings)
+    lost, found = (tuple(sorted(ids)) for ids in (gone - selves.keys(), selves.keys() - gone))
+    return Weighed(archived=archived, standings=standings, lost=lost, found=found)
+
+
+def holding(tx: Transaction, id_: int, *, now: datetime) -> list[Support]:
+    """List by what a memory is still held up."""
+    supports = tx.graph.supports([id_])
+    bearing = _bearing(tx, supports, candidates=set(), region=set(), now=now)
+    return [one for one in supports if bearing[one]]
 
 
 def left_without(
@@ -52,18 +74,23 @@ def left_without(
 ) -> set[int]:
     """Say which of those that rest on something would rest on nothing, were it to fall."""
     vouched = {id_ for id_, those in reviews.items() if any(one.settled_at for one in those)}
-    candidates = {
-        id_ for id_, one in standings.items() if id_ not in vouched and _may_be_archived(one, now)
-    }
+    doubtful = {id_: one for id_, one in standings.items() if id_ not in vouched}
+    candidates = _candidates(tx, doubtful, now=now)
     supports = tx.graph.supports(sorted(candidates))
-    holding = _bearing(tx, supports, candidates=candidates, region=set(), now=now)
-    bearing = {one: holds and one.to_id not in fallen for one, holds in holding.items()}
+    held = _bearing(tx, supports, candidates=candidates, region=set(), now=now)
+    bearing = {one: holds and one.to_id not in fallen for one, holds in held.items()}
     return unsupported(candidates, supports, bearing=bearing)
 
 
-def _may_be_archived(one: Standing, now: datetime) -> bool:
-    is_current = one.state in CURRENT_STATES and not one.is_over(now)
-    return is_current and one.kind is not Kind.RULE
+def _candidates(tx: Transaction, standings: Mapping[int, Standing], *, now: datetime) -> set[int]:
+    """Give what may be archived: nothing that binds is lifted because something else fell."""
+    found = {
+        id_: one.kind
+        for id_, one in standings.items()
+        if one.state in CURRENT_STATES and not one.is_over(now) and one.kind is not Kind.RULE
+    }
+    tasks = [id_ for id_, kind in found.items() if kind is Kind.TASK]
+    return found.keys() - (tx.duties.owed(tasks) if tasks else set())
 
 
 def _bearing(
@@ -79,8 +106,16 @@ def _bearing(
     targets = sorted({one.to_id for one in leading})
     standings = tx.graph.standings(targets)
     lost = tx.reviews.unsupported([id_ for id_ in targets if id_ not in region])
+    gone = [id_ for id_, one in standings.items() if one.state is State.FORGOTTEN]
+    aged = pruned(tx, gone) if gone else set[int]()
     return {
-        one: bears(one, standings.get(one.to_id), is_unsupported=one.to_id in lost, now=now)
+        one: bears(
+            one,
+            standings.get(one.to_id),
+            is_unsupported=one.to_id in lost,
+            is_pruned=one.to_id in aged,
+            now=now,
+        )
         for one in leading
     }
 

@@ -94,6 +94,5 @@ def how_confirmed(count: int, confirm: int | None) -> str:
 
 def followed_up(house: House, caller: Caller, *, done: Swept) -> Swept:
     """Go on where a large fan was cut; the sweep itself is durable by now."""
-    if done.unseated is not None and done.unseated.is_more:
-        follow_up(house, caller)
+    follow_up(house, caller)
     return done

@@ -165,7 +165,7 @@ class Remember:
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
             )
             step = spread(tx, Deed(action=Action.CASCADE, caller=self.caller, at=look.now))
-            unseated = tell_unseated(tx, self.caller, step=step)
+            unseated = tell_unseated(tx, self.caller, step=step, now=look.now)
             watch.lap("decide")
             stages = dict(watch.stages_ms)
             reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)

@@ -21,7 +21,8 @@ from commonbrain.ports.store import Look, Transaction
 _PREMISES_MAX = 20
 """Looked at of what names the same thing, the newest."""
 _DECISION = "decision"
-_WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
+WIDTH = {Scope.PRIVATE: 0, Scope.TEAM: 1, Scope.GLOBAL: 2}
+"""How many see what has a scope: the more, the greater."""
 
 
 def settle_sources(tx: Transaction, prepared: Prepared, *, look: Look) -> Prepared:
@@ -45,7 +46,7 @@ def settle_sources(tx: Transaction, prepared: Prepared, *, look: Look) -> Prepar
             hint="Derive it from your own, or from what the team sees.",
         )
     trust = min((prepared.trust, *(one.trust for one in sources)), key=lambda one: one.weight)
-    scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: _WIDTH[one])
+    scope = min((prepared.scope, *(one.scope for one in sources)), key=lambda one: WIDTH[one])
     warnings = prepared.warnings
     if scope is not prepared.scope:
         warnings = (*warnings, f"Its scope is {scope}, as that of a memory it is derived from.")

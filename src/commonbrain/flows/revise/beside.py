@@ -12,6 +12,7 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.normalise import normalise
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
+from commonbrain.flows.remember.sources import WIDTH
 from commonbrain.flows.revise.plan import Note, Plan, PutLink, check_current, show
 from commonbrain.flows.screening import screened
 
@@ -39,6 +40,8 @@ def link(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     other = act.fetch(ids.parse(ids.MEMORY, wanted.told["to"]))
     check_current(other, act.now)
     type_ = one_of(LinkType, wanted.told["type"])
+    if type_ is LinkType.DERIVED_FROM:
+        _check_source(memory, other)
     made = Link(
         from_id=memory.id,
         to_id=other.id,
@@ -53,6 +56,27 @@ def link(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     known = find_link(act, memory.id, to_id=other.id, type_=type_)
     now = strengthened(known, made) if known else made
     return Plan(steps=(PutLink(memory=memory, known=known, link=now),))
+
+
+def _check_source(memory: Memory, source: Memory) -> None:
+    """Hold a memory to the law that it is trusted no more, and seen no wider, than its sources.
+
+    Raises:
+        Refused: `source_beneath`.
+
+    """
+    if source.trust.weight < memory.trust.weight:
+        what, less = f"has trust {memory.trust}", f"only {source.trust}"
+    elif WIDTH[source.scope] < WIDTH[memory.scope]:
+        what, less = f"has scope {memory.scope}", f"only {source.scope}"
+    else:
+        return
+    raise Refused(
+        f"{show(memory)} {what}, {show(source)} {less}: nothing is trusted more, or seen by more, "
+        "than what it is derived from.",
+        code="source_beneath",
+        hint="Remember it anew with derived_from, which lowers it, or link it as depends_on.",
+    )
 
 
 def unlink(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:

@@ -15,6 +15,7 @@ from commonbrain.domain.scope import Scope
 from commonbrain.flows.act import Act
 from commonbrain.flows.get import head_of
 from commonbrain.flows.revise.beside import find_link
+from commonbrain.flows.revise.heritage import inherited
 from commonbrain.flows.revise.marks import settling
 from commonbrain.flows.revise.plan import Amend, Plan, PutLink, Step, amending, check_current, show
 
@@ -147,6 +148,7 @@ def _take_back(act: Act, memory: Memory) -> Plan:
     steps: tuple[Step, ...] = (
         Amend(before=corrector, after=retired),
         Amend(before=memory, after=_held_again(act, memory)),
+        *(PutLink(memory=corrector, known=one, link=None) for one in inherited(act, corrector)),
     )
     return Plan(steps=steps, hint=f"{show(corrector)}, which had replaced it, is forgotten.")
 

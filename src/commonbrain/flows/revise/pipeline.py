@@ -77,6 +77,8 @@ class Revise:
     ) -> Outcome:
         """Replace a current memory by a new text; what is not given is taken from the old one.
 
+        That goes for what it rests on too, as far as that holds, and for its causes and effects.
+
         Returns:
             The outcome of the new text at the gate: `stored` took the old one's place,
             `quarantined` is a proposal to; otherwise the old one still holds.
@@ -91,7 +93,8 @@ class Revise:
         """
         why = checked_reason(reason, self.house)
         old_id = ids.parse(ids.MEMORY, id)
-        heritage = Heritage(pin=inherit_pin, skill=inherit_skill)
+        is_tied = known.get("depends_on") or known.get("derived_from")
+        heritage = Heritage(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
         with self.house.store.snapshot(self.caller.tenant) as tx:
             act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
             old = act.fetch(old_id)
@@ -113,8 +116,7 @@ class Revise:
             check_version(tx, old_id, version=version)
             outcome = replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
             outcome = replace(outcome, unseated=act.cascade())
-        if outcome.unseated is not None and outcome.unseated.is_more:
-            follow_up(self.house, self.caller)
+        follow_up(self.house, self.caller)
         return outcome
 
     def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
@@ -290,8 +292,7 @@ class Revise:
             check_version(tx, wanted.id, version=version)
             done = _CARRIED.get(op, perform)(act, wanted)
             done = replace(done, unseated=act.cascade())
-        if done.unseated is not None and done.unseated.is_more:
-            follow_up(self.house, self.caller)
+        follow_up(self.house, self.caller)
         return done
 
     def _vectors(self, wanted: Proposal) -> Mapping[int, Vectors]:

@@ -13,7 +13,7 @@ from commonbrain.domain.action_items import Ack
 from commonbrain.domain.authority import AWAITING_STATES, Proposal
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Refused
-from commonbrain.domain.links import Link
+from commonbrain.domain.links import Link, is_inherited
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State
 from commonbrain.domain.revision import Action, difference
 from commonbrain.domain.times import show_instant
@@ -36,7 +36,7 @@ class PutLink:
     """Link a memory to another; without `link` the one that is there goes."""
 
     memory: Memory
-    """The one that the link leads from."""
+    """The one that the link leads from, or that inherited it."""
     known: Link | None
     link: Link | None
 
@@ -154,7 +154,7 @@ def told(step: Step) -> tuple[str, ...]:
             lines = _compared(old, new)
             return tuple(f"{show(before)} {line}" for line in lines)
         case PutLink(memory=memory, link=None, known=known) if known is not None:
-            return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
+            return _told_unlinked(memory, known)
         case PutLink(memory=memory, link=link) if link is not None:
             return (
                 f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
@@ -166,6 +166,13 @@ def told(step: Step) -> tuple[str, ...]:
             return (_told_beside(step),)
         case _:
             return ()
+
+
+def _told_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
+    """Say which link goes; one that was inherited may lead to what the caller does not see."""
+    if is_inherited(known):
+        return ()
+    return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
 
 
 def _told_beside(step: Note | Settle) -> str:

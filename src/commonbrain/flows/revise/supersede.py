@@ -21,16 +21,19 @@ from commonbrain.flows.remember.commit import to_memory
 from commonbrain.flows.remember.outcome import Outcome, Status
 from commonbrain.flows.remember.pipeline import Course, Remember
 from commonbrain.flows.remember.prepare import Prepared
+from commonbrain.flows.remember.sources import settle_sources
 from commonbrain.flows.revise.chain import check_is_head, check_stays_seen
+from commonbrain.flows.revise.heritage import take_over, with_supports
 from commonbrain.flows.versions import check_lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heritage:
-    """What a successor takes over only when asked."""
+    """What a successor takes over: pin and skill when asked, supports unless it has its own."""
 
     pin: bool = False
     skill: bool = False
+    supports: bool = False
 
 
 def inherit(draft: Draft, old: Memory, *, act: Act, heritage: Heritage) -> Draft:
@@ -41,6 +44,7 @@ def inherit(draft: Draft, old: Memory, *, act: Act, heritage: Heritage) -> Draft
     named = kind_and_label(draft.kind) if draft.kind else None
     stays = draft.kind is None or (named is not None and named[0] is old.kind)
     detail = old.detail if heritage.skill else _without_trigger(old.detail)
+    draft = with_supports(act, draft, old=old) if heritage.supports else draft
     return replace(
         draft,
         kind=draft.kind or old.kind,
@@ -71,10 +75,12 @@ def replace_by(
     old = act.fetch(old_id)
     check_may_write(act.caller, old.scope)
     check_is_head(act, old)
+    # Its sources may narrow it and make it trusted less: what then counts is what it becomes.
+    prepared = settle_sources(act.tx, prepared, look=act.look(Filter()))
     check_stays_seen(old, prepared.scope)
     _check_own_words(act, old)
     check_lease(act.tx, act.caller, memory=old, now=act.now)
-    told = {"pin": heritage.pin}
+    told = {"pin": heritage.pin, "supports": heritage.supports}
     wanted = Proposal(op=Action.SUPERSEDE, id=old.id, reason=reason, told=told)
     is_proposed = not _is_entitled(act, prepared, old=old, heritage=heritage)
     known = pending(act, wanted) if is_proposed else None
@@ -139,6 +145,7 @@ def _retire(act: Act, old: Memory, *, new: Memory, wanted: Proposal) -> None:
     act.amend(old, gone, deed=act.deed(Action.SUPERSEDE, wanted.reason))
     if wanted.told["pin"] and old.pinned and not new.pinned:
         act.amend(new, replace(new, pinned=True), deed=act.deed(Action.PIN, wanted.reason))
+    take_over(act, old, new=new, supports=bool(wanted.told["supports"]))
 
 
 def _is_entitled(act: Act, prepared: Prepared, *, old: Memory, heritage: Heritage) -> bool:

@@ -1,0 +1,150 @@
+"""A revision takes over what its memory rested on, and its causes; what takes it back does too."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import State
+from commonbrain.domain.trust import Trust
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored
+
+WHY = "because a test says so"
+
+
+@pytest.fixture
+def premise(brain: Brain) -> str:
+    return stored(brain, "The gateway runs on nginx", kind="fact")
+
+
+@pytest.fixture
+def conclusion(brain: Brain, premise: str) -> str:
+    return stored(brain, "Timeouts belong in nginx conf", kind="fact", depends_on=[premise])
+
+
+def reworded(brain: Brain, id_: str, **known: object) -> str:
+    text = "Timeouts belong in the configuration folder of nginx"
+    return brain.revise.supersede(id_, text, reason="a typo", **known).id or ""  # type: ignore[arg-type]
+
+
+def links(brain: Brain, id_: str) -> set[tuple[str, bool, str]]:
+    edges = brain.get(id_, views=["links"]).links or ()
+    return {(one.type, one.is_outgoing, one.id) for one in edges}
+
+
+def needs_review(brain: Brain, id_: str) -> bool:
+    return (brain.get(id_).banner or "").startswith("Needs review")
+
+
+def test_a_reworded_conclusion_falls_with_its_premise(
+    brain: Brain, premise: str, conclusion: str
+) -> None:
+    new = reworded(brain, conclusion)
+    outcome = brain.revise.supersede(premise, "The gateway runs on envoy", reason=WHY)
+    assert outcome.unseated is not None
+    assert outcome.unseated.ids == (new,)
+    assert needs_review(brain, new)
+
+
+def test_who_gives_other_supports_leaves_the_old_ones(
+    brain: Brain, premise: str, conclusion: str
+) -> None:
+    other = stored(brain, "Operators want one folder for all", kind="fact")
+    new = reworded(brain, conclusion, depends_on=[other])
+    brain.forget(premise, reason=WHY)
+    assert links(brain, new) == {("depends_on", True, other)}
+    assert not needs_review(brain, new)
+
+
+def test_what_has_fallen_is_left_behind(brain: Brain, premise: str, conclusion: str) -> None:
+    other = stored(brain, "Operators want one folder for all", kind="fact")
+    task = stored(brain, "Raise them all", kind="task", depends_on=[conclusion, other])
+    brain.forget(premise, reason=WHY)
+    new = reworded(brain, conclusion)
+    assert (links(brain, new), needs_review(brain, new)) == (set(), False)
+    # What a support itself only fell with is left behind as well.
+    later = brain.revise.supersede(task, "Raise timeouts twofold", reason=WHY).id or ""
+    assert links(brain, later) == {("depends_on", True, other)}
+    assert not needs_review(brain, later)
+
+
+def test_a_premise_that_the_reviser_may_not_see_is_inherited_unseen(brain: Brain) -> None:
+    bob = brain.acting_as(agent="bob")
+    secret = stored(bob, "Quietly planned for May", kind="fact", scope="private")
+    shared = stored(bob, "Freeze the release branch", kind="task")
+    bob.revise.link(shared, secret, type=LinkType.DEPENDS_ON)
+    new = reworded(brain, shared)
+    assert links(brain, new) == set()
+    bob.forget(secret, reason=WHY)
+    assert needs_review(brain, new)
+
+
+def test_a_revision_is_trusted_no_more_than_what_it_stays_derived_from(brain: Brain) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    source = stored(web, "Port 5432 is open on staging", kind="fact")
+    old = stored(brain, "Staging is reached by port", kind="fact", derived_from=[source])
+    assert brain.get(reworded(brain, old)).trust is Trust.UNTRUSTED_WEB
+
+
+def test_no_supersede_narrows_or_lowers_by_the_sources_it_names(brain: Brain) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    source = stored(web, "Port 5432 is open on staging", kind="fact")
+    old = stored(brain, "Staging is closed by day", kind="fact")
+    held = brain.revise.supersede(
+        old, "Staging answers at night as well", reason=WHY, derived_from=[source]
+    )
+    assert brain.get(held.id or "").state is State.QUARANTINED
+    assert brain.get(old).state is State.ACTIVE
+
+
+def test_an_approved_revision_inherits_too(brain: Brain, premise: str, conclusion: str) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    held = reworded(web, conclusion)
+    brain.revise.approve(held, reason=WHY)
+    brain.forget(premise, reason=WHY)
+    assert needs_review(brain, held)
+
+
+@pytest.fixture
+def chain(brain: Brain, clock: FakeClock) -> tuple[str, str, str]:
+    first = stored(brain, "Somebody switched the nightly log rotation off", kind="incident")
+    clock.move(timedelta(hours=1))
+    middle = stored(brain, "The volume of db1 ran out of space", kind="incident")
+    clock.move(timedelta(hours=1))
+    last = stored(brain, "Checkout answered errors to every customer", kind="incident")
+    brain.revise.link(first, middle, type=LinkType.CAUSES)
+    brain.revise.link(middle, last, type=LinkType.CAUSES)
+    clock.move(timedelta(hours=1))
+    return first, middle, last
+
+
+def test_a_corrected_incident_keeps_its_causes_and_effects(
+    brain: Brain, chain: tuple[str, str, str]
+) -> None:
+    first, middle, last = chain
+    new = reworded(brain, middle)
+    assert {one.id for one in brain.trace.causes(new).steps} == {new, first}
+    assert new in {one.id for one in brain.trace.causes(last).steps}
+
+
+@pytest.mark.parametrize("how", ["restore", "undo"])
+def test_taking_a_revision_back_takes_back_what_it_inherited(
+    brain: Brain, clock: FakeClock, chain: tuple[str, str, str], how: str
+) -> None:
+    first, middle, last = chain
+    before = [links(brain, one) for one in chain]
+    traced = brain.trace.causes(last)
+    bob = brain.acting_as(agent="bob")
+    new = reworded(bob, middle)
+    clock.move(timedelta(minutes=1))
+    if how == "restore":
+        told = brain.revise.restore(middle, reason=WHY).changed
+        assert first not in str(told)
+    else:
+        count = brain.undo(agent="bob", reason=WHY).count
+        brain.undo(agent="bob", reason=WHY, confirm=count)
+    assert brain.get(new).state is State.FORGOTTEN
+    assert [links(brain, one) for one in chain] == before
+    assert brain.trace.causes(last).steps == traced.steps
