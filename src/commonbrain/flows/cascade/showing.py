@@ -60,7 +60,8 @@ def needing(
     }
     # A premise may have fallen long before anybody said that something rests on it.
     marked = [id_ for id_, those in open_.items() if those]
-    links = tx.graph.edges(marked, Way.ALONG, types=SUPPORTS, limit=EVERY)
+    ways = {*marked, *(one.via_id for id_ in marked for one in open_[id_])}
+    links = tx.graph.among(sorted(ways), types=SUPPORTS)
     later = {(link.from_id, link.to_id) for link in links if link.created_at > moment}
     needs = {id_: [one for one in open_[id_] if (id_, one.via_id) not in later] for id_ in marked}
     return {id_: those for id_, those in needs.items() if those}

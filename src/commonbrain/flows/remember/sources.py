@@ -138,7 +138,7 @@ def _supports(tx: Transaction, one: Memory, *, known: Memory) -> bool:
 def _may_hold(source: Memory, known: Memory) -> bool:
     """Say whether a memory is no more trusted and no wider than a source that comes to it late."""
     is_own = known.scope is not Scope.PRIVATE or source.agent == known.agent
-    is_wide = _WIDTH[source.scope] >= _WIDTH[known.scope]
+    is_wide = WIDTH[source.scope] >= WIDTH[known.scope]
     return is_own and is_wide and source.trust.weight >= known.trust.weight
 
 
