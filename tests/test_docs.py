@@ -108,6 +108,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
     ("page", "complaint"),
     [
         ("```console\n$ brain recall x\nSomething.\n```\n", "Nothing is stored"),
+        ("```console\n$ brain recall --no-such\n...\n```\n", "exit 2"),
         ("```console\n$ ls\n```\n", "only brain"),
         ("```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n", "it says"),
         ("```sh\nls\n```\n", "console"),
@@ -156,9 +157,12 @@ def run_console(example: Example) -> str | None:
     known: dict[str, str] = example.namespace.setdefault("ids", {})
     for command, shown in commands(example.parsed):
         typed = re.sub(ID, lambda found: known.get(found[0], found[0]), command)
-        complaint = difference(example, shown=shown, said=typed_in(typed))
+        said, code = typed_in(typed)
+        complaint = difference(example, shown=shown, said=said)
         if complaint:
             return f"$ {command}\n{complaint}"
+        if code and shown.strip() in {"", "..."}:
+            return f"$ {command}\nexit {code}, which the page does not show:\n{said}"
     return None
 
 
@@ -174,32 +178,38 @@ def commands(block: str) -> Iterable[tuple[str, str]]:
         yield command, shown
 
 
-def typed_in(line: str) -> str:
-    """Run one line: plain calls of brain here, which is fast, and the rest in a shell."""
+def typed_in(line: str) -> tuple[str, int]:
+    """Run one line: plain calls of brain here, which is fast, and the rest in a shell.
+
+    Give what it says, and the code it exits with, the first that is not 0.
+    """
     line = re.sub(r"\buv run (?:--no-dev )?brain\b", "brain", line)
     assert re.search(r"(?:^|\| |\$\()brain\b", line), f"only brain is run here, not {line!r}"
     calls = line.split(" && ")
     if all(call.startswith("brain ") for call in calls) and not re.search(r" \||;|\$|<|>", line):
-        return "".join(called(shlex.split(call)) for call in calls)
+        done = [called(shlex.split(call)) for call in calls]
+        return "".join(said for said, _ in done), next((code for _, code in done if code), 0)
     shell = ["sh", "-c", line]
-    done = subprocess.run(
+    ran = subprocess.run(
         shell, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60
     )
-    return done.stdout
+    return ran.stdout, ran.returncode
 
 
-def called(words: list[str]) -> str:
+def called(words: list[str]) -> tuple[str, int]:
     """Run the real entry point of the command in this process."""
-    said = io.StringIO()
+    said, left = io.StringIO(), SystemExit(0)
     with (
         pytest.MonkeyPatch.context() as patch,
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(said),
-        contextlib.suppress(SystemExit),
     ):
         patch.setattr(sys, "argv", words)
-        run()
-    return said.getvalue()
+        try:
+            run()
+        except SystemExit as end:
+            left = end
+    return said.getvalue(), int(left.code or 0)
 
 
 def difference(example: Example, *, shown: str, said: str) -> str | None:

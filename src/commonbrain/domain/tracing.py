@@ -78,8 +78,10 @@ def is_same(one: Collection[str], other: Collection[str]) -> bool:
 
 
 def _shared(words: set[str], others: set[str]) -> int:
-    alone = words - others
-    return len(words) - sum(1 for word in alone if not any(_is_form(word, of) for of in others))
+    stems = {of[:_STEM_CHARS_MIN] for of in others}
+    forms = {word for word in words - others if word[:_STEM_CHARS_MIN] in stems}
+    exact = len(words & others)
+    return exact + sum(1 for word in forms if any(_is_form(word, of) for of in others))
 
 
 def _is_form(word: str, of: str) -> bool:
