@@ -4,7 +4,6 @@ import io
 import json
 import sys
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 from mcp import Client
@@ -94,7 +93,7 @@ def test_a_handoff_that_cannot_be_says_why(
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text.encode())))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
 
 @pytest.mark.anyio

@@ -24,6 +24,10 @@ class Reviews(Protocol):
         """Give what this transaction has listed itself and not taken off again, by id."""
         ...
 
+    def disputed(self, ids: Sequence[int]) -> list[int]:
+        """Give the memories that are in conflict with any of these, by id."""
+        ...
+
     def due(self, now: datetime, *, limit: int) -> list[int]:
         """Give the memories that are to be looked at by now, the longest due first."""
         ...

@@ -149,6 +149,7 @@ class CascadeContract:
     def test_what_a_change_concerns_is_listed_until_it_is_done(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             tx.links.replace(a_link(5, 3, type=LinkType.CONFLICTS_WITH))
+            assert (tx.reviews.disputed([3, 4]), tx.reviews.disputed([5])) == ([5], [3])
             tx.reviews.add([a_review(5, 2)])
             # Itself, for it needs review; what it contradicts; the cause of its review.
             tx.reviews.touch([5], at=NOON)

@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select
+from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select, union
 
 from commonbrain.adapters.sql.cascade_tables import falls
 from commonbrain.adapters.sql.cascade_tables import reviews as table
@@ -44,6 +44,10 @@ _BY: Final = _ROW.where(table.c.cause_id == bindparam("cause")).order_by(
     table.c.depth, table.c.memory_id
 )
 _CONFLICTS: Final = links.c.tenant_id == _TENANT, links.c.type == LinkType.CONFLICTS_WITH
+_DISPUTED: Final = union(
+    select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
+    select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
+)
 _CONCERNED: Final = (
     select(memories.c.id.label("id"))
     .where(memories.c.tenant_id == _TENANT, memories.c.id.in_(LISTED))
@@ -124,6 +128,10 @@ class ReviewShelf:
     def listed(self) -> list[int]:
         """Give what this transaction has listed itself and not taken off again, by id."""
         return sorted(self.own)
+
+    def disputed(self, ids: Sequence[int]) -> list[int]:
+        """Give the memories that are in conflict with any of these, by id."""
+        return self._ids(_DISPUTED, ids)
 
     def due(self, now: datetime, *, limit: int) -> list[int]:
         """Give the memories that are to be looked at by now, the longest due first."""

@@ -21,7 +21,6 @@ from commonbrain.domain.limits import (
     CASCADE_STEPS_MAX,
     CAUSES_AT_ONCE,
 )
-from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.revision import HOUSE_AGENT, Action
 from commonbrain.domain.scope import Caller
@@ -120,8 +119,7 @@ def _step(tx: Transaction, causes: Sequence[int], *, deed: Deed, limit: int) -> 
 def _contested(tx: Transaction, weighed: Weighed) -> list[int]:
     """Give what is in conflict with what was archived or came back: only what holds contradicts."""
     turned = {*weighed.lost, *weighed.found}
-    links = tx.links.touching(sorted(turned), types=[LinkType.CONFLICTS_WITH])
-    return sorted({end for link in links for end in (link.from_id, link.to_id)} - turned)
+    return [id_ for id_ in tx.reviews.disputed(sorted(turned)) if id_ not in turned]
 
 
 def follow_up(house: House, caller: Caller) -> None:
