@@ -30,7 +30,6 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.coordination_tables import mailboxes, receipts, sessions
-from commonbrain.adapters.sql.graph import batches
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids
@@ -266,13 +265,9 @@ class MailShelf:
 
     def told(self, messages: Sequence[int]) -> list[int]:
         """List the memories of any state that name one of these as the message they come from."""
-        from_one = memories.c.source_message_id
-        named = select(memories.c.id).where(memories.c.tenant_id == self.work.tenant)
-        found = [
-            self.work.connection.execute(named.where(from_one.in_(batch))).scalars()
-            for batch in batches(messages)
-        ]
-        return sorted(id_ for page in found for id_ in page)
+        here = memories.c.tenant_id == self.work.tenant
+        named = select(memories.c.id).where(here, memories.c.source_message_id.in_(messages))
+        return sorted(self.work.connection.execute(named).scalars()) if messages else []
 
     def merge(self, receipt: Receipt) -> bool:
         """Take in what another store knows of a delivery."""
