@@ -149,8 +149,9 @@ def test_an_erased_message_leaves_no_word_and_no_receipt(brain: Brain, sent: Sen
     bo = brain.acting_as(agent="bo")
     bo.message.ack(sent.id, "Quiet, please.")
 
-    brain.erase([sent.id], reason="private", confirm=1)
+    done = brain.erase([sent.id], reason="private", confirm=1 + len(sent.derived))
 
+    assert {one.id for one in done.items} == {sent.id, *(one.id for one in sent.derived)}
     assert bo.message.inbox(all=True).messages == ()
     with brain.house.store.snapshot(brain.caller.tenant) as tx:
         assert all(

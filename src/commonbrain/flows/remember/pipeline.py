@@ -260,7 +260,8 @@ class Remember:
     ) -> Outcome:
         known = find_exact(tx, prepared, look=look)
         if known is not None and known.id not in course.besides:
-            if prepared.draft.derived_from and prepared.draft.auto_captured:
+            is_found = prepared.draft.auto_captured and course.proposal is None
+            if prepared.draft.derived_from and is_found:
                 tell_again(tx, known, by=prepared.draft.derived_from, look=look)
             if not happened_again(known, prepared):
                 return exists(known)
