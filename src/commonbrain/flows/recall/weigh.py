@@ -66,12 +66,12 @@ def weigh(
     known = list(memories)
     beside = _beside(known, fused={m.id: features[m.id]["fused"] for m in known})
     terms = frozenset(search_terms(plan.query))
-    candidates = [
-        _candidate(
-            plan, memory, given={**features[memory.id], "beside": beside[memory.id]}, terms=terms
-        )
-        for memory in known
+    weights = plan.tuning.of(WEIGHTS)
+    told = [
+        (one, _features(plan, one, given={**features[one.id], "beside": beside[one.id]}, terms=terms))
+        for one in known
     ]
+    candidates = [_candidate(one, features=of_one, weights=weights) for one, of_one in told]
     best_first = sorted(candidates, key=lambda c: (-c.features["skill"], -c.score, -c.memory.id))
     if plan.query:
         return best_first
@@ -79,9 +79,16 @@ def weigh(
 
 
 def _candidate(
-    plan: Plan, memory: Memory, *, given: Mapping[str, float], terms: frozenset[str]
+    memory: Memory, *, features: Mapping[str, float], weights: Mapping[str, float]
 ) -> Candidate:
-    known = {
+    score = sum(weight * features[name] for name, weight in weights.items()) / _FULL
+    return Candidate(memory=memory, features=features, score=max(score, 0.0))
+
+
+def _features(
+    plan: Plan, memory: Memory, *, given: Mapping[str, float], terms: frozenset[str]
+) -> Mapping[str, float]:
+    return {
         "linked": 0.0,
         "support": 0.0,
         "contradicted": 0.0,
@@ -101,8 +108,6 @@ def _candidate(
         "same_project": float(memory.project is not None and memory.project == plan.project),
         "same_session": float(_is_of_session(memory, plan)),
     }
-    score = sum(weight * known[name] for name, weight in WEIGHTS.items()) / _FULL
-    return Candidate(memory=memory, features=known, score=max(score, 0.0))
 
 
 def _nearness(memory: Memory, period: Span | None) -> float:
