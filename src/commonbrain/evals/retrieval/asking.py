@@ -75,7 +75,9 @@ class Asker:
         ms = {RECALL: took_ms}
         for name, ranked, seconds in self._baselines(question):
             rankings[name] = sources(self.stand, ranked[:DEPTH])
-            packed[name] = {str(tokens): self._fill(ranked, question, tokens=tokens) for tokens in BUDGETS}
+            packed[name] = {
+                str(tokens): self._fill(ranked, question, tokens=tokens) for tokens in BUDGETS
+            }
             ms[name] = seconds * 1000
         for part in self.ablated:
             rankings[part] = self._rank(brain, question, without=part)
@@ -120,13 +122,11 @@ class Asker:
         }
 
     def _baselines(self, question: Question) -> Iterator[tuple[str, list[int], float]]:
-        started = time.perf_counter()
         lists = search(self.stand, question.text)
-        searched = time.perf_counter() - started
-        for name, rank in BASELINES.items():
+        for name, baseline in BASELINES.items():
             started = time.perf_counter()
-            ranked = list(rank(lists))
-            yield name, ranked, searched + time.perf_counter() - started
+            ranked = list(baseline.rank(lists))
+            yield name, ranked, baseline.seconds(lists) + time.perf_counter() - started
 
     def _fill(self, ranked: Sequence[int], question: Question, *, tokens: int) -> Packed:
         shown, spent = fill(self.stand, ranked, tokens=tokens)

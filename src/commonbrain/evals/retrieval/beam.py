@@ -18,7 +18,9 @@ from commonbrain.evals.retrieval.talks import corpus_of, ended
 from commonbrain.importers.json_stream import Record
 from commonbrain.importers.references import reference
 
-_EXPECTS: Final = "one chat, or a folder of chats, each a JSON object with chat and probing_questions."
+_EXPECTS: Final = (
+    "one chat, or a folder of chats, each a JSON object with chat and probing_questions."
+)
 _MARK: Final = re.compile(r"\s*->->\s*[\d,\s]*\Z")
 """What the makers of the data left at the end of a message."""
 _DATE: Final = "%B-%d-%Y"

@@ -62,9 +62,7 @@ def _corpus(sample: _Sample) -> Corpus:
         _question(number, given, of=name, known=known) for number, given in enumerate(sample.qa)
     ]
     # Answers are asked for on the day after the last sitting.
-    return corpus_of(
-        name, [record], questions=questions, ends_at=ended(times) + timedelta(days=1)
-    )
+    return corpus_of(name, [record], questions=questions, ends_at=ended(times) + timedelta(days=1))
 
 
 def _question(number: int, given: _Question, *, of: str, known: set[str]) -> Question:

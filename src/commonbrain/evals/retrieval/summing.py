@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from commonbrain.evals.measures import agreement
-from commonbrain.evals.retrieval.asking import AS_SERVED, BUDGETS, Answer
+from commonbrain.evals.retrieval.asking import Answer
 from commonbrain.evals.retrieval.figures import Figure, Values, figure, figures
 from commonbrain.evals.retrieval.metrics import METRICS, measure
 from commonbrain.evals.retrieval.record import ALL, Abstention, ByMetric, Latency, Spent
@@ -101,9 +101,7 @@ def _listed(values: Values) -> Mapping[str, tuple[float, ...]]:
     return dict(zip(METRICS, (tuple(map(float, row)) for row in values), strict=True))
 
 
-def _by_category(
-    values: Values, categories: Sequence[str], *, seed: int
-) -> Mapping[str, ByMetric]:
+def _by_category(values: Values, categories: Sequence[str], *, seed: int) -> Mapping[str, ByMetric]:
     every = {ALL: by_metric(values, seed=seed)}
     names = sorted(set(categories) - {ALL})
     of = np.array(categories)
@@ -154,6 +152,3 @@ def _agreement(silent: Sequence[bool], answerable: Sequence[bool]) -> Abstention
     return Abstention(
         asked=told.so, abstained=told.said, precision=told.precision, recall=told.recall
     )
-
-
-__all__ = ["AS_SERVED", "BUDGETS", "Harvest", "Summed", "by_metric", "latencies", "summed"]

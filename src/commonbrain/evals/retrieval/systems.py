@@ -1,5 +1,6 @@
 """What is compared: recall, and what anyone would try first, on the same store and questions."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,17 +26,27 @@ class Lists:
 
     words: Scores
     meaning: Scores
+    words_s: float
+    """Seconds that the words took; of the meaning, its vector included."""
+    meaning_s: float
 
 
 def search(stand: Stand, text: str) -> Lists:
     """Ask the store's two indexes, and nothing else of recall."""
     brain = stand.brain
     look = Look(caller=brain.caller, filter=Filter(), now=brain.house.clock.now())
-    vector = brain.house.embedder.query(text)
     with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        started = time.perf_counter()
         words = tx.index.lexical(search_terms(text), look, limit=_BROUGHT)
-        meaning = tx.index.nearest(vector, look, limit=_BROUGHT)
-    return Lists(words=_scores(words), meaning=_scores(meaning))
+        between = time.perf_counter()
+        meaning = tx.index.nearest(brain.house.embedder.query(text), look, limit=_BROUGHT)
+        ended = time.perf_counter()
+    return Lists(
+        words=_scores(words),
+        meaning=_scores(meaning),
+        words_s=between - started,
+        meaning_s=ended - between,
+    )
 
 
 def _scores(hits: Iterable[Hit]) -> Scores:
@@ -59,7 +70,9 @@ def _scaled(scores: Scores) -> Scores:
     if not scores:
         return {}
     low, high = min(scores.values()), max(scores.values())
-    return {id_: (score - low) / (high - low) if high > low else 1.0 for id_, score in scores.items()}
+    if low == high:
+        return dict.fromkeys(scores, 1.0)
+    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
 
 
 def _sum(parts: Iterable[Scores]) -> Scores:
@@ -70,13 +83,21 @@ def _sum(parts: Iterable[Scores]) -> Scores:
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 
-BASELINES: Final[Mapping[str, Callable[[Lists], Scores]]] = {
-    "full text": lambda lists: lists.words,
-    "vectors": lambda lists: lists.meaning,
-    "RRF 60": _by_rank,
-    "min-max": _by_score,
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A way to rank what the two searches bring, in a few lines that anyone would write."""
+
+    rank: Callable[[Lists], Scores]
+    seconds: Callable[[Lists], float]
+    """How long the searches took that it needs."""
+
+
+BASELINES: Final[Mapping[str, Baseline]] = {
+    "full text": Baseline(lambda lists: lists.words, lambda lists: lists.words_s),
+    "vectors": Baseline(lambda lists: lists.meaning, lambda lists: lists.meaning_s),
+    "RRF 60": Baseline(_by_rank, lambda lists: lists.words_s + lists.meaning_s),
+    "min-max": Baseline(_by_score, lambda lists: lists.words_s + lists.meaning_s),
 }
-"""Ways to rank what the two searches bring; each is a few lines that anyone would write."""
 
 
 def fill(stand: Stand, ranked: Iterable[int], *, tokens: int) -> tuple[list[int], int]:

@@ -67,11 +67,11 @@ def weigh(
     beside = _beside(known, fused={m.id: features[m.id]["fused"] for m in known})
     terms = frozenset(search_terms(plan.query))
     weights = plan.tuning.of(WEIGHTS)
-    told = [
-        (one, _features(plan, one, given={**features[one.id], "beside": beside[one.id]}, terms=terms))
-        for one in known
-    ]
-    candidates = [_candidate(one, features=of_one, weights=weights) for one, of_one in told]
+    candidates: list[Candidate] = []
+    for one in known:
+        given = {**features[one.id], "beside": beside[one.id]}
+        told = _features(plan, one, given=given, terms=terms)
+        candidates.append(_candidate(one, features=told, weights=weights))
     best_first = sorted(candidates, key=lambda c: (-c.features["skill"], -c.score, -c.memory.id))
     if plan.query:
         return best_first

@@ -47,13 +47,6 @@ def formats() -> Iterable[str]:
     return [*IMPORTERS, OWN_FORMAT]
 
 
-def evaluations() -> Iterable[str]:
-    """Name what can be evaluated."""
-    from commonbrain.evals.evaluations import EVALUATIONS  # noqa: PLC0415 see clients
-
-    return EVALUATIONS
-
-
 CHOICES: Final[Mapping[str, Complete]] = {
     "kind": of(lambda: Kind),
     "kinds": of(lambda: Kind),
