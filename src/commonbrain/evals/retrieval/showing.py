@@ -152,7 +152,7 @@ def percent(share: float) -> str:
 
 def spread(one: Figure) -> str:
     """Write a mean with half of its interval."""
-    return f"{percent(one.mean)} ±{(one.high - one.low) * 50:.1f}"
+    return f"{percent(one.mean)}±{(one.high - one.low) * 50:.2g}"
 
 
 def change(one: Figure) -> str:

@@ -23,7 +23,7 @@ app = typer.Typer(
 class Wanted:
     """What is to be run: one field an argument or option."""
 
-    dataset: Annotated[str, typer.Argument(help="locomo, beam, beir or longmemeval.")]
+    dataset: Annotated[str, typer.Argument(help="locomo, beam, beir, longmemeval or own.")]
     path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")]
     without: Annotated[
         list[str] | None, typer.Option(help="Leave out an arm, a feature or a stage of recall.")
