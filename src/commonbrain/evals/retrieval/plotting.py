@@ -28,7 +28,7 @@ def plots(run: Run) -> Mapping[str, str]:
 def _by_rank(run: Run) -> str:
     canvas, axes = _canvas("first k", "% of questions")
     for name, of in run.systems.items():
-        _line(axes, list(CUTS), [of[ALL][f"R@{k} all"] for k in CUTS], label=name)
+        _line(axes, list(CUTS), up=[of[ALL][f"R@{k} all"] for k in CUTS], label=name)
     return _svg(canvas, axes)
 
 
@@ -36,7 +36,7 @@ def _by_tokens(run: Run) -> str:
     canvas, axes = _canvas("tokens packed", "% of questions")
     for name in run.systems:
         rows = sorted(run.budgets[name].values(), key=lambda one: one.tokens)
-        _line(axes, [one.tokens for one in rows], [one.evidence for one in rows], label=name)
+        _line(axes, [one.tokens for one in rows], up=[one.evidence for one in rows], label=name)
     return _svg(canvas, axes)
 
 
@@ -71,7 +71,7 @@ def _canvas(across: str, up: str) -> tuple[Any, Any]:
     return canvas, axes
 
 
-def _line(axes: Any, across: Sequence[float], up: Sequence[Figure], *, label: str) -> None:  # noqa: ANN401 it brings no types
+def _line(axes: Any, across: Sequence[float], *, up: Sequence[Figure], label: str) -> None:  # noqa: ANN401 it brings no types
     means = [one.mean * 100 for one in up]
     axes.errorbar(across, means, yerr=_errors(up), label=label, marker="o", markersize=3, capsize=2)
 

@@ -47,10 +47,10 @@ def _told(run: Run) -> Iterator[str]:
     yield f"## {_plain(run.setup.dataset)}\n"
     yield from (f"- {_plain(line)}" for line in headings(run))
     for title, columns, rows in told(run):
-        yield from _table(title, columns, rows)
+        yield from _table(title, columns, rows=rows)
 
 
-def _table(title: str, columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+def _table(title: str, columns: Sequence[str], *, rows: Iterable[Iterable[str]]) -> Iterator[str]:
     yield f"\n### {title}\n"
     yield f"| {' | '.join(columns)} |"
     yield f"|{' --- |' * len(columns)}"

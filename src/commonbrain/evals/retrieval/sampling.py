@@ -39,10 +39,12 @@ def choose(
 
     """
     chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
-    names = _some(list(every), conversations, chance)
+    names = _some(list(every), conversations, chance=chance)
     usable = {name: [one for one in every[name] if _is_measurable(one)] for name in names}
     skipped = sum(len(every[name]) - len(usable[name]) for name in names)
-    chosen = {one.id for one in _some([q for of in usable.values() for q in of], questions, chance)}
+    chosen = {
+        one.id for one in _some([q for of in usable.values() for q in of], questions, chance=chance)
+    }
     own = {name: [q for q in of if q.id in chosen] for name, of in usable.items()}
     own = {name: of for name, of in own.items() if of}
     if not own:
@@ -57,7 +59,7 @@ def _is_measurable(question: Question) -> bool:
     return bool(question.gold) or not question.is_answerable
 
 
-def _some(given: list[Kept], count: int | None, chance: random.Random) -> list[Kept]:
+def _some(given: list[Kept], count: int | None, *, chance: random.Random) -> list[Kept]:
     """Draw so many, in the order given."""
     if count is None or count >= len(given):
         return given
@@ -69,4 +71,4 @@ def _foreign(
     every: Mapping[str, Sequence[Question]], name: str, *, count: int, chance: random.Random
 ) -> Sequence[Question]:
     pool = [q for other, of in every.items() if other != name for q in of if q.is_answerable]
-    return _some(pool, min(count, _FOREIGN_MAX), chance)
+    return _some(pool, min(count, _FOREIGN_MAX), chance=chance)

@@ -1,7 +1,7 @@
-"""What one recall does otherwise than all others: how an evaluation learns what each part is worth.
+"""What one recall does otherwise than all others.
 
-Arms and features are named as in their tables, `ARMS` and `WEIGHTS`; what else can be left out is
-named here.
+So an evaluation learns what each part is worth. Arms and features are named as in their tables,
+`ARMS` and `WEIGHTS`; what else can be left out is named here.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """`brain eval`: what this memory judges, measured on its own data, and what it finds, on public."""
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from commonbrain.interfaces.cli.drawing import Json
+from commonbrain.interfaces.cli.wanted import Wanted
 
 OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates")
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
@@ -17,27 +18,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Measure what this memory judges on its own data, and what it finds on public data.",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is to be run: one field an argument or option."""
-
-    dataset: Annotated[str, typer.Argument(help="locomo, beam, beir, longmemeval or own.")]
-    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")]
-    without: Annotated[
-        list[str] | None, typer.Option(help="Leave out an arm, a feature or a stage of recall.")
-    ] = None
-    ablate: Annotated[bool, typer.Option("--ablate", help="Also leave out each of them once.")] = (
-        False
-    )
-    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many.")] = None
-    conversations: Annotated[int | None, typer.Option(min=1, help="Fill only so many.")] = None
-    seed: Annotated[int, typer.Option(help="Decides which, where only some are.")] = 0
-    out: Annotated[
-        Path | None, typer.Option(help="The file for the record; else one among the user's data.")
-    ] = None
-    as_json: Json = False
 
 
 def _run(**given: Any) -> None:  # noqa: ANN401 the signature below types it

@@ -15,8 +15,8 @@ from commonbrain.evals.retrieval.record import default_path, read, write
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
 from commonbrain.evals.retrieval.showing import show_comparison, show_run
-from commonbrain.interfaces.cli.evals import Wanted
 from commonbrain.interfaces.cli.progress import bar
+from commonbrain.interfaces.cli.wanted import Wanted
 from commonbrain.wiring import load_settings
 
 
