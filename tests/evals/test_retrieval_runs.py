@@ -14,6 +14,7 @@ from commonbrain.evals.retrieval.comparing import compare
 from commonbrain.evals.retrieval.corpora import Question
 from commonbrain.evals.retrieval.datasets import DATASETS
 from commonbrain.evals.retrieval.metrics import METRICS
+from commonbrain.evals.retrieval.misses import misses_of
 from commonbrain.evals.retrieval.record import ALL, Run, read, write
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
@@ -168,6 +169,22 @@ def test_what_cannot_be_compared_is_refused(first: Run) -> None:
     apart = replace(first, categories={}, values={RECALL: {}})
     with pytest.raises(Invalid, match="no question in common"):
         compare(first, apart, system=RECALL)
+
+
+def test_what_was_missed_is_shown_with_its_words_and_what_came_instead(source: Path) -> None:
+    blind = ran(source, without=("vector", "links"))
+    missed = list(misses_of(blind, source, count=1))
+
+    assert len(missed) == 1
+    told = missed[0].told()
+    assert missed[0].question.text in told
+    assert "evidence at none: [" in told
+    assert next(misses_of(blind, source, count=99)) == missed[0]
+
+
+def test_misses_are_not_shown_from_other_data(first: Run, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="other data"):
+        list(misses_of(first, samples.locomo(tmp_path / "x.json", "three"), count=1))
 
 
 def test_a_report_is_one_page_with_plots_and_nothing_from_outside(first: Run) -> None:

@@ -125,6 +125,8 @@ class Run:
     """The category of every question that has evidence, by its id, in the order of the values."""
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
     """By system and metric, one value a question."""
+    found: Mapping[str, tuple[str, ...]]
+    """What recall put first, by question: sources, and none of their text."""
 
 
 def default_path(run: Run) -> Path:

@@ -85,6 +85,7 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = unwatched) ->
         ablation=told.ablation,
         categories=told.categories,
         values=told.values,
+        found=told.found,
     )
 
 

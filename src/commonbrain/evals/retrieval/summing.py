@@ -16,6 +16,8 @@ from commonbrain.evals.retrieval.systems import BASELINES, RECALL
 NO_MEMORY = "no memory"
 WHOLE_HISTORY = "whole history"
 _SYSTEMS = (RECALL, *BASELINES)
+_KEPT = 10
+"""Of each ranking, in the record."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class Summed:
     ablation: Mapping[str, ByMetric]
     categories: Mapping[str, str]
     values: Mapping[str, Mapping[str, tuple[float, ...]]]
+    found: Mapping[str, tuple[str, ...]]
 
 
 def summed(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> Summed:
@@ -71,6 +74,7 @@ def summed(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> Summed:
         },
         categories=categories,
         values={name: _listed(values[name]) for name in _SYSTEMS if name in values},
+        found={one.question.id: tuple(one.rankings[RECALL][:_KEPT]) for one in ranked},
     )
 
 

@@ -58,6 +58,19 @@ def compare(
 
 
 @app.command()
+def misses(
+    *,
+    record: Annotated[Path, typer.Argument(help="The record of a run.")],
+    path: Annotated[Path, typer.Argument(help="The data that it was run on.")],
+    count: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
+) -> None:
+    """Show questions whose evidence was not all among the first ten, and what came instead."""
+    from commonbrain.interfaces.cli.evaluating import show_misses  # noqa: PLC0415 see _run
+
+    show_misses(record, path, count=count)
+
+
+@app.command()
 def report(
     *,
     records: Annotated[list[Path], typer.Argument(help="Records of runs.")],

@@ -11,6 +11,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import escaped
 from commonbrain.evals.evaluations import EVALUATIONS
 from commonbrain.evals.retrieval.comparing import compare
+from commonbrain.evals.retrieval.misses import misses_of
 from commonbrain.evals.retrieval.record import default_path, read, write
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
@@ -70,6 +71,17 @@ def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> No
         typer.echo(escaped(json.dumps(asdict(comparison), ensure_ascii=False)))
     else:
         show_comparison(comparison)
+
+
+def show_misses(record: Path, path: Path, *, count: int) -> None:
+    """Print what recall missed, with the texts of the data.
+
+    Raises:
+        Invalid: the record or the data cannot be read, or do not belong together.
+
+    """
+    for miss in misses_of(read(record), path, count=count):
+        typer.echo(miss.told())
 
 
 def report_runs(records: Sequence[Path], *, out: Path) -> None:
