@@ -29,13 +29,14 @@ def _by_rank(run: Run) -> str:
     canvas, axes = _canvas("first k", "% of questions")
     for name, of in run.systems.items():
         _line(axes, list(CUTS), up=[of[ALL][f"R@{k} all"] for k in CUTS], label=name)
+    axes.set_xticks(list(CUTS))
     return _svg(canvas, axes)
 
 
 def _by_tokens(run: Run) -> str:
     canvas, axes = _canvas("tokens packed", "% of questions")
     for name in run.systems:
-        rows = sorted(run.budgets[name].values(), key=lambda one: one.tokens)
+        rows = [one for tokens, one in run.budgets[name].items() if tokens.isdecimal()]
         _line(axes, [one.tokens for one in rows], up=[one.evidence for one in rows], label=name)
     return _svg(canvas, axes)
 
@@ -83,7 +84,7 @@ def _errors(told: Sequence[Figure]) -> list[list[float]]:
 
 def _svg(canvas: Any, axes: Any, *, has_legend: bool = True) -> str:  # noqa: ANN401 it brings no types
     if has_legend:
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     stream = io.StringIO()
     # Without a salt and a date the same figures give the same file.
     with needed("matplotlib").rc_context({"svg.hashsalt": "commonbrain", "svg.fonttype": "none"}):
