@@ -16,7 +16,7 @@ from commonbrain.evals.retrieval.systems import RECALL
 
 SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@20 all", "R@10 any", "nDCG@10", "MRR")
 """The metrics for which a screen has room; the record has all."""
-_FEW: Final = ("R@1 all", "R@10 all", "nDCG@10", "MRR")
+_FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
 """Those that are shown of each category that is compared, and of each part that is left out."""
 _HEAD: Final = ("system", "R@1", "R@5", "R@10", "R@20", "any@10", "nDCG@10", "MRR")
 """How they stand above columns: R@k is of all the evidence, any@10 of any."""
@@ -157,5 +157,7 @@ def spread(one: Figure) -> str:
 
 def change(one: Figure) -> str:
     """Write a difference with the ends of its interval, and a star where it is beyond noise."""
+    if one.low == one.high == 0:
+        return "the same"
     star = " *" if one.is_beyond_noise else ""
     return f"{one.mean * 100:+.1f} ({one.low * 100:+.1f} to {one.high * 100:+.1f}){star}"
