@@ -361,13 +361,14 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
     Gap("MG-09", "Migrations can be repeated and reversed, behind a backup."),
     # Evaluations and tests
-    Gap("EV-02 EV-03", "Evaluations report ranking, gain, thrift and safety on datasets."),
+    Gap("EV-02", "Evaluations report ranking, gain and thrift; safety is missing."),
+    Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),
     Gap("EV-04", "Who may see, keep, change and roll back is tested through all floors."),
     Adopted("EV-05", "Concurrency, full text and provenance have tests of their own."),
     Gap("EV-06", "Audited writes, recall in budget, measured gain, canary: all hold."),
     Gap("EV-07", "Each capability has its suite, and no test can reach a user's store."),
-    Gap("EV-08", "Evaluations class questions: one hop, several, changed, distracted."),
-    Gap("EV-09", "Each evaluation run is a record to compare, slice and rank."),
+    Adopted("EV-08", "Evaluations class questions: one hop, several, changed, distracted."),
+    Adopted("EV-09", "Each evaluation run is a record to compare, by category and system."),
     Gap("EV-10", "MCP over stdio is tested for tools, flow and end; roles are missing."),
     Adopted("EV-12", "Filters, payloads and tool schemas have tests of their own."),
     # Clients

@@ -25,6 +25,7 @@ from commonbrain.domain.space import Space
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.store import SpaceMismatch
@@ -133,10 +134,12 @@ def load_settings() -> Settings:
         ) from (None if is_hidden else error)
 
 
-def build_house(settings: Settings, path: Path) -> House:
-    """Put ports and adapters together for one file."""
+def build_house(
+    settings: Settings, path: Path, *, clock: Clock | None = None, chance: Chance | None = None
+) -> House:
+    """Put ports and adapters together for one file; time and chance are the machine's own."""
     embedder = make_embedder(settings)
-    clock = SystemClock()
+    clock = clock or SystemClock()
     with _telling_of_settings():
         store = open_sqlite(
             path.expanduser(),
@@ -151,7 +154,7 @@ def build_house(settings: Settings, path: Path) -> House:
         embedder=embedder,
         extractor=make_extractor(settings),
         clock=clock,
-        chance=SystemChance(),
+        chance=chance or SystemChance(),
         journal=Journal(
             store,
             screen,

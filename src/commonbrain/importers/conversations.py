@@ -12,7 +12,7 @@ numbers them: `chat`, `chat/2`, `chat/3`.
 """
 
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +49,13 @@ class ConversationFile:
             bytes_total = max(source.stat().st_size, 1)
             for content in _contents(stream, source, project=project):
                 yield Piece(content=content, progress=min(stream.tell() / bytes_total, 1.0))
+
+
+def drafts_of(records: Iterable[Record], *, stem: str) -> Iterator[Draft | Unreadable]:
+    """Give the turns of records as a file of this name that holds them would."""
+    reader = _Reader(stem=stem, project=None, talks={})
+    for number, record in enumerate(records, 1):
+        yield from reader.take(record, number=number)
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def ask_arms(
     found: dict[str, Scores] = {name: {} for name in (*ARMS, MEANING)}
     degraded: list[str] = []
     for name, arm in ARMS.items():
-        if not arm.serves(plan):
+        if not (plan.tuning.has(name) and arm.serves(plan)):
             continue
         if deadline.is_over:
             degraded.append(f"{name}: deadline, there was no time left to ask.")

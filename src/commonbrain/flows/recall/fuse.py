@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from commonbrain.domain.space import Space
+from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 
 Found = Mapping[str, Mapping[int, float]]
 """Raw scores of each arm by memory id."""
@@ -60,15 +61,16 @@ def shortlist(features: Features, *, count: int) -> list[int]:
     ]
 
 
-def fuse(found: Found) -> Features:
+def fuse(found: Found, tuning: Tuning = AS_EVER) -> Features:
     """Give each candidate its scaled score per arm and their weighted sum as `fused`, all 0..1."""
     scaled = {arm: _scale(scores) for arm, scores in found.items()}
     features = {
         id_: {arm: scaled.get(arm, {}).get(id_, 0.0) for arm in ARM_WEIGHTS}
         for id_ in dict.fromkeys(id_ for scores in found.values() for id_ in scores)
     }
+    weights = tuning.of(ARM_WEIGHTS)
     for of_one in features.values():
-        of_one["fused"] = sum(ARM_WEIGHTS[arm] * of_one[arm] for arm in ARM_WEIGHTS)
+        of_one["fused"] = sum(weights[arm] * of_one[arm] for arm in weights)
     return features
 
 

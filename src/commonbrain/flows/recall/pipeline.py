@@ -22,7 +22,7 @@ from commonbrain.flows.disputing import outdated_of
 from commonbrain.flows.house import House
 from commonbrain.flows.recall.arms import MEANING, Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
-from commonbrain.flows.recall.fuse import answering, fuse, shortlist
+from commonbrain.flows.recall.fuse import Found, answering, fuse, shortlist
 from commonbrain.flows.recall.graph import Graph, contradicted, follow_links
 from commonbrain.flows.recall.notes import annotated
 from commonbrain.flows.recall.options import (
@@ -33,6 +33,7 @@ from commonbrain.flows.recall.options import (
 )
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
+from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 from commonbrain.flows.recall.weigh import tells_much, weigh
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Matrix
@@ -80,6 +81,7 @@ class Recall:
 
     house: House
     caller: Caller
+    tuning: Tuning = AS_EVER
 
     def __call__(self, query: str = "", **options: Unpack[RecallOptions]) -> Recollection:
         """Find what answers a question; without one, browse the newest.
@@ -142,7 +144,7 @@ class Recall:
         look = Look(caller=self.caller, filter=read_filter(options, now), now=now)
         budget = read_budget(options)
         plan = make_plan(query, look, budget=budget, speakers=self._speakers(query))
-        return replace(plan, is_unasked=True) if options.get("unasked") else plan
+        return replace(plan, is_unasked=bool(options.get("unasked")), tuning=self.tuning)
 
     def _speakers(self, query: str) -> set[str]:
         names = possible_names(query)
@@ -153,9 +155,10 @@ class Recall:
 
     def _embed(self, plan: Plan, *, is_timed: bool) -> Future[Matrix] | None:
         """Embed the query at once, or beside the other arms when there is a deadline."""
-        if not plan.query:
+        if not (plan.query and plan.tuning.has(MEANING)):
             return None
-        text = without_names(plan.query, plan.speakers)
+        named = plan.speakers if plan.tuning.has("names") else ()
+        text = without_names(plan.query, named)
         if is_timed:
             return self.house.waiting.submit(self.house.embedder.query, text)
         done: Future[Matrix] = Future()
@@ -167,16 +170,13 @@ class Recall:
 
     def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
         """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
-        space = self.house.store.space
-        telling = answering(
-            asked.found, space, is_about_time=plan.is_about_time, is_unasked=plan.is_unasked
-        )
-        features = fuse(telling)
+        features = fuse(self._telling(plan, asked), plan.tuning)
         found = tx.memories.get(shortlist(features, count=plan.candidates))
         if plan.is_unasked and not asked.found[MEANING]:
             found = {id_: one for id_, one in found.items() if tells_much(plan, one)}
         fused = {id_: features[id_]["fused"] for id_ in found}
-        graph = follow_links(tx, plan, found=found, fused=fused) if plan.query else Graph()
+        is_linked = plan.query and plan.tuning.has("links")
+        graph = follow_links(tx, plan, found=found, fused=fused) if is_linked else Graph()
         known = {**graph.ends, **found}
         against = contradicted(graph, plan, known=known)
         memories = [*found.values(), *(graph.ends[id_] for id_ in graph.added)]
@@ -193,6 +193,15 @@ class Recall:
             conflicts=[*_conflicts(plan, graph, known=known), *stale],
             degraded=asked.degraded,
             is_empty=not memories and not tx.memories.any(plan.look),
+        )
+
+    def _telling(self, plan: Plan, asked: Asked) -> Found:
+        """Leave out of what was found what does not answer."""
+        if not plan.tuning.has("threshold"):
+            return asked.found
+        space = self.house.store.space
+        return answering(
+            asked.found, space, is_about_time=plan.is_about_time, is_unasked=plan.is_unasked
         )
 
     def _trace(

@@ -15,6 +15,7 @@ from commonbrain.domain.query import Budget, Filter
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.recall.intent import Intent, intent_of
+from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 from commonbrain.ports.store import Look
 
 _WORD: Final = re.compile(r"\w+")
@@ -56,6 +57,7 @@ class Plan:
     """Whether it asks for nothing but what was at that time."""
     is_unasked: bool = False
     """Whether nobody asked: only what stands out is worth being told."""
+    tuning: Tuning = AS_EVER
 
     @property
     def is_about_now(self) -> bool:

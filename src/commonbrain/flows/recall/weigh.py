@@ -66,12 +66,12 @@ def weigh(
     known = list(memories)
     beside = _beside(known, fused={m.id: features[m.id]["fused"] for m in known})
     terms = frozenset(search_terms(plan.query))
-    candidates = [
-        _candidate(
-            plan, memory, given={**features[memory.id], "beside": beside[memory.id]}, terms=terms
-        )
-        for memory in known
-    ]
+    weights = plan.tuning.of(WEIGHTS)
+    candidates: list[Candidate] = []
+    for one in known:
+        given = {**features[one.id], "beside": beside[one.id]}
+        told = _features(plan, one, given=given, terms=terms)
+        candidates.append(_candidate(one, features=told, weights=weights))
     newest_first = sorted(candidates, key=_when, reverse=True)
     if not plan.query:
         return newest_first
@@ -84,9 +84,16 @@ def _when(candidate: Candidate) -> tuple[datetime, datetime, int]:
 
 
 def _candidate(
-    plan: Plan, memory: Memory, *, given: Mapping[str, float], terms: frozenset[str]
+    memory: Memory, *, features: Mapping[str, float], weights: Mapping[str, float]
 ) -> Candidate:
-    known = {
+    score = sum(weight * features[name] for name, weight in weights.items()) / _FULL
+    return Candidate(memory=memory, features=features, score=max(score, 0.0))
+
+
+def _features(
+    plan: Plan, memory: Memory, *, given: Mapping[str, float], terms: frozenset[str]
+) -> Mapping[str, float]:
+    return {
         "linked": 0.0,
         "support": 0.0,
         "contradicted": 0.0,
@@ -107,8 +114,6 @@ def _candidate(
         "same_session": float(_is_of_session(memory, plan)),
         **_matched(plan),
     }
-    score = sum(weight * known[name] for name, weight in WEIGHTS.items()) / _FULL
-    return Candidate(memory=memory, features=known, score=max(score, 0.0))
 
 
 def _matched(plan: Plan) -> Mapping[str, float]:

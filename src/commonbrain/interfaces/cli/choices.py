@@ -48,13 +48,6 @@ def formats() -> Iterable[str]:
     return [*IMPORTERS, OWN_FORMAT]
 
 
-def evaluations() -> Iterable[str]:
-    """Name what can be evaluated."""
-    from commonbrain.evals.evaluations import EVALUATIONS  # noqa: PLC0415 see clients
-
-    return EVALUATIONS
-
-
 CHOICES: Final[Mapping[str, Complete]] = {
     "field": of(lambda: CausalField),
     "kind": of(lambda: Kind),

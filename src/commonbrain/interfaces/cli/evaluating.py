@@ -1,29 +1,99 @@
-"""`brain eval NAME`: a bar on stderr while it runs, its report when it is done."""
+"""What `brain eval` runs: a bar on stderr while it does, its report when it is done."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 import typer
 
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.inert import escaped
 from commonbrain.evals.evaluations import EVALUATIONS
+from commonbrain.evals.retrieval.comparing import compare
+from commonbrain.evals.retrieval.misses import misses_of
+from commonbrain.evals.retrieval.record import default_path, read, write
+from commonbrain.evals.retrieval.reporting import page
+from commonbrain.evals.retrieval.running import Wish, run
+from commonbrain.evals.retrieval.showing import show_comparison, show_run
 from commonbrain.interfaces.cli.progress import bar
+from commonbrain.interfaces.cli.wanted import Wanted
+from commonbrain.wiring import load_settings
 
 
 def run_evaluation(name: str, *, as_json: bool) -> None:
-    """Run one evaluation and print its report.
-
-    Raises:
-        Invalid: there is no such evaluation.
-
-    """
-    evaluation = EVALUATIONS.get(name)
-    if evaluation is None:
-        listed = "; ".join(f"{known}: {one.purpose}" for known, one in EVALUATIONS.items())
-        raise Invalid(f"There is no evaluation {name[:40]!r}.", hint=f"Choose of {listed}")
+    """Run an evaluation on data of its own and print its report."""
+    evaluation = EVALUATIONS[name]
     with bar("evaluating", is_shown=not as_json) as move:
         report = evaluation.run(move)
     if as_json:
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
         evaluation.show(report)
+
+
+def run_on_data(wanted: Wanted) -> None:
+    """Run an evaluation on public data, keep its record and print it.
+
+    Raises:
+        Invalid: the data or a library is missing, or something that was given is unknown.
+
+    """
+    wish = Wish(
+        dataset=wanted.dataset,
+        path=wanted.path,
+        seed=wanted.seed,
+        questions=wanted.questions,
+        conversations=wanted.conversations,
+        without=tuple(wanted.without or ()),
+        ablates=wanted.ablate,
+    )
+    with bar(f"evaluating on {wanted.dataset}", is_shown=not wanted.as_json) as move:
+        done = run(wish, settings=load_settings(), on_progress=move)
+    path = wanted.out or default_path(done)
+    write(done, path)
+    if wanted.as_json:
+        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
+        return
+    show_run(done)
+    typer.echo(f"The record is {path}")
+
+
+def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> None:
+    """Compare two records and print what changed.
+
+    Raises:
+        Invalid: one cannot be read, or they cannot be compared.
+
+    """
+    comparison = compare(read(before), read(after), system=system)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(comparison), ensure_ascii=False)))
+    else:
+        show_comparison(comparison)
+
+
+def show_misses(record: Path, path: Path, *, count: int) -> None:
+    """Print what recall missed, with the texts of the data.
+
+    Raises:
+        Invalid: the record or the data cannot be read, or do not belong together.
+
+    """
+    for miss in misses_of(read(record), path, count=count):
+        typer.echo(miss.told())
+
+
+def report_runs(records: Sequence[Path], *, out: Path) -> None:
+    """Write a report of records.
+
+    Raises:
+        Invalid: one cannot be read, or the report cannot be written.
+
+    """
+    told = page([read(path) for path in records])
+    try:
+        out.write_text(told, "utf-8")
+    except OSError as error:
+        raise Invalid(f"{out} cannot be written: {error.strerror}.") from error
+    typer.echo(f"The report is {out}")

@@ -11,7 +11,7 @@ import typer
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import escaped
-from commonbrain.interfaces.cli import choices
+from commonbrain.interfaces.cli import choices, evals
 from commonbrain.interfaces.cli.drawing import Json
 from commonbrain.interfaces.cli.groups import add_operations
 from commonbrain.interfaces.cli.state import Source, State
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 
 add_operations(app, OPERATIONS)
+app.add_typer(evals.app, name="eval")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so
@@ -135,24 +136,6 @@ def restore(
 
     wish = Wish(file=file, digest=digest, is_agreed=yes, is_rehearsal=dry_run)
     run_restore(context.obj, wish, as_json=as_json)
-
-
-@app.command("eval")
-def evaluate(
-    *,
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="atomizer, conflicts or duplicates",
-            autocompletion=choices.of(choices.evaluations),
-        ),
-    ],
-    as_json: Json = False,
-) -> None:
-    """Measure what this memory judges, on labelled data that ships with it."""
-    from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415
-
-    run_evaluation(name, as_json=as_json)
 
 
 @app.command("connect")

@@ -1,0 +1,1 @@
+"""How well recall finds: public data sets, metrics, baselines, ablation, records and reports."""

@@ -1,0 +1,95 @@
+"""`brain eval`: what this memory judges, measured on its own data, and what it finds, on public."""
+
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from commonbrain.interfaces.cli.drawing import Json
+from commonbrain.interfaces.cli.wanted import Wanted
+
+OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates")
+"""The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Measure what this memory judges on its own data, and what it finds on public data.",
+)
+
+
+def _run(**given: Any) -> None:  # noqa: ANN401 the signature below types it
+    # What is measured, and with what, is loaded only where it is: see main.
+    from commonbrain.interfaces.cli.evaluating import run_on_data  # noqa: PLC0415
+
+    run_on_data(Wanted(**given))
+
+
+_run.__signature__ = Signature(  # type: ignore[attr-defined]
+    [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            annotation=field.type,
+            default=Parameter.empty if field.default is MISSING else field.default,
+        )
+        for field in fields(Wanted)
+    ]
+)
+app.command("run", help="Measure recall on public data, beside plain baselines, in fresh stores.")(
+    _run
+)
+
+
+@app.command()
+def compare(
+    *,
+    before: Annotated[Path, typer.Argument(help="The record of a run.")],
+    after: Annotated[Path, typer.Argument(help="The record of another on the same data.")],
+    system: Annotated[str, typer.Option(help="Recall or a baseline, by its name.")] = "recall",
+    as_json: Json = False,
+) -> None:
+    """Tell what changed from one run to another, and which of it is beyond noise."""
+    from commonbrain.interfaces.cli.evaluating import compare_runs  # noqa: PLC0415 see _run
+
+    compare_runs(before, after, system=system, as_json=as_json)
+
+
+@app.command()
+def misses(
+    *,
+    record: Annotated[Path, typer.Argument(help="The record of a run.")],
+    path: Annotated[Path, typer.Argument(help="The data that it was run on.")],
+    count: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
+) -> None:
+    """Show questions whose evidence was not all among the first ten, and what came instead."""
+    from commonbrain.interfaces.cli.evaluating import show_misses  # noqa: PLC0415 see _run
+
+    show_misses(record, path, count=count)
+
+
+@app.command()
+def report(
+    *,
+    records: Annotated[list[Path], typer.Argument(help="Records of runs.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evaluation.html"),
+) -> None:
+    """Write one page of HTML with tables and plots, which needs nothing beside it."""
+    from commonbrain.interfaces.cli.evaluating import report_runs  # noqa: PLC0415 see _run
+
+    report_runs(records, out=out)
+
+
+def _add(name: str) -> None:
+    def evaluate(*, as_json: Json = False) -> None:
+        from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415 see _run
+
+        run_evaluation(name, as_json=as_json)
+
+    app.command(name, help=f"Measure {name} on data that ships with the package.")(evaluate)
+
+
+for _name in OWN:
+    _add(_name)

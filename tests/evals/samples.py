@@ -1,0 +1,133 @@
+"""Tiny files in the formats of public data sets."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+TURNS = [
+    ("Ann", "D1:1", "I adopted a greyhound called Pickle last week."),
+    ("Bob", "D1:2", "Lovely! My own week went into repairing the boiler."),
+    ("Ann", "D1:3", "Pickle sleeps on the sofa and snores."),
+]
+LATER = [("Bob", "D2:1", "The boiler broke again, I ordered a heat pump.")]
+
+
+def write_json(path: Path, value: Any) -> Path:  # noqa: ANN401
+    path.write_text(json.dumps(value), "utf-8")
+    return path
+
+
+def write_lines(path: Path, *rows: Any) -> Path:  # noqa: ANN401
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+def locomo(path: Path, *names: str) -> Path:
+    return write_json(path, [_sample(name) for name in names or ("one", "two")])
+
+
+def _sample(name: str) -> dict[str, Any]:
+    def said(turns: list[tuple[str, str, str]]) -> list[dict[str, str]]:
+        return [{"speaker": who, "dia_id": id_, "text": text} for who, id_, text in turns]
+
+    return {
+        "sample_id": name,
+        "conversation": {
+            "speaker_a": "Ann",
+            "speaker_b": "Bob",
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": said(TURNS),
+            "session_2_date_time": "9:00 am on 20 May, 2023",
+            "session_2": said(LATER),
+        },
+        "qa": [
+            {"question": "Which dog did Ann get?", "evidence": ["D1:1"], "category": 4},
+            {"question": "What became of the boiler?", "evidence": ["D1:2; D:2:1"], "category": 1},
+            {"question": "What does Bob's dog do?", "evidence": ["D1:3"], "category": 5},
+            {"question": "What do they like?", "evidence": [], "category": 3},
+        ],
+    }
+
+
+def beam(folder: Path) -> Path:
+    messages = [
+        {
+            "role": "user",
+            "id": 0,
+            "time_anchor": "March-15-2024",
+            "content": "My port is 8080 ->-> 1,1",
+        },
+        {"role": "assistant", "id": 1, "content": "Then open 8080 in the firewall."},
+    ]
+    later = [{"role": "user", "id": 2, "time_anchor": "April-02-2024", "content": "Now it is 9090"}]
+    chat = {
+        "chat": [
+            {"batch_number": 1, "turns": [messages]},
+            {"batch_number": 2, "turns": [later]},
+        ],
+        "probing_questions": {
+            "knowledge_update": [
+                {
+                    "question": "Which port do I use?",
+                    "source_chat_ids": {"original_info": [0], "updated_info": [2]},
+                }
+            ],
+            "abstention": [{"question": "Which colour is my bicycle?"}],
+        },
+    }
+    write_json(folder / "a-chat.json", chat)
+    return folder
+
+
+def beir(folder: Path) -> Path:
+    write_lines(
+        folder / "corpus.jsonl",
+        {"_id": "d1", "title": "Moths", "text": "Moths steer by the moon."},
+        {"_id": "d2", "title": "", "text": "Bees dance to tell where nectar is."},
+    )
+    write_lines(
+        folder / "queries.jsonl",
+        {"_id": "1", "text": "How do bees tell of nectar?"},
+        {"_id": "2", "text": "Nobody judged this one."},
+    )
+    judged = "query-id\tcorpus-id\tscore\n1\td2\t1\n1\td1\t0\n"
+    (folder / "qrels.tsv").write_text(judged, "utf-8")
+    return folder
+
+
+def longmemeval(path: Path) -> Path:
+    def asked(id_: str, question: str) -> dict[str, Any]:
+        return {
+            "question_id": id_,
+            "question_type": "single-session-user",
+            "question": question,
+            "answer": "anything",
+            "question_date": "2023/05/30 (Tue) 22:10",
+            "haystack_session_ids": ["s1", "s2"],
+            "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 10:00"],
+            "haystack_sessions": [
+                [
+                    {"role": "user", "content": "I play the cello.", "has_answer": True},
+                    {"role": "assistant", "content": "A fine instrument!"},
+                ],
+                [{"role": "user", "content": "What rhymes with orange?"}],
+            ],
+            "answer_session_ids": ["s1"],
+        }
+
+    rows = [asked("q1", "Which instrument do I play?"), asked("q2_abs", "Which car do I drive?")]
+    return write_json(path, rows)
+
+
+def own(folder: Path) -> Path:
+    write_lines(
+        folder / "memories.jsonl",
+        {"id": "m1", "kind": "fact", "text": "The gate code is changed every Monday.", "by": "Ann"},
+        {"id": "m2", "kind": "message", "text": "Lunch at one?", "by": "Bob", "thread": "chat"},
+    )
+    write_lines(
+        folder / "questions.jsonl",
+        {"id": "1", "question": "When is the gate code changed?", "gold": ["m1"]},
+        {"id": "2", "question": "Who won the election?"},
+    )
+    return folder

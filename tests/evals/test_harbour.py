@@ -1,0 +1,85 @@
+"""The guard: recall over a team's year must not get worse than it is.
+
+The memories and questions in tests/data/harbour were written for this, before anything was
+measured on them, and nothing is tuned on them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import mean
+from typing import Final
+
+import pytest
+
+from commonbrain.domain.recollection import Verdict
+from commonbrain.evals.retrieval.corpora import Corpus
+from commonbrain.evals.retrieval.datasets import DATASETS
+from commonbrain.evals.retrieval.metrics import DEPTH, measure
+from commonbrain.evals.retrieval.stand import standing
+from commonbrain.settings import Settings
+
+FOLDER = Path(__file__).parents[1] / "data" / "harbour"
+TODAY: Final = {"R@10 all": 0.971, "R@1 any": 0.786, "nDCG@10": 0.881}
+"""What recall reaches on the questions that have an answer."""
+TOLERANCE: Final = 0.03
+"""Two questions of seventy."""
+ABSTAINED: Final = 0
+"""Of the questions without an answer, those that nothing is found for."""
+WRONGLY_ABSTAINED: Final = 0
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    dataset = DATASETS["own"]
+    [corpus] = dataset.read(dataset.files(FOLDER))
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def answers(corpus: Corpus) -> Iterator[Mapping[str, tuple[Verdict, list[str]]]]:
+    with standing(corpus, settings=Settings(), seed=0) as stand:
+        assert stand.report.stored == len(stand.memories) == stand.report.read
+        found = {
+            one.id: stand.brain.recall(one.text, max_items=DEPTH, max_tokens=8000, bump=False)
+            for one in corpus.questions
+        }
+        yield {
+            id_: (one.verdict, [str(item.source_ref) for item in one.items])
+            for id_, one in found.items()
+        }
+
+
+def test_the_set_is_large_and_of_every_sort(corpus: Corpus) -> None:
+    sorts = Counter(question.category for question in corpus.questions)
+
+    assert len(list(corpus.drafts())) >= 300
+    assert len(corpus.questions) >= 60
+    assert {"single", "multi", "changed", "time", "distracted", "none"} == set(sorts)
+    assert min(sorts.values()) >= 7
+
+
+@pytest.mark.requirement("EV-08")
+def test_recall_finds_no_less_than_it_did(
+    corpus: Corpus, answers: Mapping[str, tuple[Verdict, list[str]]]
+) -> None:
+    gold = {one.id: one.gold for one in corpus.questions if one.gold}
+    told = measure(gold, {id_: answers[id_][1] for id_ in gold})
+    means = {name: mean(of[name] for of in told.values()) for name in TODAY}
+    by_sort: defaultdict[str, list[float]] = defaultdict(list)
+    for question in corpus.questions:
+        if question.gold:
+            by_sort[question.category].append(told[question.id]["R@10 all"])
+
+    assert {name: of for name, of in means.items() if of < TODAY[name] - TOLERANCE} == {}
+    assert {sort: mean(of) for sort, of in by_sort.items() if mean(of) < 0.8} == {}
+
+
+def test_recall_says_no_less_often_that_it_knows_nothing(
+    corpus: Corpus, answers: Mapping[str, tuple[Verdict, list[str]]]
+) -> None:
+    silent = {id_ for id_, (verdict, _) in answers.items() if verdict is not Verdict.FOUND}
+    hopeless = {one.id for one in corpus.questions if not one.is_answerable}
+
+    assert len(silent & hopeless) >= ABSTAINED
+    assert len(silent - hopeless) <= WRONGLY_ABSTAINED

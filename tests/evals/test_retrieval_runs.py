@@ -1,0 +1,250 @@
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.evals.evaluations import EVALUATIONS
+from commonbrain.evals.retrieval.asking import AS_SERVED, BUDGETS, PARTS
+from commonbrain.evals.retrieval.comparing import compare
+from commonbrain.evals.retrieval.corpora import Question
+from commonbrain.evals.retrieval.datasets import DATASETS
+from commonbrain.evals.retrieval.metrics import METRICS
+from commonbrain.evals.retrieval.misses import misses_of
+from commonbrain.evals.retrieval.record import ALL, Run, read, write
+from commonbrain.evals.retrieval.reporting import page
+from commonbrain.evals.retrieval.running import Wish, run
+from commonbrain.evals.retrieval.sampling import choose
+from commonbrain.evals.retrieval.showing import show_comparison, show_run
+from commonbrain.evals.retrieval.systems import BASELINES, RECALL
+from commonbrain.flows.recall.arms import ARMS
+from commonbrain.flows.recall.tuning import STAGES
+from commonbrain.flows.recall.weigh import WEIGHTS
+from commonbrain.interfaces.cli import evals
+from commonbrain.settings import Settings
+from tests.evals import samples
+
+MAKE: Mapping[str, Callable[[Path], Path]] = {
+    "beam": samples.beam,
+    "beir": samples.beir,
+    "own": samples.own,
+    "longmemeval": lambda folder: samples.longmemeval(folder / "l.json"),
+}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return samples.locomo(tmp_path_factory.mktemp("data") / "tiny.json")
+
+
+def ran(source: Path, **wish: object) -> Run:
+    return run(replace(Wish(dataset="locomo", path=source), **wish), settings=Settings())
+
+
+@pytest.fixture(scope="module")
+def first(source: Path) -> Run:
+    return ran(source, ablates=True)
+
+
+@pytest.mark.requirement("EV-03")
+def test_recall_stands_beside_baselines_on_the_same_questions(first: Run) -> None:
+    assert set(first.systems) == {RECALL, *BASELINES}
+    assert first.corpora == 2
+    assert first.memories == 8
+    assert first.skipped == 2
+    assert len(first.categories) == 6
+    for of in first.systems.values():
+        assert set(of) == {ALL, "single-hop", "multi-hop", "adversarial"}
+        assert all(0 <= one.low <= one.mean <= one.high <= 1 for one in of[ALL].values())
+    assert first.systems[RECALL][ALL]["R@5 all"].mean == 1
+
+
+@pytest.mark.requirement("EV-03")
+def test_tokens_are_told_against_no_memory_and_the_whole_history(first: Run) -> None:
+    of = first.budgets
+    assert list(of[RECALL]) == [AS_SERVED, *map(str, BUDGETS)]
+    assert of["no memory"]["0"].tokens == of["no memory"]["0"].evidence.mean == 0
+    assert of["whole history"][ALL].tokens == first.history_tokens
+    assert of["whole history"][ALL].evidence.mean == 1
+    assert of[RECALL]["500"].tokens <= 500
+
+
+def test_questions_without_an_answer_are_counted_of_this_and_of_other_corpora(first: Run) -> None:
+    assert first.abstention["unanswerable"].asked == 2
+    assert first.abstention["of another corpus"].asked == 6
+
+
+def test_each_part_of_recall_is_left_out_once(first: Run) -> None:
+    assert set(first.ablation) == set(PARTS)
+    assert set(PARTS) >= set(STAGES) | (set(ARMS) - {"recent"}) | (set(WEIGHTS) - {"fused"})
+    assert set(first.ablation["beside"]) == set(METRICS)
+
+
+@pytest.mark.requirement("EV-09")
+def test_the_same_data_gives_the_same_record_but_for_its_times(source: Path, first: Run) -> None:
+    again = ran(source, ablates=True)
+
+    assert replace(again, times=first.times) == first
+
+
+@pytest.mark.requirement("EV-09")
+def test_a_record_is_read_as_it_was_written_and_holds_no_text(first: Run, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "run.json"
+    write(first, path)
+
+    assert read(path) == first
+    assert "Pickle" not in path.read_text("utf-8")
+    assert "greyhound" not in path.read_text("utf-8")
+    assert str(tmp_path) not in path.read_text("utf-8")
+
+
+def test_a_sample_is_the_same_for_the_same_seed_and_another_for_another(source: Path) -> None:
+    every = {corpus.name: corpus.questions for corpus in DATASETS["locomo"].read([source])}
+
+    def drawn(seed: int) -> list[str]:
+        sample = choose(every, questions=2, conversations=None, seed=seed)
+        return [question.id for of in sample.own.values() for question in of]
+
+    assert len(drawn(1)) == 2
+    assert drawn(1) == drawn(1)
+    assert len({tuple(drawn(seed)) for seed in range(9)}) > 1
+    assert ran(source, conversations=1).corpora == 1
+
+
+def test_where_no_question_can_be_measured_that_is_said() -> None:
+    bare = Question(id="1", text="What do they like?", category="any")
+    with pytest.raises(Invalid, match="no question"):
+        choose({"one": (bare,)}, questions=None, conversations=None, seed=0)
+
+
+def test_what_is_left_out_stands_in_the_record_and_changes_what_is_found(source: Path) -> None:
+    told = ran(source, without=("lexical", "vector"))
+
+    assert told.setup.without == ("lexical", "vector")
+    assert told.systems[RECALL][ALL]["R@20 any"].mean == 0
+    assert told.systems["full text"][ALL]["R@20 any"].mean > 0.5
+
+
+def test_a_part_or_a_data_set_that_there_is_none_of_is_refused(source: Path) -> None:
+    with pytest.raises(Invalid, match="no part 'wings'"):
+        ran(source, without=("wings",))
+    with pytest.raises(Invalid, match="no data set 'wings'"):
+        ran(source, dataset="wings")
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_every_data_set_runs(name: str, tmp_path: Path) -> None:
+    told = run(Wish(dataset=name, path=MAKE[name](tmp_path)), settings=Settings())
+
+    assert told.systems[RECALL][ALL]["R@5 any"].mean == 1
+    assert told.refused == 0
+
+
+@pytest.mark.requirement("EV-09")
+def test_runs_are_compared_question_by_question(first: Run, source: Path) -> None:
+    worse = ran(source, without=("lexical", "vector"))
+    told = compare(first, worse, system=RECALL)
+
+    rows = {(row.category, row.metric): row for row in told.rows}
+    assert told.questions == 6
+    assert told.only_one == 0
+    assert rows[ALL, "R@20 any"].difference.mean == -1
+    assert rows[ALL, "R@20 any"].is_beyond_noise
+    assert any(line.startswith("without") for line in told.unlike)
+    same = compare(first, first, system="full text")
+    assert not any(row.is_beyond_noise for row in same.rows)
+    assert not same.unlike
+
+
+def test_what_cannot_be_compared_is_refused(first: Run) -> None:
+    other = replace(first, setup=replace(first.setup, sha256="0" * 64))
+    with pytest.raises(Invalid, match="different data"):
+        compare(first, other, system=RECALL)
+    with pytest.raises(Invalid, match="no system 'wings'"):
+        compare(first, first, system="wings")
+    apart = replace(first, categories={}, values={RECALL: {}})
+    with pytest.raises(Invalid, match="no question in common"):
+        compare(first, apart, system=RECALL)
+
+
+def test_what_was_missed_is_shown_with_its_words_and_what_came_instead(source: Path) -> None:
+    blind = ran(source, without=("vector", "links"))
+    missed = list(misses_of(blind, source, count=1))
+
+    assert len(missed) == 1
+    told = missed[0].told()
+    assert missed[0].question.text in told
+    assert "evidence at none: [" in told
+    assert next(misses_of(blind, source, count=99)) == missed[0]
+
+
+def test_misses_are_not_shown_from_other_data(first: Run, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="other data"):
+        list(misses_of(first, samples.locomo(tmp_path / "x.json", "three"), count=1))
+
+
+def test_a_report_is_one_page_with_plots_and_nothing_from_outside(first: Run) -> None:
+    spoilt = replace(first, setup=replace(first.setup, source="<script>alert(1)</script>|`"))
+    told = page([spoilt])
+
+    assert told.count("<svg") == 4
+    assert told.count("<table>") == 5
+    assert "<script" not in told
+    assert not re.search(r"""(?:src|href)=["']https?:""", told)
+    assert page([spoilt]) == told
+
+
+def test_tables_show_every_system_category_and_part(
+    first: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_run(first)
+    show_comparison(compare(first, first, system=RECALL))
+    printed = capsys.readouterr().out
+
+    for name in (*BASELINES, "adversarial", "unanswerable", "beside", "saved of history"):
+        assert name in printed
+
+
+def test_what_is_no_record_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    with pytest.raises(Invalid, match="cannot be read"):
+        read(path)
+    path.write_text("{}", "utf-8")
+    with pytest.raises(Invalid, match=r"x\.json is no record"):
+        read(path)
+
+
+def test_a_record_of_a_later_format_is_refused(first: Run, tmp_path: Path) -> None:
+    path = tmp_path / "later.json"
+    write(replace(first, format=99), path)
+    with pytest.raises(Invalid, match="format 99"):
+        read(path)
+
+
+def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> None:
+    shell = CliRunner()
+    record, html = tmp_path / "run.json", tmp_path / "page.html"
+    asked = ["run", "locomo", str(source), "--questions", "2", "--out", str(record)]
+
+    done = shell.invoke(evals.app, asked, catch_exceptions=False)
+    as_json = shell.invoke(evals.app, [*asked, "--json"], catch_exceptions=False)
+    compared = shell.invoke(
+        evals.app, ["compare", str(record), str(record), "--json"], catch_exceptions=False
+    )
+    reported = shell.invoke(
+        evals.app, ["report", str(record), "--out", str(html)], catch_exceptions=False
+    )
+
+    assert str(record) in done.stdout.replace("\n", "")
+    assert json.loads(as_json.stdout)["setup"]["questions"] == 2
+    assert json.loads(compared.stdout)["questions"] == 2
+    assert str(html) in reported.stdout.replace("\n", "")
+    assert html.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_every_evaluation_of_the_package_is_a_command() -> None:
+    assert set(evals.OWN) == set(EVALUATIONS)
