@@ -19,6 +19,7 @@ from sqlalchemy import (
     update,
 )
 
+from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import links
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.links import Link, LinkType, strengthened
@@ -34,7 +35,7 @@ def _touching(*, is_typed: bool) -> Select[Any] | CompoundSelect[Any]:
     parts = (
         _ROW.where(
             links.c.tenant_id == bindparam("tenant"),
-            end.in_(bindparam("ids", expanding=True)),
+            end.in_(LISTED),
             *of_type,
         )
         for end in (links.c.from_id, links.c.to_id)
