@@ -5,6 +5,8 @@ from datetime import timedelta
 import pytest
 
 from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import State
 from commonbrain.domain.trust import Trust
@@ -148,3 +150,51 @@ def test_taking_a_revision_back_takes_back_what_it_inherited(
     assert brain.get(new).state is State.FORGOTTEN
     assert [links(brain, one) for one in chain] == before
     assert brain.trace.causes(last).steps == traced.steps
+
+
+def test_a_revision_that_names_what_it_replaces_does_not_rest_on_it(brain: Brain) -> None:
+    old = stored(brain, "The team meets on Tuesdays at ten", kind="fact")
+    done = brain.revise.supersede(old, f"The team meets on Fridays, per {old}", reason=WHY)
+    new = str(done.id)
+    assert links(brain, new) == set()
+    assert brain.get(new).state is State.ACTIVE
+    with pytest.raises(Invalid, match="cannot rest on it"):
+        brain.revise.supersede(new, "It meets on Mondays", reason=WHY, derived_from=[new])
+    with pytest.raises(Invalid, match="cannot rest on it"):
+        brain.revise.supersede(new, "It meets on Mondays", reason=WHY, depends_on=[new])
+
+
+def test_what_corrects_a_cause_stands_in_a_trace_for_it(brain: Brain) -> None:
+    cause = stored(brain, "The cache was cold", kind="incident")
+    effect = stored(brain, "Pages were slow", kind="incident")
+    brain.revise.link(cause, effect, type="causes")
+    for number in range(3):
+        text = f"The cache was cold after restart {number}"
+        cause = str(brain.revise.supersede(cause, text, reason=WHY).id)
+    back = brain.trace.causes(effect)
+    assert [root.id for root in back.roots] == [cause]
+    assert len(back.steps) == 2
+
+
+def test_what_is_inherited_is_trusted_no_more_than_who_takes_it_over(brain: Brain) -> None:
+    web = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    rumour = stored(web, "Somebody attacked the proxy", kind="fact")
+    effect = stored(brain, "Pages were slow", kind="incident")
+    brain.revise.link(rumour, effect, type="causes", strength=1.0)
+    new = str(web.revise.supersede(rumour, "Aliens attacked the proxy", reason=WHY).id)
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        [link] = tx.links.touching([ids.parse(ids.MEMORY, new)], types=[LinkType.CAUSES])
+    assert link.trust is Trust.UNTRUSTED_WEB
+
+
+def test_a_link_that_somebody_made_or_saw_again_outlives_a_restore(brain: Brain) -> None:
+    cause = stored(brain, "The cache was cold", kind="incident")
+    effect = stored(brain, "Pages were slow", kind="incident")
+    brain.revise.link(cause, effect, type="causes")
+    new = str(brain.revise.supersede(cause, "The cache was empty", reason=WHY).id)
+    with pytest.raises(Invalid, match="may not begin"):
+        brain.revise.link(new, effect, type="enables", reason="inherited: not so")
+    brain.revise.link(new, effect, type="causes")
+    brain.revise.restore(cause, reason=WHY)
+    brain.revise.restore(new, reason=WHY)
+    assert ("causes", True, effect) in links(brain, new)

@@ -12,7 +12,7 @@ from commonbrain.domain.trust import Trust
 STRENGTH_DEFAULT: Final = 0.5
 """How strongly two memories are linked when nobody said."""
 
-INHERITED: Final = "inherited"
+INHERITED: Final = "inherited: "
 """How the basis of a link begins that was taken over from what its memory superseded."""
 
 
@@ -72,7 +72,7 @@ def strengthened(known: Link, by: Link) -> Link:
         known,
         strength=(known.strength + by.strength) / 2,
         observations=known.observations + 1,
-        basis=by.basis or known.basis,
+        basis=by.basis or (known.basis or "").removeprefix(INHERITED) or None,
         trust=max(known.trust, by.trust, key=lambda trust: trust.weight),
         observed_at=max(known.observed_at, by.observed_at),
     )

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Subquery,
     and_,
     bindparam,
+    or_,
     select,
     type_coerce,
 )
@@ -214,8 +215,23 @@ def _leads_on(way: Way, *, reader: Reader | None) -> ColumnElement[bool]:
         open_to(reader.caller),
         row.state.not_in(sorted(AWAITING_STATES)),
         row.trust.in_(believed_from(reader.trust_min)),
+        or_(row.superseded_by.is_(None), ~_has_heir(way)),
     )
     return and_(is_of_type, is_seen.correlate(links).exists())
+
+
+def _has_heir(way: Way) -> ColumnElement[bool]:
+    """Say that the successor of what a link comes to has the same link: one of them is enough."""
+    heir = links.alias("heir")
+    own, same = _ends(way), (heir.c.from_id, heir.c.to_id)
+    here, there = same if way is Way.ALONG else same[::-1]
+    has_it = select(1).where(
+        heir.c.tenant_id == links.c.tenant_id,
+        heir.c.type == links.c.type,
+        here == own[0],
+        there == memories.c.superseded_by,
+    )
+    return has_it.correlate(links, memories).exists()
 
 
 def beginning() -> Select[str, int]:

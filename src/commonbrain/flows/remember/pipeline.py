@@ -284,7 +284,7 @@ class Remember:
         link_sources(tx, memory, draft=prepared.draft, caller=self.caller)
         space = self.house.store.space
         suggested = (
-            find_premises(tx, memory, prepared=prepared, look=look, space=space)
+            find_premises(tx, memory, prepared=prepared, look=look, space=space, but=course.besides)
             if course.compares_meaning
             else ()
         )

@@ -6,7 +6,7 @@ suggested: who wrote the text decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from commonbrain.domain import ids
@@ -29,12 +29,19 @@ _BASIS: Final = "because"
 
 
 def find_premises(
-    tx: Transaction, memory: Memory, *, prepared: Prepared, look: Look, space: Space
+    tx: Transaction,
+    memory: Memory,
+    *,
+    prepared: Prepared,
+    look: Look,
+    space: Space,
+    but: Collection[int],
 ) -> tuple[Suggestion, ...]:
     """Link a new memory to what it names as its premise; suggest what may be one, too."""
     if memory.state is State.QUARANTINED or memory.kind not in STATING:
         return ()
-    known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id}
+    # A revision does not rest on what it takes the place of.
+    known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id, *but}
     named = _named(tx, memory, known=known, look=look)
     wanted = {one.id: (one, Because.NAMED) for one in named}
     for one in _told(tx, memory, prepared=prepared, look=look, space=space):

@@ -7,7 +7,7 @@ from commonbrain.domain.authority import Proposal, own_trust
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import NOTE_CHARS_MAX
-from commonbrain.domain.links import Link, LinkType, strengthened
+from commonbrain.domain.links import INHERITED, Link, LinkType, strengthened
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.normalise import normalise
 from commonbrain.flows.act import Act
@@ -42,6 +42,11 @@ def link(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
     type_ = one_of(LinkType, wanted.told["type"])
     if type_ is LinkType.DERIVED_FROM:
         _check_source(memory, other)
+    if (wanted.reason or "").startswith(INHERITED):
+        raise Invalid(
+            f'A reason may not begin with "{INHERITED.strip()}".',
+            hint="Say it otherwise: so begin links that a revision takes over.",
+        )
     made = Link(
         from_id=memory.id,
         to_id=other.id,

@@ -49,7 +49,7 @@ def take_over(act: Act, old: Memory, *, new: Memory, supports: bool) -> None:
     for link in wanted:
         ends = [new.id if end == old.id else end for end in (link.from_id, link.to_id)]
         if (*ends, link.type) not in there and ends[0] != ends[1]:
-            _put(act, new, link=_moved(act, link, ends=ends))
+            _put(act, new, link=_moved(act, link, ends=ends, by=new))
 
 
 def inherited(act: Act, memory: Memory) -> list[Link]:
@@ -75,8 +75,9 @@ def _ends(supports: Sequence[Support], type_: LinkType, *, among: set[int]) -> t
     return tuple(one.to_id for one in supports if one.type is type_ and one.to_id in among)
 
 
-def _moved(act: Act, link: Link, *, ends: Sequence[int]) -> Link:
-    basis = link.basis if is_inherited(link) else f"{INHERITED}: {link.basis or link.type}"
+def _moved(act: Act, link: Link, *, ends: Sequence[int], by: Memory) -> Link:
+    """Say the same of the successor, in no greater trust than it has itself."""
+    basis = link.basis if is_inherited(link) else f"{INHERITED}{link.basis or link.type}"
     from_id, to_id = ends
     return replace(
         link,
@@ -84,6 +85,7 @@ def _moved(act: Act, link: Link, *, ends: Sequence[int]) -> Link:
         to_id=to_id,
         basis=basis,
         agent=act.caller.agent,
+        trust=min(link.trust, by.trust, key=lambda trust: trust.weight),
         created_at=act.now,
     )
 

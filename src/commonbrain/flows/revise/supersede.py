@@ -7,7 +7,7 @@ from datetime import datetime
 
 from commonbrain.domain import ids
 from commonbrain.domain.authority import Proposal, is_entitled, own_trust, proposal_of
-from commonbrain.domain.errors import Refused
+from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Detail, FactDetail, Kind, RuleDetail, kind_and_label
 from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory, State
 from commonbrain.domain.message import deliveries
@@ -68,6 +68,7 @@ def replace_by(
 
     Raises:
         NotFound: there is none, or the caller may not see it.
+        Invalid: the new rests on the old.
         Refused: the caller may not write there, the old is no head or claimed by another, or the
             scope is narrower.
 
@@ -75,6 +76,7 @@ def replace_by(
     old = act.fetch(old_id)
     check_may_write(act.caller, old.scope)
     check_is_head(act, old)
+    _check_rests_elsewhere(prepared.draft, old)
     # Its sources may narrow it and make it trusted less: what then counts is what it becomes.
     prepared = settle_sources(act.tx, prepared, look=act.look(Filter()))
     check_stays_seen(old, prepared.scope)
@@ -102,6 +104,20 @@ def replace_by(
     _retire(act, old, new=new, wanted=wanted)
     _broadcast_anew(act, old, new=new)
     return outcome
+
+
+def _check_rests_elsewhere(draft: Draft, old: Memory) -> None:
+    """Refuse a revision that would fall with what it takes the place of.
+
+    Raises:
+        Invalid: it is derived from the old one, or depends on it.
+
+    """
+    if old.id in (*draft.derived_from, *draft.depends_on):
+        raise Invalid(
+            f"A revision of {_shown(old.id)} cannot rest on it: that one holds no more.",
+            hint="Leave it out of derived_from and depends_on; the chain of revisions is kept.",
+        )
 
 
 def _broadcast_anew(act: Act, old: Memory, *, new: Memory) -> None:
