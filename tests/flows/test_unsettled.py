@@ -85,6 +85,20 @@ def test_what_is_proposed_is_listed_with_what_it_would_change(
     assert told.settle[0] == f"revise approve {held} --reason WHY"
 
 
+def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
+    brain: Brain, clock: FakeClock
+) -> None:
+    for what in ("kettle", "teapot"):
+        one, other = (stored(brain, f"The {what} is {how}") for how in ("blue", "tall"))
+        for ends in ((one, other), (other, one)):
+            clock.move(timedelta(hours=1))
+            brain.revise.link(*ends, type="conflicts_with", reason="so")
+    pages = [brain.unsettled("conflicts", limit=1, skip=skip) for skip in (0, 1, 2)]
+    told = [frozenset({one.preferred.id, one.other.id}) for page in pages for one in page.conflicts]
+    assert (len(told), len(set(told))) == (2, 2)
+    assert [page.more for page in pages] == [(Matter.CONFLICTS,), (), ()]
+
+
 def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -> None:
     for n in ("Monday", "Tuesday", "Friday"):
         stored(brain, f"The API is deployed on {n}", kind="fact")

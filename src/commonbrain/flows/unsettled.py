@@ -160,8 +160,7 @@ class Unsettled:
 def _conflicts(tx: Transaction, page: _Page) -> tuple[Dispute, ...]:
     links = tx.disputes.unsettled(page.look, limit=page.limit + 1, skip=page.skip)
     known = tx.memories.get(list({end for link in links for end in (link.from_id, link.to_id)}))
-    once = {frozenset((link.from_id, link.to_id)): link for link in links}
-    return tuple(_dispute(link, known) for link in once.values())
+    return tuple(_dispute(link, known) for link in links)
 
 
 def _dispute(link: Link, known: Mapping[int, Memory]) -> Dispute:
