@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from commonbrain.domain import ids
-from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust
+from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust, vouched
 from commonbrain.domain.disputes import is_placeable
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link, LinkType, strengthened
@@ -81,7 +81,10 @@ def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
 
 
 def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
-    """Settle a conflict in favour of one memory: the other is superseded by it."""
+    """Settle a conflict in favour of one memory: the other is superseded by it.
+
+    Who is entitled to it vouches for the one, so that it is found wherever the other was.
+    """
     other = act.fetch(ids.parse(ids.MEMORY, wanted.told["other"]))
     check_current(memory, act.now)
     check_is_head(act, other)
@@ -94,7 +97,9 @@ def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
             code="chain_taken",
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
-    raised = replace(memory, superseded_count=other.superseded_count + 1)
+    is_weaker = memory.trust.weight < other.trust.weight
+    trusted = vouched(memory, trust=other.trust) if is_weaker else memory
+    raised = replace(trusted, superseded_count=other.superseded_count + 1)
     gone = superseded(other, by=memory.id, at=act.now)
     return Plan(
         steps=(
