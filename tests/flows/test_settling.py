@@ -103,6 +103,34 @@ def test_who_is_trusted_less_only_proposes_and_it_is_carried_out_when_approved(
     assert {one.project for one in rows(brain, old, new)} == {"api", "web"}
 
 
+@pytest.mark.parametrize("is_proposed", [False, True])
+def test_what_wins_though_it_was_trusted_less_is_found_where_the_other_was(
+    brain: Brain, clock: FakeClock, *, is_proposed: bool
+) -> None:
+    old = stored(brain, OLD, kind="fact")
+    guest = brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+    new = stored(guest, NEW, kind="fact")
+    brain.revise.link(old, new, type="conflicts_with", reason="so")
+    assert bodies(brain, QUERY) == [OLD]
+    clock.move(timedelta(minutes=1))
+    since = clock.now()
+    if is_proposed:
+        held = guest.revise.resolve(new, other=old, reason="I say so")
+        assert held.status is Completion.PROPOSED
+        assert bodies(brain, QUERY) == [OLD]
+        brain.revise.approve(held.id, reason="true")
+    else:
+        brain.revise.resolve(new, other=old, reason="it is right")
+    assert bodies(brain, QUERY) == [NEW]
+    by_id = {ids.show(ids.MEMORY, one.id): one for one in rows(brain, old, new)}
+    assert by_id[new].trust is by_id[old].trust
+    assert by_id[new].confidence == by_id[old].confidence
+    swept = brain.undo(since=since, reason="no")
+    if swept.status != "done":
+        brain.undo(since=since, reason="no", confirm=swept.count)
+    assert bodies(brain, QUERY) == [OLD]
+
+
 def test_what_was_kept_with_another_is_not_held_against_it_again(
     brain: Brain, clock: FakeClock
 ) -> None:

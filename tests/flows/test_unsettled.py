@@ -47,6 +47,29 @@ def test_what_has_replaced_another_cannot_replace_the_other_side_too(
     assert (one.preferred.id, one.settle[0]) == (head, f"forget {old} --reason WHY")
 
 
+def test_what_is_private_is_not_offered_in_the_place_of_what_others_see(
+    brain: Brain, clock: FakeClock
+) -> None:
+    old = stored(brain, OLD, kind="fact")
+    clock.move(timedelta(days=1))
+    new = stored(brain, NEW, kind="fact", scope="private")
+    [one] = brain.unsettled("conflicts").conflicts
+    assert one.preferred.id == new
+    assert one.settle[:2] == (
+        f"forget {old} --reason WHY",
+        f"revise keep_both {new} --other {old} --reason WHY",
+    )
+    brain.forget(old, reason="it was wrong")
+    assert brain.unsettled() == Agenda()
+
+
+def test_projects_are_offered_only_for_what_may_be_moved(brain: Brain) -> None:
+    rule, fact = stored(brain, "Paint it red", kind="rule"), stored(brain, "It is blue")
+    brain.revise.link(rule, fact, type="conflicts_with", reason="so")
+    [one] = brain.unsettled("conflicts").conflicts
+    assert not any("PROJECT" in call for call in one.settle)
+
+
 def test_who_sees_one_side_only_is_told_of_no_conflict(brain: Brain, clock: FakeClock) -> None:
     one = stored(brain, OLD, kind="fact")
     clock.move(timedelta(days=1))
@@ -83,6 +106,20 @@ def test_what_is_proposed_is_listed_with_what_it_would_change(
     told = {one.memory.id: one for one in both}[held]
     assert (told.change, told.target) == (Action.RESOLVE, old)
     assert told.settle[0] == f"revise approve {held} --reason WHY"
+
+
+def test_a_pair_that_is_linked_in_both_directions_is_one_conflict_on_one_page(
+    brain: Brain, clock: FakeClock
+) -> None:
+    for what in ("kettle", "teapot"):
+        one, other = (stored(brain, f"The {what} is {how}") for how in ("blue", "tall"))
+        for ends in ((one, other), (other, one)):
+            clock.move(timedelta(hours=1))
+            brain.revise.link(*ends, type="conflicts_with", reason="so")
+    pages = [brain.unsettled("conflicts", limit=1, skip=skip) for skip in (0, 1, 2)]
+    told = [frozenset({one.preferred.id, one.other.id}) for page in pages for one in page.conflicts]
+    assert (len(told), len(set(told))) == (2, 2)
+    assert [page.more for page in pages] == [(Matter.CONFLICTS,), (), ()]
 
 
 def test_each_list_has_its_limit_and_its_pages(brain: Brain, clock: FakeClock) -> None:

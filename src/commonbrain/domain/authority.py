@@ -7,7 +7,7 @@ that carries it, until somebody with the authority approves or rejects it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from commonbrain.domain import ids
@@ -15,6 +15,7 @@ from commonbrain.domain.errors import Refused
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Role, check_may_write
+from commonbrain.domain.scoring import confidence
 from commonbrain.domain.trust import Trust, granted
 
 _KEY: Final = "proposal"
@@ -64,6 +65,13 @@ def is_entitled(caller: Caller, memory: Memory) -> bool:
 def own_trust(caller: Caller) -> Trust:
     """Give the trust of what a caller says without claiming any."""
     return granted(None, default=caller.trust_default, ceiling=caller.trust_ceiling)
+
+
+def vouched(memory: Memory, *, trust: Trust) -> Memory:
+    """Give a memory that somebody vouches for: trusted as said, and no less sure than that is."""
+    is_sourced = memory.source_ref is not None
+    likely = confidence(memory.kind, memory.text, trust=trust, is_sourced=is_sourced)
+    return replace(memory, trust=trust, confidence=max(memory.confidence, likely))
 
 
 def check_may_settle(caller: Caller, memory: Memory) -> None:

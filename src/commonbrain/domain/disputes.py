@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.action_items import OWED
 from commonbrain.domain.conflicts import Basis
 from commonbrain.domain.inert import inert_line
+from commonbrain.domain.kinds import Kind, TaskDetail
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory
 
@@ -102,3 +104,9 @@ def outdated(memory: Memory, *, head: Memory) -> Conflict:
 def naming(conflicts: Iterable[Conflict], id_: str) -> list[Conflict]:
     """Give the conflicts that a memory is part of."""
     return [conflict for conflict in conflicts if id_ in conflict.ids]
+
+
+def is_placeable(memory: Memory) -> bool:
+    """Say whether it may be moved to one project: not what binds or reaches others where it is."""
+    is_owed = isinstance(memory.detail, TaskDetail) and memory.detail.status in OWED
+    return not is_owed and memory.kind not in {Kind.RULE, Kind.MESSAGE}

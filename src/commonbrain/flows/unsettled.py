@@ -12,14 +12,14 @@ from commonbrain.domain import ids, limits
 from commonbrain.domain.authority import AWAITING_STATES, proposal_of
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.conflicts import Basis
-from commonbrain.domain.disputes import basis_of, conflict_of
+from commonbrain.domain.disputes import basis_of, conflict_of, is_placeable
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.scope import Caller, Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.cascade.showing import needing, notes
 from commonbrain.flows.disputing import outdated_of
@@ -160,17 +160,17 @@ class Unsettled:
 def _conflicts(tx: Transaction, page: _Page) -> tuple[Dispute, ...]:
     links = tx.disputes.unsettled(page.look, limit=page.limit + 1, skip=page.skip)
     known = tx.memories.get(list({end for link in links for end in (link.from_id, link.to_id)}))
-    once = {frozenset((link.from_id, link.to_id)): link for link in links}
-    return tuple(_dispute(link, known) for link in once.values())
+    return tuple(_dispute(link, known) for link in links)
 
 
 def _dispute(link: Link, known: Mapping[int, Memory]) -> Dispute:
     told = conflict_of(known[link.from_id], known[link.to_id], basis=basis_of(link))
     best, rest = (known[ids.parse(ids.MEMORY, id_)] for id_ in told.ids)
     one, other = told.ids
-    # A chain has no branches: what has replaced something cannot replace this too.
-    ends = f"forget {other}" if best.superseded_count else f"revise resolve {one} --other {other}"
     both = f"revise keep_both {one} --other {other}"
+    apart = (
+        (f"{both} --value PROJECT,PROJECT",) if is_placeable(best) and is_placeable(rest) else ()
+    )
     return Dispute(
         preferred=_side(best),
         other=_side(rest),
@@ -178,8 +178,20 @@ def _dispute(link: Link, known: Mapping[int, Memory]) -> Dispute:
         gap=told.gap,
         why=told.why,
         since=link.created_at,
-        settle=_because(ends, both, f"{both} --value PROJECT,PROJECT"),
+        settle=_because(_ending(best, rest), both, *apart),
     )
+
+
+def _ending(best: Memory, rest: Memory) -> str:
+    """Name the call in favour of the preferred: resolve, where it can be in the other's place.
+
+    A chain has no branches: what has replaced something cannot replace this too. Nor is a chain
+    that others see carried on by what is private.
+    """
+    is_hidden = best.scope is Scope.PRIVATE and rest.scope is not Scope.PRIVATE
+    if best.superseded_count or is_hidden:
+        return f"forget {_shown(rest)}"
+    return f"revise resolve {_shown(best)} --other {_shown(rest)}"
 
 
 def _doubts(tx: Transaction, page: _Page) -> tuple[Doubt, ...]:

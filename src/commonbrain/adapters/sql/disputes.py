@@ -18,6 +18,7 @@ from commonbrain.ports.look import Look
 _BUILT_MAX: Final = 64
 _ONE: Final = memories.alias("one")
 _OTHER: Final = memories.alias("other")
+_REVERSE: Final = links.alias("reverse")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class DisputeShelf:
 def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any, ...]]:
     """Select the links of conflict; there is no index by type, so that all links are gone over.
 
-    What decides stands in the index by `to_id`, and no row but a conflict's is read.
+    What decides stands in the index by `to_id`, and no row but a conflict's is read. Of two that
+    are linked in both directions one row is given.
     """
 
     def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:
@@ -49,6 +51,19 @@ def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[
     joined = links
     for side, end in ((_ONE, links.c.from_id), (_OTHER, links.c.to_id)):
         joined = joined.join(side, (side.c.tenant_id == links.c.tenant_id) & (side.c.id == end))
+    is_repeated = (
+        select(1)
+        .select_from(_REVERSE)
+        .correlate(links)
+        .where(
+            _REVERSE.c.tenant_id == tenant,
+            _REVERSE.c.type == LinkType.CONFLICTS_WITH,
+            _REVERSE.c.from_id == links.c.to_id,
+            _REVERSE.c.to_id == links.c.from_id,
+            _REVERSE.c.from_id < links.c.from_id,
+        )
+        .exists()
+    )
     here, there = _ONE.c.project, _OTHER.c.project
     return (
         select(*(links.c[field.name] for field in fields(Link)))
@@ -59,6 +74,7 @@ def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[
             or_(here.is_(None), there.is_(None), here == there),
             is_seen(links.c.from_id),
             is_seen(links.c.to_id),
+            ~is_repeated,
         )
         .order_by(links.c.created_at.desc(), links.c.from_id.desc(), links.c.to_id.desc())
         .limit(bindparam("limit", type_=Integer()))

@@ -73,10 +73,10 @@ def perform(act: Act, wanted: Proposal) -> Revised:
     memory = act.fetch(wanted.id)
     is_free = wanted.op in _FREE
     check_may_write(act.caller, Scope.TEAM if is_free else memory.scope)
-    if wanted.op is not Action.ACK:
-        done = {"status": TaskStatus.DONE}.items() <= wanted.told.items()
-        check_changes(act.tx, act.caller, memories=[memory], now=act.now, is_settling=done)
+    _check_duties(act, [memory], wanted=wanted)
     plan = _PLANNERS[wanted.op](act, memory, wanted=wanted)
+    # A change of one memory may reach another, or lead into another project.
+    _check_duties(act, [*_amended(plan), *_outcomes(plan)], wanted=wanted)
     if not is_free and not _is_in_reach(act, plan):
         held = propose(act, wanted, target=memory)
         return Revised(
@@ -87,6 +87,12 @@ def perform(act: Act, wanted: Proposal) -> Revised:
             hint=how_settled(held),
         )
     return _carried(act, memory, wanted=wanted, plan=plan)
+
+
+def _check_duties(act: Act, memories: list[Memory], *, wanted: Proposal) -> None:
+    if wanted.op is not Action.ACK:
+        done = {"status": TaskStatus.DONE}.items() <= wanted.told.items()
+        check_changes(act.tx, act.caller, memories=memories, now=act.now, is_settling=done)
 
 
 def approve(act: Act, wanted: Proposal) -> Revised:
@@ -139,6 +145,11 @@ def _is_in_reach(act: Act, plan: Plan) -> bool:
 def _amended(plan: Plan) -> list[Memory]:
     """List the memories that a plan needs authority over."""
     return [step.before if isinstance(step, Amend) else step.memory for step in plan.steps]
+
+
+def _outcomes(plan: Plan) -> list[Memory]:
+    """List the memories that a plan amends, as they will be."""
+    return [step.after for step in plan.steps if isinstance(step, Amend)]
 
 
 def _carried(act: Act, memory: Memory, *, wanted: Proposal, plan: Plan) -> Revised:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from commonbrain.domain import ids
-from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust
+from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust, vouched
+from commonbrain.domain.disputes import is_placeable
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link, LinkType, strengthened
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
@@ -18,6 +19,7 @@ from commonbrain.flows.revise.beside import find_link
 from commonbrain.flows.revise.heritage import inherited
 from commonbrain.flows.revise.marks import settling
 from commonbrain.flows.revise.plan import Amend, Plan, PutLink, Step, amending, check_current, show
+from commonbrain.flows.versions import check_lease
 
 
 def restore(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
@@ -79,7 +81,10 @@ def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
 
 
 def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
-    """Settle a conflict in favour of one memory: the other is superseded by it."""
+    """Settle a conflict in favour of one memory: the other is superseded by it.
+
+    Who is entitled to it vouches for the one, so that it is found wherever the other was.
+    """
     other = act.fetch(ids.parse(ids.MEMORY, wanted.told["other"]))
     check_current(memory, act.now)
     check_is_head(act, other)
@@ -92,7 +97,9 @@ def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
             code="chain_taken",
             hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
         )
-    raised = replace(memory, superseded_count=other.superseded_count + 1)
+    is_weaker = memory.trust.weight < other.trust.weight
+    trusted = vouched(memory, trust=other.trust) if is_weaker else memory
+    raised = replace(trusted, superseded_count=other.superseded_count + 1)
     gone = superseded(other, by=memory.id, at=act.now)
     return Plan(
         steps=(
@@ -209,11 +216,7 @@ def _declare_both(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) 
         related = act.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
         if any(other.id in {one.from_id, one.to_id} for one in related):
             return Plan()
-        raise Refused(
-            f"{show(memory)} and {show(other)} are not in conflict.",
-            code="not_in_conflict",
-            hint="Link them if they belong together.",
-        )
+        raise _no_conflict(memory, other)
     return Plan(steps=(*gone, _related(act, memory, other=other, wanted=wanted)))
 
 
@@ -224,8 +227,12 @@ def _place(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan
     is for every project.
     """
     here, there = wanted.told["projects"]
-    check_current(memory, act.now)
-    check_current(other, act.now)
+    if memory.id == other.id or not _conflicts_between(act, memory, other=other):
+        raise _no_conflict(memory, other)
+    for one in (memory, other):
+        check_current(one, act.now)
+        check_lease(act.tx, act.caller, memory=one, now=act.now)
+        _check_placeable(one)
     return Plan(
         steps=(
             *amending(memory, replace(memory, project=here)),
@@ -234,13 +241,33 @@ def _place(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan
     )
 
 
+def _no_conflict(memory: Memory, other: Memory) -> Refused:
+    return Refused(
+        f"{show(memory)} and {show(other)} are not in conflict.",
+        code="not_in_conflict",
+        hint="Link them if they belong together.",
+    )
+
+
+def _check_placeable(memory: Memory) -> None:
+    if not is_placeable(memory):
+        raise Refused(
+            f"{show(memory)} is a {memory.kind} that binds or reaches others where it is: it is "
+            "not moved to another project.",
+            code="not_placeable",
+            hint=f"Keep both without projects, or forget {show(memory)} if it holds no more.",
+        )
+
+
+def _conflicts_between(act: Act, memory: Memory, *, other: Memory) -> list[Link]:
+    pair = {memory.id, other.id}
+    about = act.tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH])
+    return [one for one in about if {one.from_id, one.to_id} == pair]
+
+
 def _without_conflict(act: Act, memory: Memory, *, other: Memory) -> tuple[PutLink, ...]:
     pair = {memory.id: memory, other.id: other}
-    between = [
-        one
-        for one in act.tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH])
-        if {one.from_id, one.to_id} == set(pair)
-    ]
+    between = _conflicts_between(act, memory, other=other)
     return tuple(PutLink(memory=pair[one.from_id], known=one, link=None) for one in between)
 
 

@@ -11,12 +11,12 @@ from commonbrain.domain.authority import (
     check_may_settle,
     own_trust,
     proposal_of,
+    vouched,
     without_proposal,
 )
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.scope import Role, check_may_write
-from commonbrain.domain.scoring import confidence
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.act import Act
 from commonbrain.flows.revise.plan import Amend, Plan, show
@@ -56,16 +56,11 @@ def activated(act: Act, memory: Memory, *, at_least: Trust | None = None) -> Mem
 
     `at_least` is what the text takes the place of, which nothing trusted less may replace.
     """
-    vouched = (memory.trust, own_trust(act.caller), *([at_least] if at_least else []))
-    trust = max(vouched, key=lambda one: one.weight)
-    likely = confidence(
-        memory.kind, memory.text, trust=trust, is_sourced=memory.source_ref is not None
-    )
+    those = (memory.trust, own_trust(act.caller), *([at_least] if at_least else []))
+    trust = max(those, key=lambda one: one.weight)
     return replace(
-        memory,
+        vouched(memory, trust=trust),
         state=State.ACTIVE,
-        trust=trust,
-        confidence=max(memory.confidence, likely),
         believed_since=act.now,
         payload=without_proposal(memory),
     )

@@ -1,0 +1,89 @@
+"""Giving each side of a conflict its project: what is not moved so, and by whom."""
+
+from collections.abc import Callable
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.links import LinkType
+from commonbrain.flows.revise.plan import Completion
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored
+from tests.flows.test_settling import a_conflict
+
+PLACES = ("q", "zzz")
+
+
+@pytest.fixture
+def bo(brain: Brain) -> Brain:
+    return brain.acting_as(agent="bo", session="s2")
+
+
+def refused(call: Callable[[], object]) -> str:
+    with pytest.raises(Refused) as refusal:
+        call()
+    return refusal.value.code
+
+
+def in_conflict(brain: Brain, one: str, other: str) -> None:
+    brain.revise.link(one, other, type=LinkType.CONFLICTS_WITH, reason="they differ")
+
+
+def placed(brain: Brain, one: str, other: str) -> str:
+    """Give the code with which it is refused to place two."""
+    return refused(lambda: brain.revise.keep_both(one, other=other, reason="so", projects=PLACES))
+
+
+def test_two_that_are_not_in_conflict_are_not_placed(brain: Brain) -> None:
+    one, other = stored(brain, "The kettle is blue"), stored(brain, "Tea is at four")
+    assert placed(brain, one, other) == "not_in_conflict"
+    assert placed(brain, one, one) == "not_in_conflict"
+    assert brain.get(one).project is None
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kind", ["task", "rule", "message"])
+def test_what_binds_or_reaches_others_is_not_moved_away(
+    brain: Brain, bo: Brain, kind: str, *, turned: bool
+) -> None:
+    fact = stored(brain, "The kettle is blue", kind="fact")
+    if kind == "message":
+        binding = brain.message.send("bo", "The kettle is red").id
+    else:
+        binding = stored(brain, "Paint the kettle red", kind=kind, project="p")
+    assert binding
+    in_conflict(brain, fact, binding)
+    pair = (binding, fact) if turned else (fact, binding)
+    before = brain.get(binding).project
+    assert placed(bo, *pair) == "not_placeable"
+    assert brain.get(binding).project == before
+
+
+def test_nothing_is_written_into_a_project_where_action_items_bind(
+    brain: Brain, bo: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    stored(brain, "Rotate the deploy key", kind="task", must_ack=True, project="q")
+    assert placed(bo, old, new) == "action_items_pending"
+    assert placed(bo, new, old) == "action_items_pending"
+    elsewhere = bo.revise.keep_both(old, other=new, reason="so", projects=("api", "web"))
+    assert elsewhere.status is Completion.DONE
+
+
+def test_the_other_side_is_not_taken_from_a_project_where_action_items_bind(
+    brain: Brain, bo: Brain, clock: FakeClock
+) -> None:
+    old, new = a_conflict(brain, clock)
+    brain.revise.keep_both(old, other=new, reason="so", projects=("api", "web"))
+    stored(brain, "Rotate the deploy key", kind="task", must_ack=True, project="web")
+    assert placed(bo, old, new) == "action_items_pending"
+    assert refused(lambda: bo.revise.resolve(old, other=new, reason="so")) == "action_items_pending"
+
+
+def test_a_task_that_another_has_claimed_is_not_moved(brain: Brain, bo: Brain) -> None:
+    one = stored(brain, "Descale the kettle", kind="task", project="p")
+    fact = stored(brain, "The kettle is blue", kind="fact")
+    in_conflict(brain, fact, one)
+    brain.acting_as(session="s1").session.claim(one)
+    assert placed(bo, fact, one) == "lease_held"
