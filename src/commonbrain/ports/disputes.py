@@ -12,5 +12,8 @@ class Disputes(Protocol):
     """Links of conflict between two memories that a look both allows."""
 
     def unsettled(self, look: Look, *, limit: int, skip: int = 0) -> list[Link]:
-        """List them, the latest first; not those whose sides hold in projects of their own."""
+        """List them, the latest first; not those whose sides hold in projects of their own.
+
+        Of two that are linked in both directions the link of the lesser id is given.
+        """
         ...

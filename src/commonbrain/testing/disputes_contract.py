@@ -73,3 +73,9 @@ class DisputesContract:
     def test_another_tenant_sees_none(self, store: Store) -> None:
         with store.begin("other") as tx:
             assert tx.disputes.unsettled(_look(), limit=9) == []
+
+    def test_a_pair_that_is_linked_in_both_directions_is_listed_once(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(a_link(1, 3, type=_AGAINST))
+        assert set(_pairs(store, _look())) == {(1, 3), (2, 1)}
+        assert len(_pairs(store, _look(), limit=2)) == 2
