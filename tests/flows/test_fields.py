@@ -184,8 +184,12 @@ def test_an_atom_stored_while_the_embedder_is_down_gets_all_its_vectors_later(pa
         assert by_field(brain, "orders", "outcome") == [atom]
         embedder.is_down = False
         assert vectors_of(brain, atom) == set()
+        [lacking] = brain.recall("orders", field="outcome").degraded
+        assert "`brain doctor --repair`" in lacking
+        assert brain.recall("orders").degraded == ()
 
         assert brain.repair().vectors_made == 1
+        assert brain.recall("orders", field="outcome").degraded == ()
         assert vectors_of(brain, atom) == set(CausalField)
 
 
