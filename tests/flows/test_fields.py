@@ -124,12 +124,14 @@ def test_a_revision_without_bars_leaves_an_atom_no_fields_but_those_that_are_giv
     brain: Brain,
 ) -> None:
     bare = brain.revise.supersede(stored(brain, RELAY), "It was not the relay.", reason="no").id
-    said = "the lamp went out"
-    given = brain.revise.supersede(bare or "", BURNT, reason="the lamp", outcome=said).id
+    lamp = AtomDetail(outcome="the lamp went out")
+    given = brain.revise.supersede(bare or "", BURNT, reason="the lamp", detail=lamp).id
 
     assert not any(brain.get(bare or "").detail[name] for name in CausalField)
     told_of = brain.get(given or "").detail
-    assert {name: told_of[name] for name in CausalField if told_of[name]} == {"outcome": said}
+    assert {name: told_of[name] for name in CausalField if told_of[name]} == {
+        "outcome": lamp.outcome
+    }
 
 
 def test_a_text_with_bars_that_is_to_be_an_atom_is_read_by_them(brain: Brain) -> None:
