@@ -106,7 +106,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-43 DM-58", "An atom has a source message and four fields, each with its vector."),
     Adopted("DM-44", "Atoms are units of cause and effect, chained by typed links."),
     Adopted("DM-45 DO-04", "A vector carries its space: model and dimensions, 384 by default."),
-    Adopted("DM-46", "One full text spans bodies, subjects and the four fields of an atom."),
+    Adopted(
+        "DM-46", "A full text spans bodies, subjects, fields of atoms; a second the fields apart."
+    ),
     Gap("DM-47", "Working notes, pins and labels are rows of the store, not side files."),
     Gap("DM-48", "A tenant has a policy; an agent is reader, writer or admin."),
     Adopted("DM-49", "A memory holds tenant, author, kind, scope, its clean text, a JSON payload."),
@@ -233,7 +235,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("LC-12 LC-15", "Retention is policy by kind, label and scope; the audit has its own."),
     Adopted("LC-13", "Full text follows every change and every removal of a memory."),
     Adopted("LC-14", "forget takes a selector and previews; erase scrubs, with a receipt."),
-    Adopted("LC-16", "Contradicted, or its premise fell: read as less sure. Dull: archived."),
+    Gap("LC-16", "Contradicted, its premise fell: less sure; dull: archived. Age lowers nothing."),
     Adopted("LC-17", "Strength below 0.1 sleeps: found last, woken by an access, never removed."),
     Adopted("LC-19", "A non-head is refused with the head's id; restore retires the corrector."),
     Gap("LC-20", "Decay revives nothing superseded; consolidate, a mere report, is missing."),

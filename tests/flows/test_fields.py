@@ -104,6 +104,43 @@ def test_every_way_in_gives_the_fields_their_vectors(brain: Brain, tmp_path: Pat
         assert vectors_of(other, by_mark) == every
 
 
+RELAY = "@atom the relay | lost power | the mail queue stalled | none"
+BURNT = "the relay | lost power | the printer caught fire | none"
+
+
+@pytest.mark.parametrize("text", [BURNT, f"@atom {BURNT}"])
+def test_a_revised_atom_says_in_its_fields_what_its_new_text_says(brain: Brain, text: str) -> None:
+    new = brain.revise.supersede(stored(brain, RELAY), text, reason="mixed up").id or ""
+
+    assert brain.get(new).detail["outcome"] == "the printer caught fire"
+    assert brain.get(new).body == BURNT
+    assert by_field(brain, "printer caught fire", "outcome") == [new]
+    assert by_field(brain, "mail queue stalled", "outcome") == []
+    [step] = brain.trace.before("the printer caught fire").steps
+    assert step.id == new
+
+
+def test_a_revision_without_bars_leaves_an_atom_no_fields_but_those_that_are_given(
+    brain: Brain,
+) -> None:
+    bare = brain.revise.supersede(stored(brain, RELAY), "It was not the relay.", reason="no").id
+    lamp = AtomDetail(outcome="the lamp went out")
+    given = brain.revise.supersede(bare or "", BURNT, reason="the lamp", detail=lamp).id
+
+    assert not any(brain.get(bare or "").detail[name] for name in CausalField)
+    told_of = brain.get(given or "").detail
+    assert {name: told_of[name] for name in CausalField if told_of[name]} == {
+        "outcome": lamp.outcome
+    }
+
+
+def test_a_text_with_bars_that_is_to_be_an_atom_is_read_by_them(brain: Brain) -> None:
+    atom = stored(brain, BURNT, kind="atom")
+
+    assert brain.get(atom).detail["consequences"] == "none"
+    assert vectors_of(brain, atom) == set(CausalField)
+
+
 def test_what_is_forgotten_erased_or_undone_loses_them_and_restoring_gives_them_back(
     brain: Brain,
 ) -> None:
@@ -149,8 +186,12 @@ def test_an_atom_stored_while_the_embedder_is_down_gets_all_its_vectors_later(pa
         assert by_field(brain, "orders", "outcome") == [atom]
         embedder.is_down = False
         assert vectors_of(brain, atom) == set()
+        [lacking] = brain.recall("orders", field="outcome").degraded
+        assert "`brain doctor --repair`" in lacking
+        assert brain.recall("orders").degraded == ()
 
         assert brain.repair().vectors_made == 1
+        assert brain.recall("orders", field="outcome").degraded == ()
         assert vectors_of(brain, atom) == set(CausalField)
 
 

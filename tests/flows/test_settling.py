@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -157,7 +158,6 @@ def test_once_that_is_taken_back_it_is_held_against_it_again(
     assert [one.id for one in head.conflicts] == [old]
 
 
-@pytest.mark.requirement("LC-16")
 def test_what_is_contradicted_or_rests_on_what_fell_is_held_less_sure_until_it_is_settled(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -244,3 +244,22 @@ def test_it_is_not_told_of_a_source_that_came_back(brain: Brain, clock: FakeCloc
     assert brain.get(derived).conflicts is None
     with pytest.raises(CommonbrainError):
         brain.revise.keep_both(derived, other=source, reason="nothing between them")
+
+
+def test_what_was_settled_stays_so_when_an_older_copy_is_merged(
+    brain: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    old, new = a_conflict(brain, clock)
+    brain.export(tmp_path / "open.jsonl")
+    clock.move(timedelta(hours=1))
+    brain.revise.keep_both(new, other=old, reason="two builds")
+    brain.merge(tmp_path / "open.jsonl")
+    assert brain.get(old).conflicts is None
+
+    clock.move(timedelta(hours=1))
+    brain.revise.link(old, new, type="conflicts_with")
+    brain.export(tmp_path / "again.jsonl")
+    with a_brain(tmp_path / "other.db", clock=clock) as other:
+        other.merge(tmp_path / "again.jsonl")
+        assert other.get(old).conflicts
+        assert other.merge(tmp_path / "again.jsonl").changed == 0

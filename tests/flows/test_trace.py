@@ -227,6 +227,11 @@ def test_before_a_time_lists_what_came_in_the_hours_before_it(brain: Brain) -> N
     assert "Nothing is known of the 4 hours before." in brain.trace.before("in 2020").limits
 
 
+@pytest.mark.parametrize("moment", ["0001-01-01", "0001-01-01T01:00:00Z"])
+def test_before_the_earliest_time_there_was_nothing(brain: Brain, moment: str) -> None:
+    assert brain.trace.before(moment).steps == ()
+
+
 @pytest.mark.requirement("CT-10")
 def test_what_others_keep_to_themselves_changes_no_trace(brain: Brain) -> None:
     cause, effect = chain(brain, "alpha", "beta")

@@ -49,6 +49,15 @@ def sole_mark(text: str) -> Marked | None:
     return _marked(match) if match else None
 
 
+def atom_of(text: str) -> Marked | None:
+    """Read one line as `@atom` is read, with or without that mark; None where it has no bars."""
+    sole = sole_mark(text)
+    if sole is not None and sole.kind is Kind.ATOM:
+        return sole
+    is_barred = "|" in text and "\n" not in text
+    return Marked(text=text, kind=Kind.ATOM, columns=_barred(text).columns) if is_barred else None
+
+
 def duties(text: str) -> list[Marked]:
     """Find the sentences that say what is still to be done; nobody is ever made to confirm one."""
     sentences = (_BULLET.sub("", one).strip() for one in _SENTENCE_END.split(text))
@@ -65,13 +74,14 @@ def _marked(match: re.Match[str]) -> Marked:
     said = match["said"].strip()
     match match["name"]:
         case "atom":
-            parts = (part.strip() for part in f"{said}|||".split("|", 3))
-            subject, action, outcome, rest = parts
-            atom = Atom(
-                subject=subject, action=action, outcome=outcome, consequences=rest.rstrip("| ")
-            )
-            return of_atom(atom)
+            return of_atom(_barred(said))
         case "remember":
             return Marked(text=said)
         case name:
             return Marked(text=said, kind=Kind.FACT, label=name)
+
+
+def _barred(said: str) -> Atom:
+    """Read subject, action, outcome and consequences, parted by bars."""
+    subject, action, outcome, rest = (part.strip() for part in f"{said}|||".split("|", 3))
+    return Atom(subject=subject, action=action, outcome=outcome, consequences=rest.rstrip("| "))

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from commonbrain.domain.action_items import Ack
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.kinds import Detail, MessageDetail
 from commonbrain.domain.limits import IMPORT_BATCH
-from commonbrain.domain.links import Link, link_image
+from commonbrain.domain.links import Link, link_image, link_of
 from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
 from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
@@ -239,7 +239,7 @@ def _is_known_beside(
             return any(one.agent == agent for one in delivered)
         case Link() | Ack():
             there = _same_link(tx, record) if isinstance(record, Link) else _same_ack(tx, record)
-            return there is not None
+            return there is not None or (isinstance(record, Link) and _was_dropped(tx, record))
         case Change(memory_id=memory_id, id=id_):
             return any(change.id == id_ for change in tx.changes.of([memory_id]))
         case Review(memory_id=memory_id):
@@ -359,6 +359,8 @@ def _take_link(tx: Transaction, link: Link) -> str:
     if any(is_erased(one) for one in ends):
         return "exists"
     known = _same_link(tx, link)
+    if known is None and _was_dropped(tx, link):
+        return "exists"
     if known is None:
         tx.links.replace(link)
         return "stored"
@@ -367,3 +369,16 @@ def _take_link(tx: Transaction, link: Link) -> str:
         tx.links.replace(link)
         return "changed"
     return "exists"
+
+
+def _was_dropped(tx: Transaction, link: Link) -> bool:
+    """Say whether the last that was done to a link here took it away, after it was observed."""
+    key = link.from_id, link.to_id, link.type
+    last: Change | None = None
+    for change in tx.changes.of([link.from_id, link.to_id]):
+        image = change.after.get("link") or change.before.get("link")
+        if isinstance(image, Mapping):
+            told = link_of(cast("Mapping[str, Any]", image))
+            is_later = last is None or change.id > last.id
+            last = change if is_later and (told.from_id, told.to_id, told.type) == key else last
+    return last is not None and "link" not in last.after and last.at >= link.observed_at

@@ -72,6 +72,10 @@ class Index(Protocol):
         """Count the findable memories that lack vectors: all, or those of their fields."""
         ...
 
+    def lacks_fields(self) -> bool:
+        """Say whether there are findable atoms whose fields never got vectors."""
+        ...
+
     def unembedded(self, *, limit: int) -> list[int]:
         """List findable memories, superseded ones too, that lack vectors; oldest first."""
         ...

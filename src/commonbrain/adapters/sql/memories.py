@@ -123,9 +123,6 @@ _SKILLED: Final = (
 )
 
 
-_REPLACED: Final = select(memories.c.id).where(
-    memories.c.tenant_id == bindparam("tenant"), memories.c.superseded_by == bindparam("memory")
-)
 _SKILLS: Final[Select[int, Mapping[str, object]]] = select(
     DETAILS[Kind.RULE].c.memory_id, DETAILS[Kind.RULE].c.skill
 ).where(

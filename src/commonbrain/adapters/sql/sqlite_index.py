@@ -56,6 +56,30 @@ _PUT_FIELD: Final = (
         vector=bindparam("half"),
     )
 )
+_TELLS: Final = or_(*(_ATOMS.c[name] != "" for name in CausalField))
+# Asked at every search of a field: the keys of the rows are enough, and few memories are read.
+_FIELDLESS: Final = (
+    select(_ATOMS.c.memory_id)
+    .where(
+        _ATOMS.c.tenant_id == bindparam("tenant"),
+        _TELLS,
+        ~select(1)
+        .where(
+            field_vectors.c.tenant_id == _ATOMS.c.tenant_id,
+            field_vectors.c.memory_id == _ATOMS.c.memory_id,
+            field_vectors.c.space_id == bindparam("space"),
+        )
+        .exists(),
+        select(1)
+        .where(
+            memories.c.tenant_id == _ATOMS.c.tenant_id,
+            memories.c.id == _ATOMS.c.memory_id,
+            memories.c.state.in_(bindparam("states", expanding=True)),
+        )
+        .exists(),
+    )
+    .limit(1)
+)
 _DROP_FIELDS: Final = (
     update(field_vectors)
     .where(
@@ -172,6 +196,11 @@ class SqliteIndex:
         lacks = or_(self._lacks_own(), self._lacks_fields())
         return self.work.connection.execute(self._lacking(lacks, func.count())).scalar_one()
 
+    def lacks_fields(self) -> bool:
+        """Say whether there are findable atoms whose fields never got vectors."""
+        given = {**self.whole.here, "states": _FINDABLE}
+        return self.work.connection.execute(_FIELDLESS, given).first() is not None
+
     def unembedded(self, *, limit: int) -> list[int]:
         """List findable memories that lack vectors, oldest first."""
         lacks = or_(self._lacks_own(), self._lacks_fields())
@@ -231,7 +260,7 @@ class SqliteIndex:
         told = select(1).where(
             _ATOMS.c.tenant_id == memories.c.tenant_id,
             _ATOMS.c.memory_id == memories.c.id,
-            or_(*(_ATOMS.c[name] != "" for name in CausalField)),
+            _TELLS,
         )
         made = select(1).where(
             field_vectors.c.tenant_id == memories.c.tenant_id,

@@ -79,6 +79,11 @@ ARMS: Final[Mapping[str, Arm]] = {
 MEANING: Final = "vector"
 """The arm that asks by the query's vector."""
 
+_UNMADE: Final = (
+    f"{MEANING}: fields_unembedded, some atoms lack vectors of their fields; "
+    "`brain doctor --repair` makes them."
+)
+
 
 def ask_arms(
     tx: Transaction, plan: Plan, *, meaning: Future[Matrix] | None, deadline: Deadline
@@ -100,6 +105,8 @@ def ask_arms(
             degraded.append(f"{MEANING}: {error.code}, {error.message}")
         else:
             found[MEANING] = _by_meaning(tx, plan, vector=vector, found=found)
+            if plan.filter.field is not None and tx.index.lacks_fields():
+                degraded.append(_UNMADE)
     return Asked(found, tuple(degraded))
 
 

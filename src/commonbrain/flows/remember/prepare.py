@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from commonbrain.domain.atom import Atom
+from commonbrain.domain.atom import Atom, CausalField, fields_of
 from commonbrain.domain.atomize import atoms
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.classify import classify, kind_with, severity_of
 from commonbrain.domain.entities import Entities, found_in
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.gate import Admitted, Rejected, admit
-from commonbrain.domain.kinds import Detail, Kind, MessageDetail, Severity
+from commonbrain.domain.kinds import Detail, Kind, MessageDetail, Severity, kind_and_label
 from commonbrain.domain.limits import (
     NAME_CHARS_MAX,
     RAW_TEXT_BYTES_MAX,
@@ -22,7 +22,7 @@ from commonbrain.domain.limits import (
     TAGS_MAX,
     TEXT_BYTES_MAX,
 )
-from commonbrain.domain.marks import Marked, duties, marked, of_atom, sole_mark
+from commonbrain.domain.marks import Marked, atom_of, duties, marked, of_atom, sole_mark
 from commonbrain.domain.memory import Draft, full_text
 from commonbrain.domain.normalise import normalise_draft
 from commonbrain.domain.offer import check_types, texts_of
@@ -146,17 +146,24 @@ def _nothing_said() -> Rejected:
 
 
 def _unmarked(draft: Draft) -> Draft:
-    """Read a text that is one mark from beginning to end as what it marks."""
-    sole = sole_mark(draft.body) if draft.kind is None else None
+    """Read a text that is one mark from beginning to end as what it marks, an atom by its bars."""
+    sole = sole_mark(draft.body) if draft.kind is None else _atom(draft)
     if sole is None:
         return draft
     return replace(
         draft,
         body=sole.text,
-        kind=sole.kind,
+        kind=draft.kind or sole.kind,
         label=draft.label or sole.label,
         columns={**sole.columns, **draft.columns},
     )
+
+
+def _atom(draft: Draft) -> Marked | None:
+    """Read the fields of what is to be an atom from its text, where none is given apart."""
+    named = kind_and_label(draft.kind) if draft.kind else None
+    is_told = fields_of(draft.detail) or set(CausalField) & draft.columns.keys()
+    return atom_of(draft.body) if named and named[0] is Kind.ATOM and not is_told else None
 
 
 def _classified(draft: Draft) -> Draft:

@@ -42,7 +42,8 @@ def inherit(draft: Draft, old: Memory, *, act: Act, heritage: Heritage) -> Draft
     A time to live begins anew, a moment at which it expires stays; one that is past is dropped.
     """
     named = kind_and_label(draft.kind) if draft.kind else None
-    stays = draft.kind is None or (named is not None and named[0] is old.kind)
+    # What an atom says in its fields stands in its text, and the new text says otherwise.
+    stays = old.kind is not Kind.ATOM and (named is None or named[0] is old.kind)
     detail = old.detail if heritage.skill else _without_trigger(old.detail)
     draft = with_supports(act, draft, old=old) if heritage.supports else draft
     return replace(

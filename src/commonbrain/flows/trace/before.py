@@ -10,6 +10,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.patterns import Before, Precursor, average, peak_hour, precursors
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.spans import EARLIEST
 from commonbrain.domain.times import show_instant
 from commonbrain.domain.tracing import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
 from commonbrain.flows.origins import seen
@@ -62,7 +63,9 @@ class Window:
         return [[found[id_] for id_ in window if id_ in found] for window in windows]
 
     def _until(self, moment: datetime, project: str | None) -> Sequence[int]:
-        since, until = moment - timedelta(hours=self.hours), moment - _INSTANT
+        # There is no time before the earliest.
+        since = moment - min(timedelta(hours=self.hours), moment - EARLIEST)
+        until = max(moment, EARLIEST + _INSTANT) - _INSTANT
         wanted = Filter(kinds=_TELLING, project=project, since=since, until=until)
         return [hit.id for hit in self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)]
 

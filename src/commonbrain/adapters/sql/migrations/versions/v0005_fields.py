@@ -20,7 +20,7 @@ _SQLITE: Final = (
 
 
 def upgrade() -> None:
-    """Add a table and a full text; vectors of older atoms are made when the embedder is next at it."""
+    """Add a table and a full text; vectors of older atoms are made by `brain doctor --repair`."""
     op.create_table(
         "field_vectors",
         sa.Column("tenant_id", sa.String(length=128), nullable=False),
