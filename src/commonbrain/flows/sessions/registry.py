@@ -101,10 +101,14 @@ def own_session(act: Act) -> Session:
 
 
 def begun(house: House, caller: Caller) -> Session:
-    """Make a session that begins now, under the caller's key or one drawn for it."""
+    """Make a session that begins now, under the caller's key or one drawn for it.
+
+    Who is behind it stands in it from the first: a server may be killed before its next sign of
+    life is written, and of whom nothing is known nobody can say that it is gone.
+    """
     now = house.clock.now()
     id_ = ids.make_id(now, house.chance.bits(ids.RANDOM_BITS))
-    return Session(
+    session = Session(
         id=id_,
         key=caller.session or ids.show(ids.SESSION, id_),
         agent=caller.agent,
@@ -112,6 +116,8 @@ def begun(house: House, caller: Caller) -> Session:
         started_at=now,
         heartbeat_at=now,
     )
+    told: dict[str, Any] = told_by(caller.contact)
+    return replace(session, **told)
 
 
 def siblings(act: Act, project: str | None, *, agent: str | None = None) -> list[Session]:
