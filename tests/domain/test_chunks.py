@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.chunks import CHUNK_WORDS_MAX, CHUNK_WORDS_MIN, count_words, is_raw, split
+from commonbrain.domain.chunks import CHUNK_WORDS_MAX, CHUNK_WORDS_MIN, count_words, split
 
 PIECES = st.sampled_from(
     ["one", "two.", "Three!", "\n", "\n\n", " ", "```", "等等。", "word " * 90]
@@ -37,13 +37,6 @@ def test_a_long_paragraph_is_cut_at_lines_then_at_sentences_then_at_words() -> N
 def test_blank_lines_of_a_block_of_code_do_not_cut_it() -> None:
     code = "```\ndef one(): return 1\n\n\ndef two(): return 2\n```"
     assert [one.text for one in split(f"Some code that we ran today:\n\n{code}")][1] == code
-
-
-def test_only_several_passages_make_a_text_raw() -> None:
-    statement = "The nightly build runs on two cores"
-    assert not is_raw(statement)
-    assert not is_raw(f"# Build\n\n{statement}")
-    assert is_raw(f"{statement}\n\n{statement} and is slow")
 
 
 def test_a_megabyte_is_cut_in_one_pass() -> None:

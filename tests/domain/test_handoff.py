@@ -3,12 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.handoff import Handoff, excerpt, text_of
-from commonbrain.domain.kinds import Kind
+from commonbrain.domain.handoff import Handoff, text_of
 from commonbrain.domain.limits import HANDOFF_CHARS_MAX
 from commonbrain.domain.recollection import HEADING
-from commonbrain.domain.tokens import upper_bound
-from commonbrain.testing.builders import a_memory
 
 WHOLE = Handoff(
     summary="Moved the parser.",
@@ -50,36 +47,3 @@ def test_nothing_is_cut_and_nothing_too_long_gets_through(summary: str, steps: l
     assert 0 < len(text) <= HANDOFF_CHARS_MAX
     told = [line for step in steps if (line := " ".join(step.split())).isalnum()]
     assert all(f"- {line}" in text for line in told if line.isascii())
-
-
-def test_what_fits_is_shown_whole_and_the_rest_is_pointed_to() -> None:
-    memory = a_memory(7, TEXT, kind=Kind.EPISODE)
-    lines = tuple(line for line in TEXT.splitlines() if line)
-    assert excerpt(memory, max_tokens=500) == lines
-    *kept, more = excerpt(memory, max_tokens=upper_bound("\n".join(lines)) - 1)
-    assert tuple(kept) == lines[: len(kept)]
-    assert more == "more: get mem_0000000000007"
-    assert kept[-1] != "Context:"
-
-
-@given(
-    summary=st.text(min_size=1, max_size=1800).filter(str.strip),
-    steps=st.lists(st.text(max_size=90), max_size=3),
-    max_tokens=st.integers(0, 700),
-)
-def test_an_excerpt_never_costs_more_than_it_may(
-    summary: str, steps: list[str], max_tokens: int
-) -> None:
-    try:
-        body = text_of(Handoff(summary=summary, next_steps=steps))
-    except (Invalid, Refused):
-        return
-    told = excerpt(a_memory(7, body, kind=Kind.EPISODE), max_tokens=max_tokens)
-    assert upper_bound("\n".join(told)) <= max_tokens
-
-
-def test_a_summary_too_long_to_be_shown_gives_way_to_its_headline() -> None:
-    memory = a_memory(7, "The parser moved. " + "And so on " * 80, kind=Kind.EPISODE)
-    first, more = excerpt(memory, max_tokens=60)
-    assert first == memory.headline
-    assert more.endswith("mem_0000000000007")

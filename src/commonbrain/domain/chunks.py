@@ -24,11 +24,6 @@ class Chunk:
     is_slight: bool
 
 
-def is_raw(text: str) -> bool:
-    """Say whether a text is more than one statement: several paragraphs, or very long."""
-    return sum(not one.is_slight for one in split(text)) > 1
-
-
 def split(text: str) -> list[Chunk]:
     """Cut at blank lines; what is too long then at line ends, sentences and words."""
     return [

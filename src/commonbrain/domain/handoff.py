@@ -6,21 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.inert import inert
 from commonbrain.domain.limits import HANDOFF_CHARS_MAX, TEXT_BYTES_MAX
-from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise, normalise_line
 from commonbrain.domain.own_evidence import without_own_evidence
-from commonbrain.domain.tokens import upper_bound
 
 LABEL: Final = "handoff"
 """What an episode is labelled that hands over."""
 _NEXT_STEPS: Final = "Next steps:"
 _BLOCKERS: Final = "Blockers:"
 _CONTEXT: Final = "Context:"
-_HEADINGS: Final = frozenset({_NEXT_STEPS, _BLOCKERS, _CONTEXT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,28 +54,6 @@ def text_of(handoff: Handoff) -> str:
     return text
 
 
-def excerpt(memory: Memory, *, max_tokens: int) -> tuple[str, ...]:
-    """Give a stored handoff in whole lines that fit, and where the rest is; nothing when none do.
-
-    Joined to one text they never cost more than `max_tokens`; a summary that is too long for it
-    gives way to its headline.
-    """
-    lines = [inert(line) for line in memory.body.splitlines() if line.strip()]
-    if _fits(lines, max_tokens):
-        return tuple(lines)
-    more = f"more: get {ids.show(ids.MEMORY, memory.id)}"
-    if not _fits([lines[0], more], max_tokens):
-        lines = [inert(memory.headline)]
-    kept: list[str] = []
-    for line in lines:
-        if not _fits([*kept, line, more], max_tokens):
-            break
-        kept.append(line)
-    while kept and kept[-1] in _HEADINGS:
-        kept.pop()
-    return (*kept, more) if _fits([*kept, more], max_tokens) else ()
-
-
 def _rest(handoff: Handoff) -> Iterator[str]:
     for heading, items in ((_NEXT_STEPS, handoff.next_steps), (_BLOCKERS, handoff.blockers)):
         told = [line for item in items if (line := normalise_line(without_own_evidence(item)))]
@@ -93,10 +66,6 @@ def _rest(handoff: Handoff) -> Iterator[str]:
 
 def _prose(text: str) -> str:
     return normalise(without_own_evidence(normalise(text)))
-
-
-def _fits(lines: Sequence[str], max_tokens: int) -> bool:
-    return upper_bound("\n".join(lines)) <= max_tokens
 
 
 def _too_long(chars: int) -> Refused:

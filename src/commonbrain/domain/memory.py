@@ -150,6 +150,10 @@ class Memory:
             return self.detail.recipients
         return tuple(cast("Sequence[str]", self.payload.get(AUDIENCE, ())))
 
+    def is_over(self, now: datetime) -> bool:
+        """Say whether its time has passed."""
+        return self.expires_at is not None and self.expires_at <= now
+
     @property
     def keywords(self) -> str:
         """Names it can be found by, and what is told of it beside, that its text does not say."""

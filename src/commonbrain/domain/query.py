@@ -186,7 +186,7 @@ def _thread_of(memory: Memory) -> int | None:
 def _was_believed(memory: Memory, wanted: Filter, *, now: datetime, past: Sequence[Span]) -> bool:
     as_of = wanted.as_of
     moment = as_of or now
-    if memory.expires_at is not None and memory.expires_at <= moment:
+    if memory.is_over(moment):
         return False
     if as_of is None:
         return memory.state in (wanted.states or CURRENT_STATES)

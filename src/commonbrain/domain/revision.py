@@ -118,7 +118,7 @@ def superseded(memory: Memory, *, by: int, at: datetime) -> Memory:
 
 def restored(memory: Memory, *, at: datetime) -> Memory | None:
     """Give an archived or expired memory as it is once it holds again; None when it does."""
-    is_over = memory.expires_at is not None and memory.expires_at <= at
+    is_over = memory.is_over(at)
     if memory.state is State.ACTIVE and not is_over:
         return None
     since = at if memory.state not in CURRENT_STATES else memory.believed_since

@@ -106,7 +106,6 @@ def is_dormant(memory: Memory, now: datetime) -> bool:
 
     What is superseded, forgotten, expired or awaits review is not asleep and never wakes so.
     """
-    is_over = memory.expires_at is not None and memory.expires_at <= now
-    if memory.state not in CURRENT_STATES or is_over:
+    if memory.state not in CURRENT_STATES or memory.is_over(now):
         return False
     return is_archived(memory, now) or strength(memory, now) < DORMANT_BELOW

@@ -137,7 +137,7 @@ def noted(tx: Transaction, *, memory: Memory) -> tuple[Noted, ...]:
 
 def standing(tx: Transaction, *, memory: Memory, now: datetime) -> Standing:
     """Tell who may see a memory and how it stands."""
-    is_expired = memory.expires_at is not None and memory.expires_at <= now
+    is_expired = memory.is_over(now)
     return Standing(
         scope=memory.scope,
         seen_by=memory.agent if memory.scope is Scope.PRIVATE else "everyone in the tenant",

@@ -110,7 +110,7 @@ def delegation_of(tx: Transaction, task: Memory, *, now: datetime) -> Delegation
         priority=detail.priority,
         due_at=detail.due_at,
         expires_at=task.expires_at,
-        is_expired=task.expires_at is not None and task.expires_at <= now,
+        is_expired=task.is_over(now),
         result=last.reason if last else None,
         at=task.recorded_at,
         changed_at=last.at if last else task.recorded_at,

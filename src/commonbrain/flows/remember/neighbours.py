@@ -180,7 +180,7 @@ def _may_compare(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
 
 def _may_meet(memory: Memory, prepared: Prepared, *, look: Look) -> bool:
     """Leave out what may not be seen by all who will see the draft, and what holds no more."""
-    is_over = memory.expires_at is not None and memory.expires_at <= look.now
+    is_over = memory.is_over(look.now)
     comparable = is_comparable(
         memory, prepared.scope, project=prepared.project, readers=prepared.draft.audience
     )

@@ -70,8 +70,8 @@ def _named(tx: Transaction, memory: Memory, *, known: set[int], look: Look) -> l
 
 
 def _holds(one: Memory, look: Look) -> bool:
-    is_over = one.expires_at is not None and one.expires_at <= look.now
-    return one.state in CURRENT_STATES and not is_over and is_visible(look.caller, one)
+    is_current = one.state in CURRENT_STATES and not one.is_over(look.now)
+    return is_current and is_visible(look.caller, one)
 
 
 def _told(

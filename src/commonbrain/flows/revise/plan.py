@@ -129,7 +129,7 @@ def check_current(memory: Memory, now: datetime) -> None:
         Refused: `not_current`.
 
     """
-    is_over = memory.expires_at is not None and memory.expires_at <= now
+    is_over = memory.is_over(now)
     if memory.state not in CURRENT_STATES or is_over:
         state = State.EXPIRED if is_over and memory.state in CURRENT_STATES else memory.state
         raise Refused(

@@ -100,7 +100,7 @@ def before_moment(window: Window, moment: datetime, *, asked: str) -> Traced:
         asked=asked,
         steps=tuple(step_of(one, depth=0) for one in earlier),
         limits=(told, *nothing),
-        is_cut=len(earlier) == _WINDOW_MAX,
+        is_cut=_is_full(earlier),
     )
 
 

@@ -62,8 +62,7 @@ def limits_of(chain: Chain, memories: Mapping[int, Memory], *, trail: Trail) -> 
 
 
 def _holds(memory: Memory, now: datetime) -> bool:
-    is_over = memory.expires_at is not None and memory.expires_at <= now
-    return memory.state in CURRENT_STATES and not is_over
+    return memory.state in CURRENT_STATES and not memory.is_over(now)
 
 
 def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:
