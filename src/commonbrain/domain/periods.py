@@ -235,6 +235,11 @@ class _Reading:
         return _MARKED.sub(lambda found: self.of(found[0]).source, text)
 
 
+def names_time(text: str) -> bool:
+    """Say whether a text seems to name a time, by its words alone."""
+    return _HINT.search(text) is not None
+
+
 def period_of(query: str, now: datetime) -> tuple[Span, str] | None:
     """Give the span that a question's phrase of time means, and the question without the phrase."""
     reading = _read(query[:_READ], now)

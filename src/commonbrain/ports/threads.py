@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from commonbrain.domain.memory import Thread, ThreadRef
 from commonbrain.domain.scope import Caller
+from commonbrain.ports.look import Look
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A message with what was said just before and after it in its thread, in that order."""
+
+    thread: int
+    ids: tuple[int, ...]
+    """Of what a look allows, the message itself among them."""
 
 
 class Threads(Protocol):
@@ -47,6 +58,16 @@ class Threads(Protocol):
         self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[int]:
         """List the current messages of a thread that a caller sees, newest first."""
+        ...
+
+    def around(
+        self, ids: Sequence[int], look: Look, *, before: int, after: int
+    ) -> dict[int, Passage]:
+        """Give the passage around each of these that is a message of a thread.
+
+        So many messages `before` and `after`, at least 1 each; those that the look does not allow
+        leave a gap, nobody else moves up.
+        """
         ...
 
     def participants(self, messages: Sequence[int]) -> set[str]:

@@ -4,18 +4,35 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import DETAILS, memories, threads
 from commonbrain.adapters.sql.work import Work
+from commonbrain.domain import ids as ids_
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Thread, ThreadRef
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
+from commonbrain.ports.look import Look
 from commonbrain.ports.store import IdTaken
+from commonbrain.ports.threads import Passage
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
@@ -97,6 +114,20 @@ class ThreadShelf:
         statement = _said(caller, self.work.tenant)
         return list(self.work.connection.execute(statement, given).scalars())
 
+    def around(
+        self, ids: Sequence[int], look: Look, *, before: int, after: int
+    ) -> dict[int, Passage]:
+        """Give the passage around each of these that is a message of a thread."""
+        if not ids:
+            return {}
+        statement = _around(look.caller, look.filter, tenant=self.work.tenant)
+        given = {"ids": list(ids), "now": look.now, "before": before - 1, "after": after - 1}
+        passages: dict[int, Passage] = {}
+        rows = self.work.connection.execute(statement, given).all()
+        for (thread, id_), said in groupby(rows, key=itemgetter(0, 1)):
+            passages[id_] = Passage(thread=thread, ids=tuple(near for _, _, near in said))
+        return passages
+
     def participants(self, messages: Sequence[int]) -> set[str]:
         """Give who sent these messages or was sent them by name."""
         if not messages:
@@ -175,6 +206,45 @@ def _said(caller: Caller, tenant: str) -> Select[int]:
     here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
     newest = _seen(caller, tenant).where(*here).order_by(_MESSAGES.c.memory_id.desc())
     return newest.limit(bindparam("limit"))
+
+
+@lru_cache(_BUILT_MAX)
+def _around(caller: Caller, wanted: Filter, *, tenant: str) -> Select[int, int, int]:
+    """Select thread, message and each that was said around it, as far as a look allows."""
+    here, near = _MESSAGES.alias("here"), _MESSAGES.alias("near")
+    memory = and_(memories.c.tenant_id == near.c.tenant_id, memories.c.id == near.c.memory_id)
+    first, last = _edge(here, step="before"), _edge(here, step="after")
+    span = (
+        near.c.tenant_id == here.c.tenant_id,
+        near.c.thread_id == here.c.thread_id,
+        near.c.memory_id.between(func.coalesce(first, 0), func.coalesce(last, ids_.LAST)),
+    )
+    return (
+        select(here.c.thread_id, here.c.memory_id, near.c.memory_id)
+        .select_from(here)
+        .join(near, and_(*span))
+        .join(memories, memory)
+        .where(here.c.tenant_id == tenant, here.c.memory_id.in_(LISTED))
+        .where(within(caller, wanted, tenant=tenant))
+        .order_by(here.c.thread_id, here.c.memory_id, near.c.memory_id)
+    )
+
+
+def _edge(here: FromClause, *, step: str) -> ScalarSelect[int]:
+    """Select the message so many steps from another in its thread; none where it begins or ends."""
+    other = _MESSAGES.alias()
+    is_before = step == "before"
+    own, its = here.c.memory_id, other.c.memory_id
+    return (
+        select(its)
+        .where(other.c.tenant_id == here.c.tenant_id, other.c.thread_id == here.c.thread_id)
+        .where(its < own if is_before else its > own)
+        .order_by(its.desc() if is_before else its)
+        .limit(1)
+        .offset(bindparam(step))
+        .scalar_subquery()
+        .correlate(here)
+    )
 
 
 def _seen(caller: Caller, tenant: str) -> Select[int]:

@@ -4,6 +4,8 @@
 may have to be waited for.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -41,6 +43,8 @@ class Asked:
 
     found: Mapping[str, Scores]
     degraded: tuple[str, ...]
+    meant: Matrix | None = None
+    """The vector of the query, where it was there in time."""
 
 
 def newest(tx: Transaction, plan: Plan) -> list[Hit]:
@@ -91,6 +95,7 @@ def ask_arms(
     """Ask every arm that the plan gives something to ask; scores by arm and id."""
     found: dict[str, Scores] = {name: {} for name in (*ARMS, MEANING)}
     degraded: list[str] = []
+    meant: Matrix | None = None
     for name, arm in ARMS.items():
         if not (plan.tuning.has(name) and arm.serves(plan)):
             continue
@@ -100,14 +105,14 @@ def ask_arms(
             found[name] = {hit.id: hit.score for hit in arm.ask(tx, plan)}
     if meaning is not None:
         try:
-            vector = deadline.await_(meaning)
+            meant = deadline.await_(meaning)
         except Unavailable as error:
             degraded.append(f"{MEANING}: {error.code}, {error.message}")
         else:
-            found[MEANING] = _by_meaning(tx, plan, vector=vector, found=found)
+            found[MEANING] = _by_meaning(tx, plan, vector=meant, found=found)
             if plan.filter.field is not None and tx.index.lacks_fields():
                 degraded.append(_UNMADE)
-    return Asked(found, tuple(degraded))
+    return Asked(found, tuple(degraded), meant)
 
 
 def _by_meaning(

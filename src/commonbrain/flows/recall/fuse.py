@@ -1,6 +1,9 @@
 """Making one list of several: each arm's scores brought to 0..1 and weighed together."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
+from heapq import nlargest
+from statistics import fmean
 from typing import Final
 
 from commonbrain.domain.space import Space
@@ -23,6 +26,11 @@ ARM_WEIGHTS: Final[Mapping[str, float]] = {
 }
 _NAMING: Final = ("recent", "skill", "lexical")
 """Arms that find only what the query names."""
+
+_BESIDE: Final = 0.5
+"""The share of a passage before it is known how long the message is."""
+_OF_THREAD: Final = 3
+"""Messages that speak for their thread."""
 
 
 def answering(
@@ -61,24 +69,67 @@ def shortlist(features: Features, *, count: int) -> list[int]:
     ]
 
 
-def fuse(found: Found, tuning: Tuning = AS_EVER) -> Features:
-    """Give each candidate its scaled score per arm and their weighted sum as `fused`, all 0..1."""
-    scaled = {arm: _scale(scores) for arm, scores in found.items()}
+def fuse(
+    found: Found,
+    tuning: Tuning = AS_EVER,
+    *,
+    views: Found | None = None,
+    threads: Mapping[int, int] | None = None,
+) -> Features:
+    """Give each candidate its scaled score per arm and what they come to, all 0..1.
+
+    `own` is their weighted sum, `beside` the same of the passage around it, where it has one, and
+    `fused` between the two; `thread` is how well the best of its thread match.
+    """
+    weights = tuning.of(ARM_WEIGHTS)
+    scaled = {arm: _scale(scores, is_bare=arm in _NAMING) for arm, scores in found.items()}
     features = {
         id_: {arm: scaled.get(arm, {}).get(id_, 0.0) for arm in ARM_WEIGHTS}
         for id_ in dict.fromkeys(id_ for scores in found.values() for id_ in scores)
     }
-    weights = tuning.of(ARM_WEIGHTS)
-    for of_one in features.values():
-        of_one["fused"] = sum(weights[arm] * of_one[arm] for arm in weights)
+    seen = {arm: _scale(scores) for arm, scores in (views or {}).items()}
+    around = {id_ for scores in seen.values() for id_ in scores}
+    for id_, of_one in features.items():
+        of_one["own"] = own = sum(weights[arm] * of_one[arm] for arm in weights)
+        of_one["beside"] = (
+            sum(weights[arm] * scores.get(id_, 0.0) for arm, scores in seen.items())
+            if id_ in around
+            else own
+        )
+        of_one["fused"] = blended(of_one, share=_BESIDE)
+    for id_, score in _by_thread(features, threads or {}).items():
+        features[id_]["thread"] = score
     return features
 
 
-def _scale(scores: Mapping[int, float]) -> dict[int, float]:
-    """Bring scores to 0..1 by min-max; when all are equal, all are 1."""
+def blended(features: Mapping[str, float], *, share: float) -> float:
+    """Give what a candidate matches by itself and by what was said around it, by this share."""
+    return features["own"] + share * (features["beside"] - features["own"])
+
+
+def _by_thread(features: Features, threads: Mapping[int, int]) -> dict[int, float]:
+    """Say how well the best of each one's thread match; what has no thread stands for itself."""
+    own = {id_: of_one["own"] for id_, of_one in features.items()}
+    said: defaultdict[int, list[float]] = defaultdict(list)
+    for id_, thread in threads.items():
+        said[thread].append(own[id_])
+    best = {thread: fmean(nlargest(_OF_THREAD, scores)) for thread, scores in said.items()}
+    most = max([*best.values(), *(own[id_] for id_ in own if id_ not in threads)], default=0.0)
+    return {
+        id_: (best[threads[id_]] if id_ in threads else own[id_]) / most if most else 0.0
+        for id_ in own
+    }
+
+
+def _scale(scores: Mapping[int, float], *, is_bare: bool = False) -> dict[int, float]:
+    """Bring scores to 0..1 by min-max; when all are equal, all are 1.
+
+    Where the rest has no score at all, being `is_bare` of what is asked for, 0 is the least.
+    """
     if not scores:
         return {}
-    low, high = min(scores.values()), max(scores.values())
+    high = max(scores.values())
+    low = 0.0 if is_bare and high > 0 else min(scores.values())
     if high == low:
         return dict.fromkeys(scores, 1.0)
     return {id_: (score - low) / (high - low) for id_, score in scores.items()}

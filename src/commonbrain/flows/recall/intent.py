@@ -27,6 +27,12 @@ _SIGNS: Final[Mapping[Intent, re.Pattern[str]]] = {
         Intent.TEMPORAL: r"when|since when|how long|what time|which (?:day|date|month|year)",
     }.items()
 }
+# It speaks to who answered before: "what did you suggest", "your list of hotels", "the assistant".
+_OF_ANSWERS: Final = re.compile(
+    r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|ga?ve|provide|list|wr[io]te"
+    r"|explain|propose|advise|show|describe|create|ma[dk]e|ca[ml]e up)\w*|your|assistant)\b",
+    re.IGNORECASE,
+)
 _ANSWERS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
     Intent.CONSTRAINT: {Kind.RULE: 1.0, Kind.FACT: 0.4, Kind.TASK: 0.2},
     Intent.CAUSAL: {Kind.ATOM: 1.0, Kind.INCIDENT: 1.0, Kind.FACT: 0.4, Kind.EPISODE: 0.4},
@@ -41,6 +47,11 @@ def intent_of(query: str, *, names_time: bool) -> Intent:
         if signs.search(query):
             return intent
     return Intent.TEMPORAL if names_time else Intent.PLAIN
+
+
+def asks_of_answers(query: str) -> bool:
+    """Say whether a question is for what was answered before, not for what the asker said."""
+    return _OF_ANSWERS.search(query) is not None
 
 
 def prior(kind: Kind, intent: Intent) -> float:

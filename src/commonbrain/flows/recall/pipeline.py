@@ -31,6 +31,7 @@ from commonbrain.flows.recall.options import (
     read_deadline,
     read_filter,
 )
+from commonbrain.flows.recall.passages import read_around
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
 from commonbrain.flows.recall.tuning import AS_EVER, Tuning
@@ -170,7 +171,8 @@ class Recall:
 
     def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
         """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
-        features = fuse(self._telling(plan, asked), plan.tuning)
+        around = read_around(tx, plan, found=self._telling(plan, asked), asked=asked)
+        features = fuse(around.found, plan.tuning, views=around.views, threads=around.threads)
         found = tx.memories.get(shortlist(features, count=plan.candidates))
         if plan.is_unasked and not asked.found[MEANING]:
             found = {id_: one for id_, one in found.items() if tells_much(plan, one)}
@@ -253,7 +255,7 @@ def _with_links(
     needs: Container[int],
 ) -> Mapping[int, Mapping[str, float]]:
     """Add to what is known of each candidate what the links say."""
-    nothing: Mapping[str, float] = {"fused": 0.0, "skill": 0.0}
+    nothing: Mapping[str, float] = {"own": 0.0, "beside": 0.0, "skill": 0.0}
     return {
         memory.id: {
             **features.get(memory.id, nothing),

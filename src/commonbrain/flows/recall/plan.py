@@ -14,7 +14,7 @@ from commonbrain.domain.periods import period_of
 from commonbrain.domain.query import Budget, Filter
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scope import Caller
-from commonbrain.flows.recall.intent import Intent, intent_of
+from commonbrain.flows.recall.intent import Intent, asks_of_answers, intent_of
 from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 from commonbrain.ports.store import Look
 
@@ -55,6 +55,8 @@ class Plan:
     """The time it names: preferred, never a bound."""
     is_about_time: bool = False
     """Whether it asks for nothing but what was at that time."""
+    is_about_answers: bool = False
+    """Whether it asks for what an assistant said before."""
     is_unasked: bool = False
     """Whether nobody asked: only what stands out is worth being told."""
     tuning: Tuning = AS_EVER
@@ -111,6 +113,7 @@ def make_plan(query: str, look: Look, *, budget: Budget, speakers: Iterable[str]
         look=look,
         budget=budget,
         intent=intent_of(query, names_time=named is not None),
+        is_about_answers=asks_of_answers(query),
         speakers=frozenset(speakers),
         period=named[0] if named else None,
         is_about_time=named is not None and not _telling(rest, _FUNCTION_WORDS | _OCCURRENCES),

@@ -1,18 +1,20 @@
 """Ordering candidates by everything known of them, with fixed weights."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.domain.kinds import KINDS, MessageDetail
 from commonbrain.domain.memory import Memory
+from commonbrain.domain.periods import names_time
 from commonbrain.domain.query import FIELD, Candidate
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scoring import doubted, is_dormant, strength
+from commonbrain.flows.recall.fuse import blended
 from commonbrain.flows.recall.graph import recency
-from commonbrain.flows.recall.intent import prior
+from commonbrain.flows.recall.intent import Intent, prior
 from commonbrain.flows.recall.plan import Plan, search_terms, words_of
 
 # Relevance decides; what was said around it, when and by whom come next; the rest breaks near-ties,
@@ -21,9 +23,11 @@ from commonbrain.flows.recall.plan import Plan, search_terms, words_of
 WEIGHTS: Final[Mapping[str, float]] = {
     "fused": 1.0,
     "linked": 0.6,
-    "date": 0.3,
-    "beside": 0.3,
+    "date": 0.4,
+    "thread": 0.2,
+    "substance": 0.2,
     "kind": 0.15,
+    "dated": 0.15,
     "speaker": 0.1,
     "support": 0.1,
     "same_project": 0.06,
@@ -36,17 +40,30 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "recency": 0.02,
     # Known and traced for later training; a fixed weight cost more on titles than it brought.
     "headline": 0.0,
+    # What an assistant said is mostly drawn from what it was told.
+    "assistant": -0.3,
     "contradicted": -0.25,
     # As much as a contradiction: what it says may be as true as ever, and nobody has looked.
     "needs_review": -0.25,
+    # Who asks does not know.
+    "asking": -0.2,
 }
-_ALWAYS: Final = ("fused", "strength", "trust", "headline", "confidence", "salience", "recency")
+_ALWAYS: Final = (
+    "fused", "thread", "substance", "strength", "trust", "confidence", "salience", "recency"
+)
 _FULL: Final = sum(WEIGHTS[name] for name in _ALWAYS)
 """What a memory scores that lacks nothing but what few questions ask for."""
 _FADING: Final = timedelta(days=7)
 """How far from the time that a query names a memory counts a third as near."""
-_BESIDE: Final = 2
-"""Neighbours of a message in its thread that speak for it."""
+_BESIDE: Final = 0.7
+"""The share of the passage around a message in what it matches, were the message empty."""
+_HALVING_CHARS: Final = 400
+"""A message so long needs what was said around it half as much."""
+_SUBSTANTIAL_CHARS: Final = 150
+"""A message so long says as much as any."""
+_ASSISTANTS: Final = frozenset({"assistant", "system", "tool", "model"})
+"""Roles by which chats name who was not asking but answering."""
+_SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
 _WORDS_SHARED_MIN: Final = 2
 _VOTES: Final = 3.0
 """Votes at which a rating counts two thirds."""
@@ -64,13 +81,11 @@ def weigh(
     first, whatever its score. New is what happened lately, and then what was recorded lately.
     """
     known = list(memories)
-    beside = _beside(known, fused={m.id: features[m.id]["fused"] for m in known})
     terms = frozenset(search_terms(plan.query))
     weights = plan.tuning.of(WEIGHTS)
     candidates: list[Candidate] = []
     for one in known:
-        given = {**features[one.id], "beside": beside[one.id]}
-        told = _features(plan, one, given=given, terms=terms)
+        told = _features(plan, one, given=features[one.id], terms=terms)
         candidates.append(_candidate(one, features=told, weights=weights))
     newest_first = sorted(candidates, key=_when, reverse=True)
     if not plan.query:
@@ -98,8 +113,12 @@ def _features(
         "support": 0.0,
         "contradicted": 0.0,
         "needs_review": 0.0,
+        "thread": 0.0,
         **given,
+        "fused": blended(given, share=_share_beside(memory)),
+        **(_said(plan, memory) if isinstance(memory.detail, MessageDetail) else _KNOWN),
         "date": _nearness(memory, plan.period),
+        "dated": float(_asks_when(plan) and names_time(memory.body)),
         "kind": prior(memory.kind, plan.intent),
         "speaker": float((memory.speaker or "").casefold() in plan.speakers),
         "headline": _share(terms, memory.headline),
@@ -116,11 +135,36 @@ def _features(
     }
 
 
+_KNOWN: Final[Mapping[str, float]] = {"substance": 1.0, "asking": 0.0, "assistant": 0.0}
+"""What holds of everything but messages: it was put down to be kept."""
+
+
+def _said(plan: Plan, memory: Memory) -> Mapping[str, float]:
+    """Say how much a message tells: its length, and how far it asks rather than says."""
+    parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
+    asking = sum(part.endswith("?") for part in parts) / len(parts) if parts else 0.0
+    is_answer = (memory.speaker or "").casefold() in _ASSISTANTS
+    return {
+        "substance": min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0),
+        "asking": asking,
+        "assistant": float(is_answer and not plan.is_about_answers),
+    }
+
+
+def _share_beside(memory: Memory) -> float:
+    """Say how far to go by what was said around a memory: the less it says, the further."""
+    return _BESIDE / (1 + len(memory.body) / _HALVING_CHARS)
+
+
 def _matched(plan: Plan) -> Mapping[str, float]:
     """Name the field that was searched: whatever answers there does so by it."""
     field = plan.filter.field
     is_asked = field is not None and plan.query and not plan.is_about_time
     return {f"{FIELD}{field}": 1.0} if is_asked else {}
+
+
+def _asks_when(plan: Plan) -> bool:
+    return plan.intent is Intent.TEMPORAL and plan.period is None
 
 
 def _nearness(memory: Memory, period: Span | None) -> float:
@@ -148,29 +192,3 @@ def tells_much(plan: Plan, memory: Memory) -> bool:
 
 def _is_of_session(memory: Memory, plan: Plan) -> bool:
     return memory.session is not None and memory.session == plan.caller.session
-
-
-def _beside(memories: Sequence[Memory], *, fused: Mapping[int, float]) -> Mapping[int, float]:
-    """Say how well the neighbours of each message in its thread match, 0..1, the nearer the more.
-
-    An answer is seldom said in the words of its question; what is said just before it often is.
-    """
-    threads: defaultdict[int, list[Memory]] = defaultdict(list)
-    for memory in memories:
-        if isinstance(memory.detail, MessageDetail) and memory.detail.thread_id is not None:
-            threads[memory.detail.thread_id].append(memory)
-    beside: defaultdict[int, float] = defaultdict(float)
-    for said in threads.values():
-        for memory in said:
-            near = sorted(
-                (fused[one.id] * _closeness(one, memory) for one in said if one is not memory),
-                reverse=True,
-            )
-            beside[memory.id] = min(sum(near[:_BESIDE]), 1.0)
-    return beside
-
-
-def _closeness(one: Memory, other: Memory) -> float:
-    """Say how near in time two messages were said: 1 within a second, half at 3, fading slowly."""
-    seconds = abs((one.occurred_at - other.occurred_at).total_seconds())
-    return 1.0 / math.log2(1.0 + max(seconds, 1.0))

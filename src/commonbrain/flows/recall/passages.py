@@ -1,0 +1,88 @@
+"""What was said around what was found: neighbours of a message speak for it, and may answer too.
+
+An answer is seldom said in the words of its question; what is said just before it often is. The
+scores of a passage are the means of its messages' own, so that nothing is embedded twice.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+from typing import Final
+
+from commonbrain.flows.recall.arms import MEANING, Asked, Scores
+from commonbrain.flows.recall.fuse import Found
+from commonbrain.flows.recall.plan import Plan
+from commonbrain.ports.store import Transaction
+from commonbrain.ports.threads import Passage
+
+WORDS: Final = "lexical"
+"""The arm that asks by words."""
+STAGE: Final = "passages"
+_BEFORE: Final = 2
+_AFTER: Final = 1
+"""What is said next answers to a message more often than it explains it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """How well the passages around messages match, beside what each matches by itself."""
+
+    views: Mapping[str, Scores] = field(default_factory=dict[str, Scores])
+    """By arm: the mean of a passage, by the id of the message that it is around."""
+    found: Found = field(default_factory=dict[str, Scores])
+    """By arm: what was found, and the neighbours."""
+    threads: Mapping[int, int] = field(default_factory=dict[int, int])
+    """The thread of each message."""
+
+
+def read_around(tx: Transaction, plan: Plan, *, found: Found, asked: Asked) -> Passages:
+    """Read what was said around the messages that were found, as far as the look allows it."""
+    if not plan.query or plan.is_unasked or not plan.tuning.has(STAGE):
+        return Passages(found=found)
+    ids = list(dict.fromkeys(id_ for arm in (WORDS, MEANING) for id_ in found[arm]))
+    around = tx.threads.around(ids, plan.look, before=_BEFORE, after=_AFTER)
+    if not around:
+        return Passages(found=found)
+    threads = {id_: passage.thread for passage in around.values() for id_ in passage.ids}
+    strangers = [id_ for id_ in threads if id_ not in found[MEANING]]
+    near = tx.index.similarities(asked.meant, strangers) if asked.meant is not None else {}
+    known = {WORDS: found[WORDS], MEANING: {**found[MEANING], **near}}
+    said = _passages(around.values())
+    return Passages(
+        views={
+            WORDS: {
+                id_: fmean(known[WORDS].get(one, 0.0) for one in ids) for id_, ids in said.items()
+            },
+            MEANING: _means(known[MEANING], said),
+        },
+        found={**found, **known},
+        threads=threads,
+    )
+
+
+def _passages(around: Iterable[Passage]) -> Mapping[int, tuple[int, ...]]:
+    """Give the passage around every message that is known, as far as it is."""
+    after: dict[int, int] = {}
+    for passage in around:
+        after |= pairwise(passage.ids)
+    before = {later: earlier for earlier, later in after.items()}
+    return {
+        id_: (*_walk(before, id_, steps=_BEFORE), id_, *_walk(after, id_, steps=_AFTER))
+        for id_ in {id_ for passage in around for id_ in passage.ids}
+    }
+
+
+def _walk(steps_to: Mapping[int, int], start: int, *, steps: int) -> Iterable[int]:
+    place: int | None = start
+    for _ in range(steps):
+        place = steps_to.get(place)
+        if place is None:
+            return
+        yield place
+
+
+def _means(scores: Mapping[int, float], said: Mapping[int, tuple[int, ...]]) -> Scores:
+    """Give the mean of what has a score; what was never embedded says nothing either way."""
+    told = {id_: [scores[one] for one in ids if one in scores] for id_, ids in said.items()}
+    return {id_: fmean(each) for id_, each in told.items() if each}
