@@ -1,5 +1,6 @@
 """Making one list of several: each arm's scores brought to 0..1 and weighed together."""
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from heapq import nlargest
@@ -14,8 +15,8 @@ Found = Mapping[str, Mapping[int, float]]
 Features = dict[int, dict[str, float]]
 """What is known of each candidate, by name, 0..1."""
 
-# BM25 at .5 and cosine at .5 after min-max over the candidates did best on conversations among
-# the plain fusions (nDCG@10 .525 on LoCoMo, against .481 for RRF-60).
+# BM25 and cosine weigh the same, each brought to 0..1 over the candidates; how this and their
+# quadratic mean were chosen is told with its measure in docs/explanation/decisions.md.
 # A skill is placed by its trigger, and a time that the query names is a feature of its own.
 ARM_WEIGHTS: Final[Mapping[str, float]] = {
     "recent": 1.0,
@@ -27,6 +28,7 @@ ARM_WEIGHTS: Final[Mapping[str, float]] = {
 _NAMING: Final = ("recent", "skill", "lexical")
 """Arms that find only what the query names."""
 
+_NOTHING: Final[Mapping[int, float]] = {}
 _BESIDE: Final = 0.5
 """The share of a passage before it is known how long the message is."""
 _OF_THREAD: Final = 3
@@ -78,28 +80,34 @@ def fuse(
 ) -> Features:
     """Give each candidate its scaled score per arm and what they come to, all 0..1.
 
-    `own` is their weighted sum, `beside` the same of the passage around it, where it has one, and
-    `fused` between the two; `thread` is how well the best of its thread match.
+    `own` is their quadratic mean, `beside` the plain mean of the passage around it, where it has
+    one, and `fused` between the two; `thread` is how well the best of its thread match.
     """
-    weights = tuning.of(ARM_WEIGHTS)
+    weights = {arm: weight for arm, weight in tuning.of(ARM_WEIGHTS).items() if weight}
     scaled = {arm: _scale(scores, is_bare=arm in _NAMING) for arm, scores in found.items()}
-    features = {
-        id_: {arm: scaled.get(arm, {}).get(id_, 0.0) for arm in ARM_WEIGHTS}
-        for id_ in dict.fromkeys(id_ for scores in found.values() for id_ in scores)
-    }
     seen = {arm: _scale(scores) for arm, scores in (views or {}).items()}
     around = {id_ for scores in seen.values() for id_ in scores}
-    for id_, of_one in features.items():
-        of_one["own"] = own = sum(weights[arm] * of_one[arm] for arm in weights)
-        of_one["beside"] = (
-            sum(weights[arm] * scores.get(id_, 0.0) for arm, scores in seen.items())
-            if id_ in around
-            else own
-        )
+    features: Features = {}
+    for id_ in dict.fromkeys(id_ for scores in found.values() for id_ in scores):
+        of_one = {arm: scaled.get(arm, {}).get(id_, 0.0) for arm in ARM_WEIGHTS}
+        own = _quadratic_mean(id_, scaled, weights=weights)
+        beside = _mean(id_, seen, weights=weights) if id_ in around else own
+        features[id_] = of_one = {**of_one, "own": own, "beside": beside}
         of_one["fused"] = blended(of_one, share=_BESIDE)
     for id_, score in _by_thread(features, threads or {}).items():
         features[id_]["thread"] = score
     return features
+
+
+def _quadratic_mean(id_: int, scaled: Found, *, weights: Mapping[str, float]) -> float:
+    """Give the root of the weighted mean of squares, in which one sure arm beats two half-sure."""
+    return math.sqrt(
+        sum(weight * scaled.get(arm, _NOTHING).get(id_, 0.0) ** 2 for arm, weight in weights.items())
+    )
+
+
+def _mean(id_: int, scaled: Found, *, weights: Mapping[str, float]) -> float:
+    return sum(weights.get(arm, 0.0) * scores.get(id_, 0.0) for arm, scores in scaled.items())
 
 
 def blended(features: Mapping[str, float], *, share: float) -> float:

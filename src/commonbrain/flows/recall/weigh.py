@@ -41,7 +41,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     # Known and traced for later training; a fixed weight cost more on titles than it brought.
     "headline": 0.0,
     # What an assistant said is mostly drawn from what it was told.
-    "assistant": -0.3,
+    "assistant": -0.4,
     "contradicted": -0.25,
     # As much as a contradiction: what it says may be as true as ever, and nobody has looked.
     "needs_review": -0.25,
@@ -63,6 +63,8 @@ _SUBSTANTIAL_CHARS: Final = 150
 """A message so long says as much as any."""
 _ASSISTANTS: Final = frozenset({"assistant", "system", "tool", "model"})
 """Roles by which chats name who was not asking but answering."""
+_PROMPTERS: Final = frozenset({"user", "human"})
+"""Roles of those whom an assistant answers: what they ask says what they do and need."""
 _SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
 _WORDS_SHARED_MIN: Final = 2
 _VOTES: Final = 3.0
@@ -136,18 +138,19 @@ def _features(
 
 
 _KNOWN: Final[Mapping[str, float]] = {"substance": 1.0, "asking": 0.0, "assistant": 0.0}
-"""What holds of everything but messages: it was put down to be kept."""
+"""What holds of everything but talk: it was put down to be kept, or said to be acted on."""
 
 
 def _said(plan: Plan, memory: Memory) -> Mapping[str, float]:
     """Say how much a message tells: its length, and how far it asks rather than says."""
+    speaker = (memory.speaker or "").casefold()
+    if speaker in _PROMPTERS:
+        return _KNOWN
     parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
-    asking = sum(part.endswith("?") for part in parts) / len(parts) if parts else 0.0
-    is_answer = (memory.speaker or "").casefold() in _ASSISTANTS
     return {
         "substance": min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0),
-        "asking": asking,
-        "assistant": float(is_answer and not plan.is_about_answers),
+        "asking": sum(part.endswith("?") for part in parts) / len(parts) if parts else 0.0,
+        "assistant": float(speaker in _ASSISTANTS and not plan.is_about_answers),
     }
 
 
