@@ -50,7 +50,7 @@ RECALL_ITEMS_MAX: Final = 100
 RECALL_TOKENS_DEFAULT: Final = 1400
 RECALL_TOKENS_MIN: Final = 64
 RECALL_TOKENS_MAX: Final = 32_000
-LEXICAL_CANDIDATES: Final = 100
+LEXICAL_CANDIDATES: Final = 60
 """How many the word arm brings; far more than answers have room for."""
 VECTOR_CANDIDATES: Final = 60
 """How many the meaning arm brings; more than the words, for their order is less sure."""

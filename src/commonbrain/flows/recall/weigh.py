@@ -24,17 +24,17 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "fused": 1.0,
     "linked": 0.6,
     "date": 0.4,
-    "thread": 0.2,
+    "thread": 0.25,
     "substance": 0.2,
-    "kind": 0.15,
-    "dated": 0.15,
+    "kind": 0.1,
+    "dated": 0.1,
     "speaker": 0.1,
     "support": 0.1,
     "same_project": 0.06,
     "strength": 0.06,
     "trust": 0.05,
     "confidence": 0.04,
-    "salience": 0.04,
+    "salience": 0.02,
     "rating": 0.04,
     "same_session": 0.03,
     "recency": 0.02,
@@ -46,7 +46,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     # As much as a contradiction: what it says may be as true as ever, and nobody has looked.
     "needs_review": -0.25,
     # Who asks does not know.
-    "asking": -0.2,
+    "asking": -0.3,
 }
 _ALWAYS: Final = (
     "fused", "thread", "substance", "strength", "trust", "confidence", "salience", "recency"
