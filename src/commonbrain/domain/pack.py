@@ -12,6 +12,7 @@ from commonbrain.domain.query import FIELD, Budget, Candidate
 from commonbrain.domain.recollection import (
     ENVELOPE_TOKENS,
     HEADING,
+    UNSURE,
     Item,
     Omitted,
     Order,
@@ -67,7 +68,7 @@ def pack(
     box = _Box(
         room=budget.max_tokens,
         # What stands around the items is paid for in advance.
-        spent=max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS),
+        spent=max(sum(map(estimate, (HEADING, UNSURE, omission(len(ranked))))) + 3, ENVELOPE_TOKENS),
         # Put in order of time, any item may get any number: each is paid for the widest.
         number=budget.max_items if budget.order is Order.TIMELINE else None,
     )
