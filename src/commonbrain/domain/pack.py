@@ -65,10 +65,13 @@ def pack(
     part of is told with it where there is room for both.
     """
     distinct, near = _thin(ranked, enough=2 * budget.max_items)
+    around = (HEADING, UNSURE, omission(len(ranked)))
     box = _Box(
         room=budget.max_tokens,
         # What stands around the items is paid for in advance.
-        spent=max(sum(map(estimate, (HEADING, UNSURE, omission(len(ranked))))) + 3, ENVELOPE_TOKENS),
+        spent=max(
+            sum(map(estimate, (HEADING, UNSURE, omission(len(ranked))))) + 3, ENVELOPE_TOKENS
+        ),
         # Put in order of time, any item may get any number: each is paid for the widest.
         number=budget.max_items if budget.order is Order.TIMELINE else None,
     )
