@@ -69,9 +69,7 @@ def pack(
     box = _Box(
         room=budget.max_tokens,
         # What stands around the items is paid for in advance.
-        spent=max(
-            sum(map(estimate, (HEADING, UNSURE, omission(len(ranked))))) + 3, ENVELOPE_TOKENS
-        ),
+        spent=max(sum(map(estimate, around)) + len(around), ENVELOPE_TOKENS),
         # Put in order of time, any item may get any number: each is paid for the widest.
         number=budget.max_items if budget.order is Order.TIMELINE else None,
     )
