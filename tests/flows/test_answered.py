@@ -160,3 +160,12 @@ def test_what_waits_for_its_vector_is_not_taken_for_far(
     embedder.is_down = False
 
     assert measured.recall(FAR).verdict is Verdict.FOUND
+
+
+def test_what_only_hangs_on_the_nearest_by_a_link_answers_no_better(measured: Brain) -> None:
+    near, beside = stored(measured, FERRY, kind="fact"), stored(measured, "Zebras", kind="event")
+    measured.revise.link(beside, near, type="causes")
+    answer = measured.recall(FAR)
+
+    assert {item.id for item in answer.items} == {near, beside}
+    assert answer.verdict is Verdict.BELOW_THRESHOLD

@@ -22,6 +22,8 @@ WORDS: Final = 0.5
 """What having all words of a question counts, against a cosine of 1."""
 LENGTH: Final = 0.05
 """What is taken off for every e-fold of a length: long texts have words of any question."""
+_READ_CHARS: Final = 4000
+"""How far into a text its words are looked for."""
 _USUAL_CHARS: Final = 200
 """Up to this length nothing is taken off."""
 _LOOKED_AT: Final = 10
@@ -41,11 +43,11 @@ def seems_answered(
     It is believed to be wherever that cannot be told: in a space where it was never measured,
     where meaning did not take part, and where a question is for more than a meaning and its words.
     """
-    at, best = space.answers_at, ranked[:_LOOKED_AT]
-    if not best:
-        return False
-    if at is None or not meaning or not _is_plain(plan):
-        return True
+    at = space.answers_at
+    if not ranked or at is None or not meaning or not _is_plain(plan):
+        return bool(ranked)
+    # What hangs on others by a link answers as far as they do; it was never compared itself.
+    best = [one for one in ranked if not one.features.get("linked")][:_LOOKED_AT]
     if any(one.features.get("skill") or one.memory.id not in meaning for one in best):
         return True
     return any(nearness(plan, one, cosine=meaning[one.memory.id]) >= at for one in best)
@@ -54,7 +56,7 @@ def seems_answered(
 def nearness(plan: Plan, candidate: Candidate, *, cosine: float) -> float:
     """Sum up how near a memory is to a question, in meaning and in words."""
     memory = candidate.memory
-    text = f"{memory.text} {memory.keywords}".lower()
+    text = f"{memory.keywords} {memory.text[:_READ_CHARS]}".lower()
     share = sum(_begins(text, word[:_STEM]) for word in plan.matter) / len(plan.matter)
     return cosine + WORDS * share - LENGTH * max(0.0, log(len(text) / _USUAL_CHARS))
 
@@ -85,7 +87,7 @@ def _is_plain(plan: Plan) -> bool:
 
 def _begins(text: str, stem: str) -> bool:
     """Say whether a word of a text begins like this."""
-    return any(at == 0 or not text[at - 1].isalnum() for at in _places(text, stem))
+    return stem in text and any(at == 0 or not text[at - 1].isalnum() for at in _places(text, stem))
 
 
 def _places(text: str, stem: str) -> Iterable[int]:
