@@ -8,7 +8,7 @@ import pytest
 
 from commonbrain.domain.recollection import HEADING, UNSURE, Recollection, Verdict
 from commonbrain.interfaces.cli.render import show
-from commonbrain.interfaces.operations.recall import RECALL
+from commonbrain.interfaces.operations.recall import RECALL, Answer
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.flows.asking import stored
@@ -28,6 +28,7 @@ def nearest(path: Path) -> Iterator[Recollection]:
 def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: Recollection) -> None:
     assert RECALL.for_agents is not None
     shown = RECALL.for_agents(nearest)
+    assert isinstance(shown, Answer)
 
     assert RECALL.tell(nearest).splitlines()[:2] == [HEADING, UNSURE]
     assert (shown.verdict, len(shown.items)) == (Verdict.BELOW_THRESHOLD, 1)

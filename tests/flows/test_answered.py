@@ -121,6 +121,15 @@ def test_in_a_space_that_was_not_measured_everything_near_is_an_answer(brain: Br
     assert brain.recall(FAR).verdict is Verdict.FOUND
 
 
+def test_a_threshold_of_nothing_takes_all_for_answers(path: Path) -> None:
+    embedder = MeasuredEmbedder()
+    embedder.space = replace(embedder.space, answers_at=0.0)
+    with a_brain(path, embedder=embedder) as brain:
+        stored(brain, FERRY, kind="fact")
+
+        assert brain.recall(FAR).verdict is Verdict.FOUND
+
+
 def test_browsing_and_asking_for_a_time_are_answered_by_whatever_there_is(measured: Brain) -> None:
     stored(measured, FERRY, kind="event", occurred_at=MAY)
 

@@ -22,5 +22,5 @@ class Space:
     answers_at: float | None = None
     """What cosine and shared words of the best come to, together, where something answers.
 
-    None where it was never measured.
+    None where it was never measured, 0 where whoever runs it takes all for answers.
     """

@@ -44,7 +44,7 @@ def seems_answered(
     where meaning did not take part, and where a question is for more than a meaning and its words.
     """
     at = space.answers_at
-    if not ranked or at is None or not meaning or not _is_plain(plan):
+    if not ranked or not at or not meaning or not _is_plain(plan):
         return bool(ranked)
     # What hangs on others by a link answers as far as they do; it was never compared itself.
     best = [one for one in ranked if not one.features.get("linked")][:_LOOKED_AT]
