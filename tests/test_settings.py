@@ -86,6 +86,7 @@ def test_the_same_numbers_by_another_model_are_another_space(
         ({"embedder_retries": "99"}, "COMMONBRAIN_EMBEDDER_RETRIES is '99'"),
         ({"embedder_dimensions": "1"}, "COMMONBRAIN_EMBEDDER_DIMENSIONS is '1'"),
         ({"duplicate_at": "2"}, "COMMONBRAIN_DUPLICATE_AT is '2'"),
+        ({"answers_at": "2"}, "COMMONBRAIN_ANSWERS_AT is '2'"),
         ({"duplicate_at": "0.3", "similar_at": "0.5"}, "each must be above"),
         ({"relevant_at": "0.9"}, "each must be above"),
     ],
@@ -133,8 +134,9 @@ def test_settings_do_not_show_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
-    house = build_house(Settings(duplicate_at=0.9, relevant_at=0.1), path)
+    house = build_house(Settings(duplicate_at=0.9, relevant_at=0.1, answers_at=0), path)
     with commonbrain.Brain.of(house, Caller(agent="ann")):
         space = house.store.space
 
     assert (space.duplicate_at, space.similar_at, space.relevant_at) == (0.9, 0.63, 0.1)
+    assert space.answers_at == 0

@@ -112,6 +112,12 @@ class Settings(BaseSettings):
         default=None,
         description="Cosine below which a memory without a word in common is no answer.",
     )
+    answers_at: float | None = Field(
+        default=None,
+        ge=0,
+        le=1.5,
+        description="What cosine and shared words of an answer come to; 0 takes all for answers.",
+    )
     embedder_threads: int = Field(
         default=1, ge=1, le=64, description="Processor cores one embedding may use."
     )

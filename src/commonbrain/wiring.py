@@ -220,7 +220,8 @@ def make_extractor(settings: Settings) -> Extractor:
 
 def _calibrated(space: Space, settings: Settings) -> Space:
     """Give a space the thresholds that settings know better."""
-    told = {name: getattr(settings, name) for name in ("duplicate_at", "similar_at", "relevant_at")}
+    names = ("duplicate_at", "similar_at", "relevant_at", "answers_at")
+    told = {name: getattr(settings, name) for name in names}
     calibrated = replace(space, **{name: at for name, at in told.items() if at is not None})
     if not calibrated.relevant_at < calibrated.similar_at <= calibrated.duplicate_at:
         raise Invalid(

@@ -20,13 +20,23 @@ from commonbrain.evals.retrieval.stand import standing
 from commonbrain.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "data" / "harbour"
-TODAY: Final = {"R@10 all": 0.971, "R@1 any": 0.786, "nDCG@10": 0.881}
+TODAY: Final = {"R@10 all": 0.886, "R@1 any": 0.636, "nDCG@10": 0.772}
 """What recall reaches on the questions that have an answer."""
 TOLERANCE: Final = 0.03
-"""Two questions of seventy."""
-ABSTAINED: Final = 0
-"""Of the questions without an answer, those that nothing is found for."""
-WRONGLY_ABSTAINED: Final = 0
+"""Three questions of eighty-eight."""
+LEAST: Final = 0.8
+"""What every sort of question reaches at the least, but for those of `POOR`."""
+POOR: Final = {"context": 0.2}
+"""Answers that share nothing with the question; what was said before them does."""
+ABSTAINED: Final = {"none": 10, "unsaid": 1}
+"""Of the questions without an answer, those told to have none.
+
+Nobody spoke of the matter of the first sort; of the second much is told, but not what is asked.
+"""
+WRONGLY_ABSTAINED: Final = 3
+ANSWERED: Final = frozenset(
+    {"single", "multi", "changed", "time", "distracted", "context", "speaker"}
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +65,7 @@ def test_the_set_is_large_and_of_every_sort(corpus: Corpus) -> None:
 
     assert len(list(corpus.drafts())) >= 300
     assert len(corpus.questions) >= 60
-    assert {"single", "multi", "changed", "time", "distracted", "none"} == set(sorts)
+    assert ABSTAINED.keys() | ANSWERED == set(sorts)
     assert min(sorts.values()) >= 7
 
 
@@ -72,14 +82,17 @@ def test_recall_finds_no_less_than_it_did(
             by_sort[question.category].append(told[question.id]["R@10 all"])
 
     assert {name: of for name, of in means.items() if of < TODAY[name] - TOLERANCE} == {}
-    assert {sort: mean(of) for sort, of in by_sort.items() if mean(of) < 0.8} == {}
+    reached = {sort: mean(of) for sort, of in by_sort.items()}
+    assert {sort: of for sort, of in reached.items() if of < POOR.get(sort, LEAST)} == {}
 
 
 def test_recall_says_no_less_often_that_it_knows_nothing(
     corpus: Corpus, answers: Mapping[str, tuple[Verdict, list[str]]]
 ) -> None:
     silent = {id_ for id_, (verdict, _) in answers.items() if verdict is not Verdict.FOUND}
-    hopeless = {one.id for one in corpus.questions if not one.is_answerable}
+    rightly = Counter(
+        one.category for one in corpus.questions if one.id in silent and not one.is_answerable
+    )
 
-    assert len(silent & hopeless) >= ABSTAINED
-    assert len(silent - hopeless) <= WRONGLY_ABSTAINED
+    assert {sort: rightly[sort] for sort, of in ABSTAINED.items() if rightly[sort] < of} == {}
+    assert len(silent) - rightly.total() <= WRONGLY_ABSTAINED

@@ -12,6 +12,7 @@ from commonbrain.domain.query import FIELD, Budget, Candidate
 from commonbrain.domain.recollection import (
     ENVELOPE_TOKENS,
     HEADING,
+    UNSURE,
     Item,
     Omitted,
     Order,
@@ -64,10 +65,11 @@ def pack(
     part of is told with it where there is room for both.
     """
     distinct, near = _thin(ranked, enough=2 * budget.max_items)
+    around = (HEADING, UNSURE, omission(len(ranked)))
     box = _Box(
         room=budget.max_tokens,
         # What stands around the items is paid for in advance.
-        spent=max(estimate(HEADING) + estimate(omission(len(ranked))) + 2, ENVELOPE_TOKENS),
+        spent=max(sum(map(estimate, around)) + len(around), ENVELOPE_TOKENS),
         # Put in order of time, any item may get any number: each is paid for the widest.
         number=budget.max_items if budget.order is Order.TIMELINE else None,
     )

@@ -8,7 +8,7 @@ class Space:
     """One model's vector space; vectors of two spaces are never compared.
 
     `name` identifies model, version and quantisation together: if any of them changes, so does the
-    name. The three thresholds are cosine similarities (-1..1) that hold in this space only.
+    name. The thresholds hold in this space only; three are cosine similarities (-1..1).
     """
 
     name: str
@@ -19,3 +19,8 @@ class Space:
     """At or above it a neighbour is worth a hint."""
     relevant_at: float
     """Below it, and without a word in common, a memory does not answer a query."""
+    answers_at: float | None = None
+    """What cosine and shared words of the best come to, together, where something answers.
+
+    None where it was never measured, 0 where whoever runs it takes all for answers.
+    """

@@ -94,6 +94,8 @@ class Abstention:
     precision: float
     """Share of the abstentions that were right; 1 where there was none."""
     recall: float
+    wrongly: float = 0.0
+    """Share of the questions with an answer that were told to have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

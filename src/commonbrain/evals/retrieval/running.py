@@ -22,7 +22,14 @@ from commonbrain.ports.keeping import Progress, unwatched
 from commonbrain.settings import Settings
 from commonbrain.wiring import make_embedder
 
-_BEARING = ("embedder", "embedder_model", "duplicate_at", "similar_at", "relevant_at")
+_BEARING = (
+    "embedder",
+    "embedder_model",
+    "duplicate_at",
+    "similar_at",
+    "relevant_at",
+    "answers_at",
+)
 """The settings that decide what is found."""
 
 

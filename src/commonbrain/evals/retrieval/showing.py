@@ -98,7 +98,7 @@ def told(run: Run) -> Iterator[Told]:
         columns = ("system", *run.budgets[RECALL])
         yield "Questions whose evidence is whole in so many tokens, %", columns, _budgets(run)
     if run.abstention:
-        columns = ("questions", "asked", "abstained", "precision", "recall")
+        columns = ("questions", "asked", "abstained", "precision", "recall", "wrongly")
         yield "Whether it is told that there is no answer, %", columns, _abstentions(run)
     if run.ablation:
         columns = ("left out", *_FEW)
@@ -134,7 +134,7 @@ def _budgets(run: Run) -> Iterator[list[str]]:
 
 def _abstentions(run: Run) -> Iterator[list[str]]:
     for name, one in run.abstention.items():
-        figures = (percent(one.precision), percent(one.recall))
+        figures = map(percent, (one.precision, one.recall, one.wrongly))
         yield [name, str(one.asked), str(one.abstained), *figures]
 
 

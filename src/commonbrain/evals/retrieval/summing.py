@@ -154,5 +154,9 @@ def _agreement(silent: Sequence[bool], answerable: Sequence[bool]) -> Abstention
     so = np.array([True] * len(silent) + [False] * len(answerable), dtype=np.bool_)
     told = agreement(said, so)
     return Abstention(
-        asked=told.so, abstained=told.said, precision=told.precision, recall=told.recall
+        asked=told.so,
+        abstained=told.said,
+        precision=told.precision,
+        recall=told.recall,
+        wrongly=sum(answerable) / len(answerable) if answerable else 0.0,
     )

@@ -102,7 +102,9 @@ def fuse(
 def _quadratic_mean(id_: int, scaled: Found, *, weights: Mapping[str, float]) -> float:
     """Give the root of the weighted mean of squares, in which one sure arm beats two half-sure."""
     return math.sqrt(
-        sum(weight * scaled.get(arm, _NOTHING).get(id_, 0.0) ** 2 for arm, weight in weights.items())
+        sum(
+            weight * scaled.get(arm, _NOTHING).get(id_, 0.0) ** 2 for arm, weight in weights.items()
+        )
     )
 
 

@@ -20,6 +20,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.showing import needing
 from commonbrain.flows.disputing import outdated_of
 from commonbrain.flows.house import House
+from commonbrain.flows.recall.answered import budget_of, seems_answered
 from commonbrain.flows.recall.arms import MEANING, Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.fuse import Found, answering, fuse, shortlist
@@ -67,13 +68,15 @@ class _Ranked:
     degraded: tuple[str, ...]
     is_empty: bool
     """Whether the filter allows nothing at all."""
+    is_answered: bool
+    """Whether what is allowed seems to answer, or only comes nearest."""
 
     @property
     def verdict(self) -> Verdict:
         """What the answer means, above all an empty one."""
-        if self.allowed:
-            return Verdict.FOUND
-        return Verdict.NOTHING_STORED if self.is_empty else Verdict.BELOW_THRESHOLD
+        if self.is_empty:
+            return Verdict.NOTHING_STORED
+        return Verdict.FOUND if self.is_answered else Verdict.BELOW_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,8 @@ class Recall:
             laps.end("arms")
             ranked = self._rank(tx, plan, asked=asked)
         laps.end("rank")
-        packed = pack(ranked.allowed, plan.budget, conflicts=ranked.conflicts)
+        budget = budget_of(plan, is_answered=ranked.is_answered)
+        packed = pack(ranked.allowed, budget, conflicts=ranked.conflicts)
         laps.end("pack")
         trace = self._trace(plan, ranked, packed=packed, stages_ms=laps.taken)
         self.house.journal.record(trace)
@@ -195,6 +199,9 @@ class Recall:
             conflicts=[*_conflicts(plan, graph, known=known), *stale],
             degraded=asked.degraded,
             is_empty=not memories and not tx.memories.any(plan.look),
+            is_answered=seems_answered(
+                plan, allowed, meaning=around.found[MEANING], space=self.house.store.space
+            ),
         )
 
     def _telling(self, plan: Plan, asked: Asked) -> Found:

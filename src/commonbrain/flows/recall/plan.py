@@ -46,6 +46,8 @@ class Plan:
 
     query: str
     terms: tuple[str, ...]
+    matter: tuple[str, ...]
+    """The same words, but for those that name a time: what has happened seldom says its date."""
     look: Look
     budget: Budget
     intent: Intent = Intent.PLAIN
@@ -110,6 +112,7 @@ def make_plan(query: str, look: Look, *, budget: Budget, speakers: Iterable[str]
     return Plan(
         query=query,
         terms=search_terms(query),
+        matter=search_terms(rest),
         look=look,
         budget=budget,
         intent=intent_of(query, names_time=named is not None),

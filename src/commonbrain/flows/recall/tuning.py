@@ -12,6 +12,7 @@ STAGES: Final[Mapping[str, str]] = {
     "names": "Leaving the names of who said things out of what is embedded.",
     "threshold": "Leaving out what shares no word with the query and whose meaning is too far.",
     "passages": "Scoring messages by what was said around them too, and those with them.",
+    "verdict": "Telling what seems to answer from what only comes nearest, which is cut short.",
     "links": "Following the links of the best candidates.",
 }
 

@@ -49,7 +49,14 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "asking": -0.3,
 }
 _ALWAYS: Final = (
-    "fused", "thread", "substance", "strength", "trust", "confidence", "salience", "recency"
+    "fused",
+    "thread",
+    "substance",
+    "strength",
+    "trust",
+    "confidence",
+    "salience",
+    "recency",
 )
 _FULL: Final = sum(WEIGHTS[name] for name in _ALWAYS)
 """What a memory scores that lacks nothing but what few questions ask for."""

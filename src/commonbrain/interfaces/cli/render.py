@@ -15,7 +15,7 @@ from rich.tree import Tree
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import inert
-from commonbrain.domain.recollection import Item, Order, Recollection, Verdict
+from commonbrain.domain.recollection import UNSURE, Item, Order, Recollection, Verdict
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.get import Shown
@@ -107,7 +107,9 @@ def _recollection(reply: Recollection) -> RenderableType:
     sure = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
     footer = Text(f"{found}, {reply.tokens} tokens{sure}{left_out}", style="dim")
     against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
-    return Group(*_items(reply), *against, *skipped, footer)
+    is_unsure = reply.verdict is Verdict.BELOW_THRESHOLD
+    unsure = [Text(UNSURE, style="yellow")] if is_unsure else []
+    return Group(*unsure, *_items(reply), *against, *skipped, footer)
 
 
 _EMPTY: Final = {

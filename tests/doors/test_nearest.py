@@ -1,0 +1,44 @@
+"""What only comes nearest, as each door tells it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commonbrain.domain.recollection import HEADING, UNSURE, Recollection, Verdict
+from commonbrain.interfaces.cli.render import show
+from commonbrain.interfaces.operations.recall import RECALL, Answer
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+from tests.flows.asking import stored
+
+
+class MeasuredEmbedder(WordHashEmbedder):
+    space = replace(WordHashEmbedder.space, answers_at=0.46)
+
+
+@pytest.fixture
+def nearest(path: Path) -> Iterator[Recollection]:
+    with a_brain(path, embedder=MeasuredEmbedder()) as brain:
+        stored(brain, "The ferry leaves from pier 4 at dawn", kind="fact")
+        yield brain.recall("Which ferry module did the linter complain of after the rename?")
+
+
+def test_an_agent_reads_that_the_items_are_probably_no_answer(nearest: Recollection) -> None:
+    assert RECALL.for_agents is not None
+    shown = RECALL.for_agents(nearest)
+    assert isinstance(shown, Answer)
+
+    assert RECALL.tell(nearest).splitlines()[:2] == [HEADING, UNSURE]
+    assert (shown.verdict, len(shown.items)) == (Verdict.BELOW_THRESHOLD, 1)
+
+
+def test_a_person_reads_it_above_the_items(
+    nearest: Recollection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(RECALL, nearest)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == UNSURE
+    assert any("pier 4" in line for line in lines)

@@ -1,0 +1,180 @@
+"""Telling what seems to answer from what only comes nearest, and what an answer is then."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.kinds import AtomDetail, RuleDetail
+from commonbrain.domain.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
+from commonbrain.domain.query import Budget, Candidate, Filter
+from commonbrain.domain.recollection import HEADING, UNSURE, Verdict
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.tokens import estimate
+from commonbrain.flows.recall.answered import LENGTH, NEAREST, NEAREST_TOKENS, WORDS, nearness
+from commonbrain.flows.recall.pipeline import Recall
+from commonbrain.flows.recall.plan import Plan, make_plan
+from commonbrain.flows.recall.tuning import Tuning
+from commonbrain.ports.look import Look
+from commonbrain.testing.builders import NOON, a_brain, a_memory
+from tests.flows.asking import FailingEmbedder, stored
+
+FERRY = "The ferry leaves from pier 4 at dawn"
+FAR = "Which ferry module did the linter complain of after the rename on branch nine?"
+MAY = datetime(2025, 5, 8, 12, tzinfo=UTC)
+
+
+class MeasuredEmbedder(FailingEmbedder):
+    """Knows from where on something answers in its space."""
+
+    space = replace(FailingEmbedder.space, answers_at=0.46)
+
+
+@pytest.fixture
+def embedder() -> MeasuredEmbedder:
+    return MeasuredEmbedder()
+
+
+@pytest.fixture
+def measured(path: Path, embedder: MeasuredEmbedder) -> Iterator[Brain]:
+    with a_brain(path, embedder=embedder) as brain:
+        yield brain
+
+
+def a_plan(query: str) -> Plan:
+    look = Look(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
+    return make_plan(query, look, budget=Budget(), speakers=())
+
+
+def near(query: str, body: str, *, cosine: float = 0.0) -> float:
+    candidate = Candidate(memory=a_memory(1, body), features={}, score=0.0)
+    return nearness(a_plan(query), candidate, cosine=cosine)
+
+
+def test_words_in_any_form_count_beside_meaning() -> None:
+    assert near("migrating databases", "We migrate the database", cosine=0.25) == 0.25 + WORDS
+    assert near("migrating zebras", "We migrate the database") == WORDS / 2
+    assert near("harbour fees", "Überfees of the outharbour") == 0
+
+
+def test_a_word_of_another_language_counts_as_well() -> None:
+    assert near("Fähren", "Die Fähre legt um sechs ab") == WORDS
+
+
+def test_the_time_that_a_question_names_is_no_word_to_be_found() -> None:
+    assert near("ferries in May 2025", FERRY.replace("ferry", "ferries")) == WORDS
+
+
+def test_a_long_text_must_come_nearer() -> None:
+    short, long = near("ferry", FERRY), near("ferry", f"{FERRY} {'and so on ' * 200}")
+
+    assert short == WORDS
+    assert WORDS - 4 * LENGTH < long < short
+
+
+def test_what_only_comes_nearest_is_shown_in_few_words_and_said_to_be_so(measured: Brain) -> None:
+    for pier in range(20):
+        stored(measured, f"The ferry number {pier} leaves from pier {pier} at dawn", kind="fact")
+    answer = measured.recall(FAR)
+
+    assert answer.verdict is Verdict.BELOW_THRESHOLD
+    assert 0 < len(answer.items) <= NEAREST
+    assert answer.omitted.count == 20 - len(answer.items)
+    assert estimate(answer.evidence) <= answer.tokens <= NEAREST_TOKENS
+    assert answer.evidence.splitlines()[:2] == [HEADING, UNSURE]
+
+
+@pytest.mark.parametrize(
+    ("items", "tokens"),
+    [(RECALL_ITEMS_DEFAULT + 1, RECALL_TOKENS_DEFAULT), (5, RECALL_TOKENS_DEFAULT + 1)],
+)
+def test_who_asks_for_more_than_usual_gets_it(measured: Brain, items: int, tokens: int) -> None:
+    for text in ("Ferry timetable", "A ferry sank", "Ferry fares rise", "Blue ferry", "No ferry"):
+        stored(measured, text, kind="event")
+    answer = measured.recall(FAR, max_items=items, max_tokens=tokens)
+
+    assert (len(answer.items), answer.verdict) == (5, Verdict.BELOW_THRESHOLD)
+
+
+def test_a_single_memory_answers_what_it_answers(measured: Brain) -> None:
+    stored(measured, FERRY, kind="fact")
+
+    assert measured.recall("when does the ferry leave?").verdict is Verdict.FOUND
+    assert UNSURE not in measured.recall("when does the ferry leave?").evidence
+    assert measured.recall(FAR).verdict is Verdict.BELOW_THRESHOLD
+    assert measured.recall("zebra habitats").items == ()
+
+
+def test_the_stage_can_be_left_out(measured: Brain) -> None:
+    stored(measured, FERRY, kind="fact")
+    without = Recall(measured.house, measured.caller, Tuning(without=frozenset({"verdict"})))
+
+    assert without(FAR).verdict is Verdict.FOUND
+
+
+def test_in_a_space_that_was_not_measured_everything_near_is_an_answer(brain: Brain) -> None:
+    stored(brain, FERRY, kind="fact")
+
+    assert brain.recall(FAR).verdict is Verdict.FOUND
+
+
+def test_a_threshold_of_nothing_takes_all_for_answers(path: Path) -> None:
+    embedder = MeasuredEmbedder()
+    embedder.space = replace(embedder.space, answers_at=0.0)
+    with a_brain(path, embedder=embedder) as brain:
+        stored(brain, FERRY, kind="fact")
+
+        assert brain.recall(FAR).verdict is Verdict.FOUND
+
+
+def test_browsing_and_asking_for_a_time_are_answered_by_whatever_there_is(measured: Brain) -> None:
+    stored(measured, FERRY, kind="event", occurred_at=MAY)
+
+    assert measured.recall().verdict is Verdict.FOUND
+    assert measured.recall("what happened in May 2025?").verdict is Verdict.FOUND
+
+
+def test_a_skill_that_is_named_answers(measured: Brain) -> None:
+    skill = RuleDetail(skill={"name": "ferry", "keywords": ["ferry"], "projects": []})
+    stored(measured, "Buy the ticket before boarding", kind="rule", detail=skill)
+
+    assert measured.recall(FAR).verdict is Verdict.FOUND
+
+
+def test_one_field_of_atoms_is_not_judged_by_all_words(measured: Brain) -> None:
+    detail = AtomDetail(subject="ferry", action="left", outcome="on time")
+    stored(measured, "The ferry left on time", kind="atom", detail=detail)
+
+    assert measured.recall(FAR, field="subject").verdict is Verdict.FOUND
+
+
+def test_without_meaning_words_decide_alone(measured: Brain, embedder: MeasuredEmbedder) -> None:
+    stored(measured, FERRY, kind="fact")
+    embedder.is_down = True
+    answer = measured.recall(FAR)
+
+    assert (answer.verdict, len(answer.items)) == (Verdict.FOUND, 1)
+    assert answer.degraded
+
+
+def test_what_waits_for_its_vector_is_not_taken_for_far(
+    measured: Brain, embedder: MeasuredEmbedder
+) -> None:
+    stored(measured, "Zebras live in Namibia", kind="fact")
+    embedder.is_down = True
+    stored(measured, FERRY, kind="fact")
+    embedder.is_down = False
+
+    assert measured.recall(FAR).verdict is Verdict.FOUND
+
+
+def test_what_only_hangs_on_the_nearest_by_a_link_answers_no_better(measured: Brain) -> None:
+    near, beside = stored(measured, FERRY, kind="fact"), stored(measured, "Zebras", kind="event")
+    measured.revise.link(beside, near, type="causes")
+    answer = measured.recall(FAR)
+
+    assert {item.id for item in answer.items} == {near, beside}
+    assert answer.verdict is Verdict.BELOW_THRESHOLD
