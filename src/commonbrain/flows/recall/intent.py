@@ -29,8 +29,8 @@ _SIGNS: Final[Mapping[Intent, re.Pattern[str]]] = {
 }
 # It speaks to who answered before: "what did you suggest", "your list of hotels", "the assistant".
 _OF_ANSWERS: Final = re.compile(
-    r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|ga?ve|provide|list|wr[io]te"
-    r"|explain|propose|advise|show|describe|create|ma[dk]e|ca[ml]e up)\w*|your|assistant)\b",
+    r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list|wr[io]te"
+    r"|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
     re.IGNORECASE,
 )
 _ANSWERS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
