@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import Select, TextClause, column, func, select, text
 
 from commonbrain.adapters.sql.looks import allowed, within
+from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.query import Filter
@@ -42,7 +43,7 @@ class Permits:
         known = self.known.get(look)
         if known is None or self.work.changed:
             statement = _all_allowed(look.caller, look.filter, tenant=self.work.tenant)
-            listed = self.work.connection.execute(statement, {"now": look.now}).scalar_one()
+            [(listed,)] = rows_of(self.work.connection, statement, {"now": look.now})
             known = self.known[look] = json.loads(listed)
         return known
 
@@ -61,7 +62,8 @@ class Permits:
         """Say which of a few a look allows."""
         statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
         given = {"now": look.now, "listed": json.dumps(ids)}
-        return set(json.loads(self.work.connection.execute(statement, given).scalar_one()))
+        [(listed,)] = rows_of(self.work.connection, statement, given)
+        return set(json.loads(listed))
 
     def among_many(self, ids: Sequence[int], look: Look) -> set[int]:
         """Say which of many a look allows: asked of each, or of all where an index finds all."""
