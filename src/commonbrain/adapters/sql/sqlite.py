@@ -223,10 +223,12 @@ class Sqlite:
 
     def _on_begin(self, connection: Connection) -> None:
         statement = connection.get_execution_options().get("begins", "BEGIN")
+        cursor = connection.connection.cursor()
         if statement == _TO_WRITE:
-            self._begin_to_write(connection.connection.cursor())
+            self._begin_to_write(cursor)
         else:
-            connection.exec_driver_sql(statement)
+            cursor.execute(statement)
+            cursor.close()
 
     def _begin_to_write(self, cursor: DBAPICursor) -> None:
         """Take the write lock with the same chance as everybody else who waits for it.

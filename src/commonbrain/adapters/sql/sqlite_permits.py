@@ -48,15 +48,17 @@ class Permits:
         return known
 
     def best(self, scores: Mapping[int, float], look: Look, *, limit: int) -> list[Hit]:
-        """Keep what a look allows of the best scores, best first, newest on a tie."""
-        best = sorted(zip(scores.values(), scores, strict=True), reverse=True)[:LOOKED_AT]
-        hits: list[Hit] = []
+        """Keep the best that a look allows of the best scores, best first, newest on a tie."""
+        # Sorted twice by one number each, which is faster than once by pairs.
+        newest = sorted(scores, reverse=True)
+        best = sorted(newest, key=scores.__getitem__, reverse=True)[:LOOKED_AT]
+        kept: list[int] = []
         enough = limit + limit // _SPARE
         for some in (best[:enough], best[enough:]):
-            if some and len(hits) < limit:
-                permitted = self.among([id_ for _, id_ in some], look)
-                hits += (Hit(id=id_, score=score) for score, id_ in some if id_ in permitted)
-        return hits
+            if some and len(kept) < limit:
+                permitted = self.among(some, look)
+                kept += (id_ for id_ in some if id_ in permitted)
+        return [Hit(id=id_, score=scores[id_]) for id_ in kept[:limit]]
 
     def among(self, ids: Sequence[int], look: Look) -> set[int]:
         """Say which of a few a look allows."""

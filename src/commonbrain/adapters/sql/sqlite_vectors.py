@@ -122,14 +122,14 @@ class VectorShelf:
             ).tolist()
             scores = self._scored(query, among, at_least=at_least)
             hits = self.permits.best(scores, look, limit=limit)
-        return hits[:limit]
+        return hits
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
         self.follow()
-        settled = [id_ for id_ in ids if id_ not in self.work.changed]
+        changed = [id_ for id_ in ids if id_ in self.work.changed] if self.work.changed else []
+        settled = [id_ for id_ in ids if id_ not in self.work.changed] if changed else ids
         cosines, unkept = self.codes.cosines(query, settled)
-        changed = [id_ for id_ in ids if id_ in self.work.changed]
         return cosines | self._read_cosines(query, [*unkept, *changed])
 
     def follow(self) -> None:

@@ -111,7 +111,7 @@ class Words:
             permitted = self.permits.among_many(list(ranked), look)
             best_first = (Hit(id=id_, score=ranked[id_]) for id_ in ranked if id_ in permitted)
             hits = list(islice(best_first, limit))
-        return hits[:limit]
+        return hits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
