@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 _WORD_BITS: Final = 64
 KEPT_BYTES_MAX: Final = 64 * 2**20
-"""Whole vectors kept for each tenant: the first 87,000 of 384 dimensions; later ones are read."""
+"""Whole vectors kept for each tenant: the first 87,000 of 384 dimensions; later ones are read.
+
+Up to 43,000 are kept as float32, more of them as they are stored.
+"""
 KEPT_BYTES_MAX_OF_FIELD: Final = 16 * 2**20
 """The same for one field of atoms, once it is searched: the first 21,000."""
 _ROOM: Final = 64
@@ -187,8 +190,8 @@ class Codes:
         """
         wide = np.dtype(np.float32).itemsize * self.dimensions
         if count * wide <= self.kept_bytes_max:
-            return np.empty((count, self.dimensions), dtype=np.float32)
-        return np.empty((min(count, self._wholes_max), self.dimensions), dtype=np.float16)
+            return np.zeros((count, self.dimensions), dtype=np.float32)
+        return np.zeros((min(count, self._wholes_max), self.dimensions), dtype=np.float16)
 
 
 def _grown(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:

@@ -144,11 +144,11 @@ class MemoryShelf:
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
         """Find the current memories of a kind, or of a source, that say the same to the letter."""
-        given = {"tenant": self.work.tenant, "kind": kind, "hash": semantic_hash}
+        given = {"kind": kind, "hash": semantic_hash}
         statement = _BY_HASH
         if source_ref is not None:
             statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
-        ids = sorted(self.work.connection.execute(statement, given).scalars())
+        ids = sorted(id_ for (id_,) in self.work.rows(statement, given))
         found = self.get(ids)
         return [found[id_] for id_ in ids]
 

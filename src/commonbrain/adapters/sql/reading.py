@@ -21,7 +21,7 @@ _Turn = Callable[[Any], Any] | None
 _KEPT_MAX: Final = 1024
 
 
-def rows_of(connection: Connection, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
+def rows_of(connection: Connection, question: SelectBase, *, given: Mapping[str, Any]) -> list[Row]:
     """Ask a question; every answer is read at once.
 
     Its parameters have the same names each time. A list of ids goes into one of them, see `LISTED`.
@@ -30,7 +30,7 @@ def rows_of(connection: Connection, question: SelectBase, given: Mapping[str, An
         exc.DBAPIError: whatever SQLAlchemy would raise.
 
     """
-    return _compiled(question, connection.dialect, tuple(given)).rows(connection, given)
+    return _compiled(question, connection.dialect, names=tuple(given)).rows(connection, given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class _Compiled:
 
 
 @lru_cache(_KEPT_MAX)
-def _compiled(question: SelectBase, dialect: Dialect, names: tuple[str, ...]) -> _Compiled:
+def _compiled(question: SelectBase, dialect: Dialect, *, names: tuple[str, ...]) -> _Compiled:
     made = question.compile(dialect=dialect)
     assert isinstance(made, SQLCompiler)  # noqa: S101 whatever selects is compiled by one
     whole = made.construct_expanded_state(dict.fromkeys(names))

@@ -43,7 +43,7 @@ class Permits:
         known = self.known.get(look)
         if known is None or self.work.changed:
             statement = _all_allowed(look.caller, look.filter, tenant=self.work.tenant)
-            [(listed,)] = rows_of(self.work.connection, statement, {"now": look.now})
+            [(listed,)] = rows_of(self.work.connection, statement, given={"now": look.now})
             known = self.known[look] = json.loads(listed)
         return known
 
@@ -64,7 +64,7 @@ class Permits:
         """Say which of a few a look allows."""
         statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
         given = {"now": look.now, "listed": json.dumps(ids)}
-        [(listed,)] = rows_of(self.work.connection, statement, given)
+        [(listed,)] = rows_of(self.work.connection, statement, given=given)
         return set(json.loads(listed))
 
     def among_many(self, ids: Sequence[int], look: Look) -> set[int]:

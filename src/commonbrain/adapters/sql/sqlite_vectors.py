@@ -96,7 +96,7 @@ class VectorShelf:
     @property
     def last_seq(self) -> int:
         """The number of the latest change."""
-        [(last,)] = rows_of(self.work.connection, self._of.last_seq, self.here)
+        [(last,)] = rows_of(self.work.connection, self._of.last_seq, given=self.here)
         return last
 
     @property
@@ -165,7 +165,7 @@ class VectorShelf:
         if not ids:
             return {}
         given = self.here | {"listed": json.dumps(ids), "size": self.vector_bytes}
-        rows = rows_of(self.work.connection, self._of.blobs, given)
+        rows = rows_of(self.work.connection, self._of.blobs, given=given)
         if not rows:
             return {}
         matrix = np.frombuffer(b"".join([blob for _, blob in rows]), dtype=np.float16)

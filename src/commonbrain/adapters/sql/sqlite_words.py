@@ -124,11 +124,13 @@ class _Search:
     def ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:
         """Score the best matches, best first; FTS5's bm25() is better the lower it is."""
         given = {"match": match, "since": since, "limit": limit}
-        return {id_: -rank for id_, rank in rows_of(self.work.connection, self.of.ranked, given)}
+        return {
+            id_: -rank for id_, rank in rows_of(self.work.connection, self.of.ranked, given=given)
+        }
 
     def newest(self, match: str) -> int:
         """Give the id from which on there are no more matches than are scored."""
-        rows = rows_of(self.work.connection, self.of.newest, {"match": match})
+        rows = rows_of(self.work.connection, self.of.newest, given={"match": match})
         return rows[0][0] if rows else 0
 
     def telling(self, quoted: Sequence[str]) -> tuple[Sequence[str], int]:
@@ -142,7 +144,7 @@ class _Search:
 
         """
         given = {"words": json.dumps(quoted)}
-        counted = rows_of(self.work.connection, self.of.counts, given)
+        counted = rows_of(self.work.connection, self.of.counts, given=given)
         telling = [(word, count) for word, count, bound in counted if count < bound]
         if telling:
             return [word for word, _ in telling], sum(count for _, count in telling)

@@ -106,7 +106,7 @@ class Work:
 
     def rows(self, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
         """Ask about this tenant what is asked all the time."""
-        return rows_of(self.connection, question, {"tenant": self.tenant, **given})
+        return rows_of(self.connection, question, given={"tenant": self.tenant, **given})
 
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """Insert a row unless its primary key is taken; say whether it went in."""
