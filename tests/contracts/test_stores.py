@@ -3,7 +3,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -11,13 +10,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.adapters.sql import tables
 from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION, open_sqlite
-from commonbrain.adapters.sql.sqlite import Sqlite, driver
+from commonbrain.adapters.sql.sqlite import driver
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.kinds import KINDS, Kind
@@ -287,25 +285,20 @@ def test_a_writing_transaction_has_the_lock_before_it_writes_anything(
 
 def planned(path: Path, about: str, deed: Callable[[Transaction], object]) -> list[str]:
     """Give how SQLite means to find what the statements about something ask for."""
-    plans: list[str] = []
-
-    def explain(
-        connection: sa.Connection,
-        _: object,
-        statement: str,
-        given: Any,  # noqa: ANN401 whatever the driver takes
-        *_more: object,
-    ) -> None:
-        if about in statement:
-            asked = connection.connection.cursor()
-            asked.execute(f"EXPLAIN QUERY PLAN {statement}", given)
-            plans.extend(row[-1] for row in asked.fetchall())
-
+    said: list[str] = []
     with closing(opened(path)) as store, store.snapshot(LOCAL_TENANT) as tx:
-        assert isinstance(store.dialect, Sqlite)
-        event.listen(store.dialect.engine, "before_cursor_execute", explain)
+        own = tx.work.connection.connection.dbapi_connection
+        assert own is not None
+        own.set_trace_callback(said.append)
         deed(tx)
-    return plans
+        own.set_trace_callback(None)
+        asked = own.cursor()
+        return [
+            row[-1]
+            for statement in said
+            if about in statement
+            for row in asked.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
+        ]
 
 
 @pytest.mark.parametrize("source_ref", [None, "chat#1"])

@@ -172,9 +172,9 @@ def test_a_trace_says_why_each_of_the_others_was_left_out(brain: Brain) -> None:
     brain.house.journal.flush()
     fates = [one["left_out"] for one in traces(brain)[0]["considered"]]
     assert sorted(fates, key=str) == [None, None, "near_duplicate", "near_duplicate", "no_room"]
-    assert {"date", "beside", "kind", "linked", "fused"} <= set(
-        traces(brain)[0]["considered"][0]["features"]
-    )
+    features = traces(brain)[0]["considered"][0]["features"]
+    assert {"fused", "lexical", "trust"} <= set(features)
+    assert all(features.values()), "what is 0 goes without saying"
 
 
 def test_traces_are_kept_for_their_time_and_no_longer(path: Path) -> None:

@@ -7,15 +7,17 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, select
 
+from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import annotations
 from commonbrain.adapters.sql.work import Work
 from commonbrain.ports.history import Annotation
 
+_FIELDS: Final = tuple(field.name for field in fields(Annotation))
 _OF: Final = (
-    select(*(annotations.c[field.name] for field in fields(Annotation)))
+    select(*(annotations.c[name] for name in _FIELDS))
     .where(
         annotations.c.tenant_id == bindparam("tenant"),
-        annotations.c.memory_id.in_(bindparam("ids", expanding=True)),
+        annotations.c.memory_id.in_(LISTED),
     )
     .order_by(annotations.c.id)
 )
@@ -44,8 +46,8 @@ class AnnotationShelf:
         """Give the annotations of memories, oldest first; memories without any are absent."""
         if not ids:
             return {}
-        given = {"tenant": self.work.tenant, "ids": list(ids)}
         found: defaultdict[int, list[Annotation]] = defaultdict(list)
-        for row in self.work.connection.execute(_OF, given).mappings():
-            found[row["memory_id"]].append(Annotation(**row))
+        for row in self.work.rows(_OF, {"ids": list(ids)}):
+            one = Annotation(**dict(zip(_FIELDS, row, strict=True)))
+            found[one.memory_id].append(one)
         return dict(found)

@@ -162,7 +162,7 @@ class ChangeShelf:
 
     def _next(self, at: datetime) -> int:
         """Draw an id above every other: undo goes by their order, whatever the clock does."""
-        last = self.work.connection.execute(_LAST, {"tenant": self.work.tenant}).scalar()
+        [(last,)] = self.work.rows(_LAST, {})
         return max(ids_.make_id(at, secrets.randbits(ids_.RANDOM_BITS)), (last or 0) + 1)
 
     def _kind(self, memory_id: int) -> Kind:

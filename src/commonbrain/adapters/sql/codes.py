@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 _WORD_BITS: Final = 64
 KEPT_BYTES_MAX: Final = 64 * 2**20
-"""Whole vectors kept for each tenant: the first 87,000 of 384 dimensions; later ones are read."""
+"""Whole vectors kept for each tenant: the first 87,000 of 384 dimensions; later ones are read.
+
+Up to 43,000 are kept as float32, more of them as they are stored.
+"""
 KEPT_BYTES_MAX_OF_FIELD: Final = 16 * 2**20
 """The same for one field of atoms, once it is searched: the first 21,000."""
 _ROOM: Final = 64
@@ -25,6 +28,7 @@ _ROOM: Final = 64
 Ids = NDArray[np.int64]
 Slots = NDArray[np.intp]
 """Places in the arrays, one per window of a memory."""
+Wholes = NDArray[np.float32] | NDArray[np.float16]
 Change = tuple[int, int, bytes | None]
 """A row of the vectors table: its sequence number, its memory, its vector as float16 or none."""
 
@@ -43,7 +47,7 @@ class _Kept:
     ids: Ids
     codes: NDArray[np.uint64]
     """Transposed, `(words, n)`: a word of all codes lies together, which is six times as fast."""
-    wholes: NDArray[np.float16]
+    wholes: Wholes
     is_alive: NDArray[np.bool_]
     order: Slots
     """The slots in the order of their ids."""
@@ -69,7 +73,7 @@ class Codes:
     _count: int = 0
     _ids: Ids = field(init=False)
     _codes: NDArray[np.uint64] = field(init=False)
-    _wholes: NDArray[np.float16] = field(init=False)
+    _wholes: Wholes = field(init=False)
     _is_alive: NDArray[np.bool_] = field(init=False)
     _order: tuple[Slots, Ids] | None = None
 
@@ -78,7 +82,7 @@ class Codes:
         words = -(-self.dimensions // _WORD_BITS)
         self._ids = np.empty(_ROOM, dtype=np.int64)
         self._codes = np.empty((words, _ROOM), dtype=np.uint64)
-        self._wholes = np.empty((min(_ROOM, self._wholes_max), self.dimensions), dtype=np.float16)
+        self._wholes = self._room_for_wholes(_ROOM)
         self._is_alive = np.empty(_ROOM, dtype=np.bool_)
 
     def __len__(self) -> int:
@@ -132,7 +136,7 @@ class Codes:
             return {}, unkept.tolist()
         owners = kept.ids[slots]
         firsts = np.flatnonzero(np.diff(owners, prepend=owners[0] - 1))
-        cosines = kept.wholes[slots].astype(np.float32) @ query
+        cosines = kept.wholes[slots].astype(np.float32, copy=False) @ query
         best = np.maximum.reduceat(cosines, firsts)
         return dict(zip(owners[firsts].tolist(), best.tolist(), strict=True)), unkept.tolist()
 
@@ -174,14 +178,23 @@ class Codes:
         if needed <= capacity:
             return
         grown = max(needed, capacity + capacity // 2)
-        self._ids = _grown(self._ids, (grown,))
-        self._codes = _grown(self._codes, (len(self._codes), grown))
-        self._wholes = _grown(self._wholes, (min(grown, self._wholes_max), self.dimensions))
-        self._is_alive = _grown(self._is_alive, (grown,))
+        self._ids = _grown(self._ids, np.empty(grown, dtype=np.int64))
+        self._codes = _grown(self._codes, np.empty((len(self._codes), grown), dtype=np.uint64))
+        self._wholes = _grown(self._wholes, self._room_for_wholes(grown))
+        self._is_alive = _grown(self._is_alive, np.empty(grown, dtype=np.bool_))
+
+    def _room_for_wholes(self, count: int) -> Wholes:
+        """Give an empty array, as float32 while it stays within the bound, else as it is stored.
+
+        Each search scores hundreds, and to widen them takes as long as all the rest of it.
+        """
+        wide = np.dtype(np.float32).itemsize * self.dimensions
+        if count * wide <= self.kept_bytes_max:
+            return np.zeros((count, self.dimensions), dtype=np.float32)
+        return np.zeros((min(count, self._wholes_max), self.dimensions), dtype=np.float16)
 
 
-def _grown(old: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    new = np.empty(shape, dtype=old.dtype)
+def _grown(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     new[tuple(slice(size) for size in old.shape)] = old
     return new
 

@@ -1,7 +1,9 @@
 """The types of columns that every engine shares, and the checks that go with them."""
 
+import json
 from datetime import datetime
 from enum import StrEnum
+from typing import Any, cast
 
 from sqlalchemy import (
     JSON,
@@ -64,6 +66,24 @@ class Names(TypeDecorator[tuple[str, ...]]):
     def process_result_value(self, value: list[str] | None, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002
         """Read a list as names."""
         return tuple(value or ())
+
+
+class Told(TypeDecorator[Any]):
+    """What a column of JSON or names holds, read as the text that it is: nearly all is empty."""
+
+    impl = String
+    cache_ok = True
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002
+        """Read a text as JSON, a list as a tuple; the parser is asked only where there is more."""
+        match value:
+            case None | "[]":
+                return () if value else None
+            case "{}":
+                return {}
+            case _:
+                read = json.loads(value)
+                return tuple(cast("list[Any]", read)) if isinstance(read, list) else read
 
 
 def one_of(column: str, choices: type[StrEnum]) -> CheckConstraint:

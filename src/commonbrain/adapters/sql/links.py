@@ -19,19 +19,20 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.adapters.sql.many import LISTED
+from commonbrain.adapters.sql.many import LISTED, listed
 from commonbrain.adapters.sql.tables import links
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.links import Link, LinkType, strengthened
 
-_ROW: Final = select(*(links.c[field.name] for field in fields(Link)))
+_FIELDS: Final = tuple(field.name for field in fields(Link))
+_ROW: Final = select(*(links.c[name] for name in _FIELDS))
 _ALL: Final = 2**63 - 1
 """The limit that is none, in both engines."""
 
 
 def _touching(*, is_typed: bool) -> Select[Any] | CompoundSelect[Any]:
     """Select links by their ends, a part for each: for "from or to" SQLite reads them all."""
-    of_type = [links.c.type.in_(bindparam("types", expanding=True))] if is_typed else []
+    of_type = [links.c.type.in_(listed("types"))] if is_typed else []
     parts = (
         _ROW.where(
             links.c.tenant_id == bindparam("tenant"),
@@ -81,14 +82,10 @@ class LinkShelf:
         """List the links from or to any of these memories, strongest first."""
         if not ids:
             return []
-        given = {
-            "tenant": self.work.tenant,
-            "ids": list(ids),
-            "types": list(types),
-            "limit": _ALL if limit is None else limit,
-        }
-        rows = self.work.connection.execute(_TOUCHING[bool(types)], given).mappings()
-        return [Link(**row) for row in rows]
+        given = {"ids": list(ids), "limit": _ALL if limit is None else limit}
+        of_types = {"types": list(types)} if types else {}
+        rows = self.work.rows(_TOUCHING[bool(types)], given | of_types)
+        return [Link(**dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
     def _get(self, from_id: int, to_id: int, *, type_: LinkType) -> Link | None:
         statement = _ROW.where(self._key(from_id, to_id, type_=type_))

@@ -2,54 +2,37 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    JSON,
     Executable,
     Select,
-    String,
     Table,
     bindparam,
     delete,
     func,
     insert,
     null,
-    or_,
     select,
-    union_all,
     update,
 )
 
 from commonbrain.adapters.sql.looks import confine, within
 from commonbrain.adapters.sql.many import LISTED
+from commonbrain.adapters.sql.memory_rows import NAMED, PROJECTED, SPEAKER, fetch
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories, threads
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.kinds import KINDS, Detail, Kind, MessageDetail
+from commonbrain.domain.kinds import Detail, Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller
 from commonbrain.ports.index import Hit
 from commonbrain.ports.store import IdTaken, Look
 
-_SPEAKER: Final = 0
-"""The position of who said it among the people of a memory; whom it names comes after."""
-_NAMED: Final = {
-    "tags": EntityType.TAG,
-    "people": EntityType.PERSON,
-    "topics": EntityType.TOPIC,
-    "references": EntityType.REFERENCE,
-}
-"""Fields of a memory that stand in rows of their own."""
-# What the projection row holds of a memory, in the names both use.
-_PROJECTED: Final = tuple(
-    field.name for field in fields(Memory) if field.name not in {"body", "detail", *_NAMED}
-)
-_ID: Final = _PROJECTED.index("id")
-_KIND: Final = _PROJECTED.index("kind")
-_COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
 _ADD_ENTITIES: Final = insert(entities)
@@ -58,19 +41,6 @@ _IN_THREAD: Final = (
     .where(threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread"))
     .values(last_id=func.max(func.coalesce(threads.c.last_id, 0), bindparam("message")))
 )
-_GET: Final = select(*(memories.c[name] for name in _PROJECTED)).where(
-    memories.c.tenant_id == bindparam("tenant"),
-    memories.c.id.in_(bindparam("ids", expanding=True)),
-)
-_GET_DETAIL: Final = {
-    kind: select(
-        table.c.memory_id, table.c.body, *(table.c[name] for name in _COLUMNS[kind])
-    ).where(
-        table.c.tenant_id == bindparam("tenant"),
-        table.c.memory_id.in_(bindparam("ids", expanding=True)),
-    )
-    for kind, table in DETAILS.items()
-}
 _HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
 )
@@ -85,19 +55,17 @@ _TURN: Final = (
     .where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
     .values(state=bindparam("into"))
 )
-_GET_NAMES: Final = (
-    select(entities.c.memory_id, entities.c.type, entities.c.name)
+_ASKED: Final = func.json_each(bindparam("names", type_=JSON)).table_valued("value")
+# One look into the index per name, however much its bearer said.
+_PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(
+    select(1)
     .where(
         entities.c.tenant_id == bindparam("tenant"),
-        entities.c.memory_id.in_(bindparam("ids", expanding=True)),
-        or_(entities.c.type != EntityType.PERSON, entities.c.position > _SPEAKER),
+        entities.c.type == EntityType.PERSON,
+        entities.c.position == SPEAKER,
+        entities.c.name == _ASKED.c.value,
     )
-    .order_by(entities.c.position)
-)
-_SAID: Final = select(1).where(
-    entities.c.tenant_id == bindparam("tenant"),
-    entities.c.type == EntityType.PERSON,
-    entities.c.position == _SPEAKER,
+    .exists()
 )
 _BY_HASH: Final = select(memories.c.id).where(
     memories.c.tenant_id == bindparam("tenant"),
@@ -129,7 +97,6 @@ _SKILLS: Final[Select[int, Mapping[str, object]]] = select(
     DETAILS[Kind.RULE].c.tenant_id == bindparam("tenant"),
     DETAILS[Kind.RULE].c.skill.is_not(null()),
 )
-_FIELD_OF: Final = {type_: field for field, type_ in _NAMED.items()}
 _DROP_ENTITIES: Final = delete(entities).where(
     entities.c.tenant_id == bindparam("tenant"), entities.c.memory_id == bindparam("memory")
 )
@@ -144,7 +111,7 @@ class MemoryShelf:
     def add(self, memory: Memory) -> None:
         """Store a new memory whole, or raise `IdTaken` with nothing stored."""
         tenant = {"tenant_id": self.work.tenant}
-        row = {name: getattr(memory, name) for name in _PROJECTED}
+        row = {name: getattr(memory, name) for name in PROJECTED}
         if not self.work.add(memories, tenant | row):
             raise IdTaken
         own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
@@ -160,27 +127,7 @@ class MemoryShelf:
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of any state by id."""
-        if not ids:
-            return {}
-        rows = self._rows(_GET, ids)
-        by_kind: defaultdict[Kind, list[int]] = defaultdict(list)
-        for row in rows:
-            by_kind[row[_KIND]].append(row[_ID])
-        details = {
-            memory_id: detail
-            for kind, of_kind in by_kind.items()
-            for memory_id, *detail in self._rows(_GET_DETAIL[kind], of_kind)
-        }
-        names: defaultdict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
-        for memory_id, type_, name in self._rows(_GET_NAMES, ids):
-            named, field = names[memory_id], _FIELD_OF[type_]
-            named[field] = (*named.get(field, ()), name)
-        return {
-            row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
-            for row in rows
-            # What has lost its body cannot be shown; `doctor` tells of it.
-            if row[_ID] in details
-        }
+        return fetch(self.work, ids)
 
     def texts(self, ids: Sequence[int]) -> dict[int, str]:
         """Give what memories say in full, and nothing else of them."""
@@ -197,11 +144,11 @@ class MemoryShelf:
         self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
     ) -> list[Memory]:
         """Find the current memories of a kind, or of a source, that say the same to the letter."""
-        given = {"tenant": self.work.tenant, "kind": kind, "hash": semantic_hash}
+        given = {"kind": kind, "hash": semantic_hash}
         statement = _BY_HASH
         if source_ref is not None:
             statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
-        ids = sorted(self.work.connection.execute(statement, given).scalars())
+        ids = sorted(id_ for (id_,) in self.work.rows(statement, given))
         found = self.get(ids)
         return [found[id_] for id_ in ids]
 
@@ -249,9 +196,7 @@ class MemoryShelf:
         """Give the triggers of the rules that the look allows and that have one, by id."""
         # Triggers are few and have an index of their own; joined to the rows at once, the planner
         # begins with all of these.
-        given = {"tenant": self.work.tenant}
-        rows = self.work.connection.execute(_SKILLS, given).all()
-        skills = {id_: skill for id_, skill in rows}  # noqa: C416 rows are not pairs to a checker
+        skills: dict[int, Mapping[str, object]] = dict(self.work.rows(_SKILLS, {}))
         if not skills:
             return {}
         allowed = confine(look, self.work.tenant), memories.c.id.in_(list(skills))
@@ -262,11 +207,7 @@ class MemoryShelf:
         """Say which of these case-folded names are of somebody who said something here."""
         if not names:
             return set()
-        given = {f"name_{number}": name for number, name in enumerate(names)}
-        statement = _people(len(names))
-        return set(
-            self.work.connection.execute(statement, given | {"tenant": self.work.tenant}).scalars()
-        )
+        return {name for (name,) in self.work.rows(_PEOPLE, {"names": list(names)})}
 
     def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
         """List what the look allows that names one of these references, the newest first."""
@@ -338,27 +279,8 @@ def _newest(
     )
 
 
-@lru_cache
-def _people(count: int) -> Select[str]:
-    """Select of so many names those of somebody who said something."""
-    names = (bindparam(f"name_{number}", type_=String) for number in range(count))
-    # Not VALUES, which would be compiled anew each time.
-    each = union_all(*(select(name.label("name")) for name in names)).cte("asked")
-    # One look into the index per name, however much its bearer said.
-    return select(each.c.name).where(_SAID.where(entities.c.name == each.c.name).exists())
-
-
-def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: Mapping[str, Any]) -> Memory:
-    """Put the rows of one memory together."""
-    kind: Kind = row[_KIND]
-    body, *columns = detail
-    own = KINDS[kind].detail(**dict(zip(_COLUMNS[kind], columns, strict=True)))
-    projected = dict(zip(_PROJECTED, row, strict=True))
-    return Memory(**projected, body=body, detail=own, **names)
-
-
 def _projection(memory: Memory) -> dict[str, Any]:
-    return {name: getattr(memory, name) for name in _PROJECTED}
+    return {name: getattr(memory, name) for name in PROJECTED}
 
 
 def _changed(before: Detail, after: Detail) -> dict[str, Any]:
@@ -368,12 +290,12 @@ def _changed(before: Detail, after: Detail) -> dict[str, Any]:
 
 def _names(memory: Memory) -> list[dict[str, Any]]:
     """Give the rows of what a memory names, and of who said it."""
-    said = [(EntityType.PERSON, _SPEAKER, memory.speaker.casefold())] if memory.speaker else []
+    said = [(EntityType.PERSON, SPEAKER, memory.speaker.casefold())] if memory.speaker else []
     named = [
         (type_, position, name)
-        for field, type_ in _NAMED.items()
-        for position, name in enumerate(getattr(memory, field), _SPEAKER + 1)
-        if (type_, _SPEAKER, name) not in said
+        for field, type_ in NAMED.items()
+        for position, name in enumerate(getattr(memory, field), SPEAKER + 1)
+        if (type_, SPEAKER, name) not in said
     ]
     return [
         {"type": type_, "position": position, "name": name}

@@ -55,7 +55,8 @@ class RecordShelf:
         add_many(self.work, audit, shared=shared, each=each)
 
     def _audit_key(self) -> bytes:
-        return self.work.connection.execute(_AUDIT_KEY, {"tenant": self.work.tenant}).scalar_one()
+        [(key,)] = self.work.rows(_AUDIT_KEY, {})
+        return key
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
         """Put an event into the outbox."""
@@ -117,7 +118,8 @@ def trace_row(trace: Trace) -> list[Any]:
 
 
 def _considered(candidate: Candidate, left_out: LeftOut | None) -> dict[str, Any]:
-    features = {name: round(value, 4) for name, value in candidate.features.items()}
+    # Half of them are 0, which goes without saying: a recall leaves 40 candidates of 25 features.
+    features = {name: round(value, 4) for name, value in candidate.features.items() if value}
     return {
         "id": candidate.memory.id,
         "score": round(candidate.score, 4),

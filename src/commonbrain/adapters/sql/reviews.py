@@ -135,8 +135,7 @@ class ReviewShelf:
 
     def due(self, now: datetime, *, limit: int) -> list[int]:
         """Give the memories that are to be looked at by now, the longest due first."""
-        given = {"tenant": self.work.tenant, "now": now, "limit": limit}
-        return list(self.work.connection.execute(_DUE, given).scalars())
+        return [id_ for (id_,) in self.work.rows(_DUE, {"now": now, "limit": limit})]
 
     def postpone(self, id_: int, until: datetime | None) -> None:
         """Take a memory off the list, or put it back for later."""
@@ -195,5 +194,5 @@ class ReviewShelf:
         return sorted(set(self.work.connection.execute(statement, given).scalars().all()))
 
     def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
-        rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
+        rows = self.work.rows(statement, given)
         return (Review(**dict(zip(_FIELDS, row, strict=True))) for row in rows)

@@ -186,9 +186,12 @@ class Sqlite:
     def _codes_of(self, tenant: str, field: CausalField | None) -> Codes:
         """Give the codes of one tenant, or of one field of its atoms, shared by all threads."""
         kept = KEPT_BYTES_MAX if field is None else KEPT_BYTES_MAX_OF_FIELD
-        made = Codes(dimensions=self.space.dimensions, kept_bytes_max=kept)
         with self._lock:
-            return self._codes.setdefault((tenant, field), made)
+            known = self._codes.get((tenant, field))
+            if known is None:
+                known = Codes(dimensions=self.space.dimensions, kept_bytes_max=kept)
+                self._codes[tenant, field] = known
+            return known
 
     def examine(self, connection: Connection) -> list[Finding]:
         """Check the file, its mode, and that full text and vectors agree with the rows."""
@@ -220,10 +223,12 @@ class Sqlite:
 
     def _on_begin(self, connection: Connection) -> None:
         statement = connection.get_execution_options().get("begins", "BEGIN")
+        cursor = connection.connection.cursor()
         if statement == _TO_WRITE:
-            self._begin_to_write(connection.connection.cursor())
+            self._begin_to_write(cursor)
         else:
-            connection.exec_driver_sql(statement)
+            cursor.execute(statement)
+            cursor.close()
 
     def _begin_to_write(self, cursor: DBAPICursor) -> None:
         """Take the write lock with the same chance as everybody else who waits for it.

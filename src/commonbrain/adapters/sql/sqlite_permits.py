@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import Select, TextClause, column, func, select, text
 
 from commonbrain.adapters.sql.looks import allowed, within
+from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.query import Filter
@@ -42,26 +43,29 @@ class Permits:
         known = self.known.get(look)
         if known is None or self.work.changed:
             statement = _all_allowed(look.caller, look.filter, tenant=self.work.tenant)
-            listed = self.work.connection.execute(statement, {"now": look.now}).scalar_one()
+            [(listed,)] = rows_of(self.work.connection, statement, given={"now": look.now})
             known = self.known[look] = json.loads(listed)
         return known
 
     def best(self, scores: Mapping[int, float], look: Look, *, limit: int) -> list[Hit]:
-        """Keep what a look allows of the best scores, best first, newest on a tie."""
-        best = sorted(zip(scores.values(), scores, strict=True), reverse=True)[:LOOKED_AT]
-        hits: list[Hit] = []
+        """Keep the best that a look allows of the best scores, best first, newest on a tie."""
+        # Sorted twice by one number each, which is faster than once by pairs.
+        newest = sorted(scores, reverse=True)
+        best = sorted(newest, key=scores.__getitem__, reverse=True)[:LOOKED_AT]
+        kept: list[int] = []
         enough = limit + limit // _SPARE
         for some in (best[:enough], best[enough:]):
-            if some and len(hits) < limit:
-                permitted = self.among([id_ for _, id_ in some], look)
-                hits += (Hit(id=id_, score=score) for score, id_ in some if id_ in permitted)
-        return hits
+            if some and len(kept) < limit:
+                permitted = self.among(some, look)
+                kept += (id_ for id_ in some if id_ in permitted)
+        return [Hit(id=id_, score=scores[id_]) for id_ in kept[:limit]]
 
     def among(self, ids: Sequence[int], look: Look) -> set[int]:
         """Say which of a few a look allows."""
         statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
         given = {"now": look.now, "listed": json.dumps(ids)}
-        return set(json.loads(self.work.connection.execute(statement, given).scalar_one()))
+        [(listed,)] = rows_of(self.work.connection, statement, given=given)
+        return set(json.loads(listed))
 
     def among_many(self, ids: Sequence[int], look: Look) -> set[int]:
         """Say which of many a look allows: asked of each, or of all where an index finds all."""

@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.codes import Codes, Ids
 from commonbrain.adapters.sql.field_tables import field_vectors
+from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.adapters.sql.sqlite_permits import LISTED, LOOKED_AT, Permits
 from commonbrain.adapters.sql.tables import vectors
 from commonbrain.adapters.sql.work import Work
@@ -95,7 +96,8 @@ class VectorShelf:
     @property
     def last_seq(self) -> int:
         """The number of the latest change."""
-        return self.work.connection.execute(self._of.last_seq, self.here).scalar_one()
+        [(last,)] = rows_of(self.work.connection, self._of.last_seq, given=self.here)
+        return last
 
     @property
     def _rescored(self) -> int:
@@ -120,14 +122,14 @@ class VectorShelf:
             ).tolist()
             scores = self._scored(query, among, at_least=at_least)
             hits = self.permits.best(scores, look, limit=limit)
-        return hits[:limit]
+        return hits
 
     def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
         self.follow()
-        settled = [id_ for id_ in ids if id_ not in self.work.changed]
+        changed = [id_ for id_ in ids if id_ in self.work.changed] if self.work.changed else []
+        settled = [id_ for id_ in ids if id_ not in self.work.changed] if changed else ids
         cosines, unkept = self.codes.cosines(query, settled)
-        changed = [id_ for id_ in ids if id_ in self.work.changed]
         return cosines | self._read_cosines(query, [*unkept, *changed])
 
     def follow(self) -> None:
@@ -137,6 +139,11 @@ class VectorShelf:
         """
         if self.field in self.work.followed:
             return
+        if self.last_seq > self.codes.seq:
+            self._follow()
+        self.work.followed.add(self.field)
+
+    def _follow(self) -> None:
         since = self.here | {"size": self.vector_bytes}
         with self.codes.lock:
             rows = self.work.connection.execute(self._of.changes, since | {"seq": self.codes.seq})
@@ -147,7 +154,6 @@ class VectorShelf:
                     (seq, id_, blob) for seq, id_, blob in batch if id_ not in self.work.changed
                 ]
                 self.codes.apply(settled)
-        self.work.followed.add(self.field)
 
     def _scored(self, query: Matrix, near: Sequence[int], *, at_least: float) -> dict[int, float]:
         """Score exactly what is near by code, and what this transaction changed itself."""
@@ -159,7 +165,7 @@ class VectorShelf:
         if not ids:
             return {}
         given = self.here | {"listed": json.dumps(ids), "size": self.vector_bytes}
-        rows = self.work.connection.execute(self._of.blobs, given).all()
+        rows = rows_of(self.work.connection, self._of.blobs, given=given)
         if not rows:
             return {}
         matrix = np.frombuffer(b"".join([blob for _, blob in rows]), dtype=np.float16)

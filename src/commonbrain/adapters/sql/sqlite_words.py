@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy import (
     Float,
     Select,
-    TextClause,
+    TextualSelect,
     bindparam,
     column,
     insert,
@@ -21,6 +21,7 @@ from sqlalchemy import (
     text,
 )
 
+from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.adapters.sql.sqlite_permits import LOOKED_AT, Permits
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField, fields_of
@@ -40,7 +41,7 @@ class _Statements:
     """What is asked of one full text; FTS5's names stand for the table in what it does."""
 
     ranked: Select[int, float]
-    counts: TextClause
+    counts: TextualSelect
     newest: Select[int]
 
 
@@ -61,7 +62,7 @@ def _statements(name: str, *, rows: str) -> _Statements:
         counts=text(
             f"SELECT value, (SELECT count(*) FROM (SELECT rowid FROM {name}"  # noqa: S608 constants
             f" WHERE {name} MATCH value LIMIT {bound})), {bound} FROM json_each(:words)"
-        ),
+        ).columns(column("value"), column("count"), column("bound")),
         newest=select(rowid).where(matches).order_by(rowid.desc()).limit(1).offset(_SCORED_MAX),
     )
 
@@ -110,7 +111,7 @@ class Words:
             permitted = self.permits.among_many(list(ranked), look)
             best_first = (Hit(id=id_, score=ranked[id_]) for id_ in ranked if id_ in permitted)
             hits = list(islice(best_first, limit))
-        return hits[:limit]
+        return hits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +124,14 @@ class _Search:
     def ranked(self, match: str, *, since: int, limit: int) -> dict[int, float]:
         """Score the best matches, best first; FTS5's bm25() is better the lower it is."""
         given = {"match": match, "since": since, "limit": limit}
-        rows = self.work.connection.execute(self.of.ranked, given).all()
-        return {id_: -float(rank) for id_, rank in rows}
+        return {
+            id_: -rank for id_, rank in rows_of(self.work.connection, self.of.ranked, given=given)
+        }
 
     def newest(self, match: str) -> int:
         """Give the id from which on there are no more matches than are scored."""
-        return self.work.connection.execute(self.of.newest, {"match": match}).scalar() or 0
+        rows = rows_of(self.work.connection, self.of.newest, given={"match": match})
+        return rows[0][0] if rows else 0
 
     def telling(self, quoted: Sequence[str]) -> tuple[Sequence[str], int]:
         """Leave out the words that too many memories have, unless all are such.
@@ -141,7 +144,7 @@ class _Search:
 
         """
         given = {"words": json.dumps(quoted)}
-        counted = self.work.connection.execute(self.of.counts, given).all()
+        counted = rows_of(self.work.connection, self.of.counts, given=given)
         telling = [(word, count) for word, count, bound in counted if count < bound]
         if telling:
             return [word for word, _ in telling], sum(count for _, count in telling)

@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine, Insert, Table
+from sqlalchemy import Connection, Engine, Insert, SelectBase, Table
 
+from commonbrain.adapters.sql.reading import Row, rows_of
 from commonbrain.domain import ids
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress
@@ -102,6 +103,10 @@ class Work:
             drawn = ids.make_id(at, secrets.randbits(ids.RANDOM_BITS))
             if self.add(table, {"tenant_id": self.tenant, **row, "id": drawn}):
                 return drawn
+
+    def rows(self, question: SelectBase, given: Mapping[str, Any]) -> list[Row]:
+        """Ask about this tenant what is asked all the time."""
+        return rows_of(self.connection, question, given={"tenant": self.tenant, **given})
 
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """Insert a row unless its primary key is taken; say whether it went in."""

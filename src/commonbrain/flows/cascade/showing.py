@@ -57,6 +57,7 @@ def needing(
             key=lambda one: (one.depth, one.cause_id),
         )
         for id_ in ids_
+        if id_ in known or id_ in unwritten
     }
     # A premise may have fallen long before anybody said that something rests on it.
     marked = [id_ for id_, those in open_.items() if those]

@@ -27,8 +27,13 @@ _SIGNS: Final[Mapping[Intent, re.Pattern[str]]] = {
         Intent.TEMPORAL: r"when|since when|how long|what time|which (?:day|date|month|year)",
     }.items()
 }
-# It speaks to who answered before: "what did you suggest", "your list of hotels", "the assistant".
+# It speaks to who answered before: "what did you suggest", "your list", "the assistant".
 _OF_ANSWERS: Final = re.compile(
+    r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list"
+    r"|wr[io]te|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
+    re.IGNORECASE,
+)
+_ANSWERS: Final = re.compile(
     r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list|wr[io]te"
     r"|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
     re.IGNORECASE,

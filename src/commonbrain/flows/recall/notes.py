@@ -89,11 +89,8 @@ def _contexts(
         if isinstance(detail, MessageDetail) and detail.thread_id is not None:
             threads[candidate.memory.id] = detail.thread_id
     subjects = tx.threads.subjects(list(dict.fromkeys(threads.values())))
-    told = {
-        id_: _short(subjects[thread], _CONTEXT_CHARS_MAX)
-        for id_, thread in threads.items()
-        if thread in subjects
-    }
+    short = {thread: _short(subject, _CONTEXT_CHARS_MAX) for thread, subject in subjects.items()}
+    told = {id_: short[thread] for id_, thread in threads.items() if thread in short}
     return dict(_episodes(plan, graph)) | told
 
 

@@ -1,0 +1,68 @@
+"""Reads that go past SQLAlchemy: they answer as it would, and fail as it would."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from commonbrain.adapters.sql.many import LISTED
+from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.adapters.sql.tables import DETAILS, memories
+from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.memory import State
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import SPACE
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqlStore]:
+    with closing(
+        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    ) as opened:
+        yield opened
+
+
+def test_words_times_and_json_are_read_as_sqlalchemy_reads_them(store: SqlStore) -> None:
+    question: sa.SelectBase = sa.select(memories).where(
+        memories.c.tenant_id == sa.bindparam("tenant"),
+        memories.c.id.in_(LISTED),
+        # Its members are parameters of the statement itself.
+        memories.c.state.in_([State.ACTIVE, State.ARCHIVED]),
+        memories.c.recorded_at <= sa.bindparam("now", type_=memories.c.recorded_at.type),
+    )
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.memories.add(a_memory(1, "one", payload={"a": [1]}, expires_at=NOON))
+        tx.memories.add(a_memory(2, "two", pinned=True))
+        tx.memories.add(a_memory(3, "three", state=State.FORGOTTEN))
+        given = {"ids": [1, 2, 3], "now": NOON}
+        rows = tx.work.rows(question, given)
+        usual = tx.work.connection.execute(question, {"tenant": LOCAL_TENANT, **given})
+        assert [*map(tuple, usual)] == rows
+        assert len(rows) == 2
+
+
+def test_json_that_is_empty_or_not_comes_back_as_it_was_put(store: SqlStore) -> None:
+    plain = a_memory(1, "always ask first", kind=Kind.RULE)
+    fired = a_memory(
+        2, "never push", kind=Kind.RULE, detail=RuleDetail(skill={"name": "push", "keywords": []})
+    )
+    said = a_memory(3, "hello", kind=Kind.MESSAGE, detail=MessageDetail(recipients=("bob", "eve")))
+    heard = a_memory(4, "hello all", kind=Kind.MESSAGE, payload={"audience": ["bob"]})
+    with store.begin(LOCAL_TENANT) as tx:
+        for memory in (plain, fired, said, heard):
+            tx.memories.add(memory)
+        found = tx.memories.get([1, 2, 3, 4])
+    assert found == {one.id: one for one in (plain, fired, said, heard)}
+
+
+def test_what_the_driver_cannot_do_is_told_as_by_sqlalchemy(store: SqlStore) -> None:
+    missing = sa.select(sa.column("nowhere", sa.String)).select_from(DETAILS[Kind.FACT])
+    with pytest.raises(Unavailable, match="nowhere"), store.snapshot(LOCAL_TENANT) as tx:
+        tx.work.rows(missing, {})
