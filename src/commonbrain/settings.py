@@ -113,7 +113,10 @@ class Settings(BaseSettings):
         description="Cosine below which a memory without a word in common is no answer.",
     )
     embedder_threads: int = Field(
-        default=1, ge=1, le=64, description="Processor cores one embedding may use."
+        default=1,
+        ge=1,
+        le=64,
+        description="Processor cores to embed texts on; a question takes one.",
     )
     durability: Literal["full", "normal"] = Field(
         default="full",
