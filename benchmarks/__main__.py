@@ -17,6 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 import commonbrain
 from benchmarks.booting import booting
 from benchmarks.corpus import questions
+from benchmarks.embedders import embedders
 from benchmarks.falling import falling
 from benchmarks.fielding import fielding
 from benchmarks.filling import EMBEDDED, Filling
@@ -35,6 +36,7 @@ app.add_typer(booting)
 app.add_typer(mailing)
 app.add_typer(tracing)
 app.add_typer(fielding)
+app.add_typer(embedders)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -17,6 +17,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.flows.recall.plan import search_terms
 from commonbrain.ports.store import Look
+from commonbrain.wiring import load_settings, make_embedder
 
 RUNS: Final = 200
 _PROJECT: Final = "project-3"
@@ -51,7 +52,12 @@ class Watched:
     def of(cls, brain: Brain) -> Watched:
         """Look over the shoulder of a brain."""
         heard = _Heard()
-        house = replace(brain.house, journal=_Overheard(brain.house, heard))
+        # Every question is embedded, however often it is asked.
+        house = replace(
+            brain.house,
+            journal=_Overheard(brain.house, heard),
+            embedder=make_embedder(load_settings()),
+        )
         return cls(Brain.of(house, brain.caller), heard)
 
     def stages(self) -> Mapping[str, float]:

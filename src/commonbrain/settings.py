@@ -119,7 +119,10 @@ class Settings(BaseSettings):
         description="What cosine and shared words of an answer come to; 0 takes all for answers.",
     )
     embedder_threads: int = Field(
-        default=1, ge=1, le=64, description="Processor cores one embedding may use."
+        default=1,
+        ge=1,
+        le=64,
+        description="Processor cores to embed texts on; a question takes one.",
     )
     durability: Literal["full", "normal"] = Field(
         default="full",

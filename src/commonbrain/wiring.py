@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
+from commonbrain.adapters.models.repeating import Repeating
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
@@ -138,7 +139,7 @@ def build_house(
     settings: Settings, path: Path, *, clock: Clock | None = None, chance: Chance | None = None
 ) -> House:
     """Put ports and adapters together for one file; time and chance are the machine's own."""
-    embedder = make_embedder(settings)
+    embedder = Repeating(make_embedder(settings))
     clock = clock or SystemClock()
     with _telling_of_settings():
         store = open_sqlite(

@@ -93,7 +93,8 @@ class Doctor:
     def _embedder(self) -> Finding:
         name = self.house.embedder.space.name
         try:
-            self.house.embedder.query("Is anybody there?")
+            # Not as a question, whose vector may be known from before.
+            self.house.embedder.passages(["Is anybody there?"])
         except Unavailable as error:
             return Finding(check="embedder", is_sound=False, detail=f"{name}: {error}")
         return Finding(check="embedder", is_sound=True, detail=f"{name} answers")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +18,7 @@ from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from tokenizers import Encoding, Tokenizer
@@ -50,6 +53,8 @@ class _Loaded:
     tokenizer: Tokenizer
     session: Any
     """An `onnxruntime.InferenceSession`."""
+    workers: ThreadPoolExecutor
+    """Who runs it for what is stored; nobody waits for a thread of a pool that is not asked."""
 
 
 class MiniLm:
@@ -84,7 +89,16 @@ class MiniLm:
         """Embed what is stored, in windows of 200 tokens that share 50 with the one before."""
         loaded = self._load()
         with _translated("embed a text"):
-            return [_windows(loaded, text) for text in texts]
+            cut = [_windows(loaded, text) for text in texts]
+            vectors = self._vectors(loaded, list(chain.from_iterable(cut)))
+            return [np.stack([*islice(vectors, len(one))]) for one in cut]
+
+    def _vectors(self, loaded: _Loaded, windows: Sequence[Encoding]) -> Iterator[Matrix]:
+        run = partial(_vector, loaded)
+        # Windows side by side, not threads within one: that takes no work more, and bit by bit
+        # the same vectors come of it.
+        is_shared = self._threads > 1 and len(windows) > 1
+        return loaded.workers.map(run, windows) if is_shared else map(run, windows)
 
     def _load(self) -> _Loaded:
         if self._loaded is None:
@@ -108,19 +122,18 @@ class MiniLm:
             )
             session = onnxruntime.InferenceSession(
                 self._model_path,
-                _session_options(onnxruntime, self._threads),
+                _session_options(onnxruntime),
                 providers=["CPUExecutionProvider"],
             )
-        return _Loaded(tokenizer=tokenizer, session=session)
+        workers = ThreadPoolExecutor(self._threads, "minilm")
+        return _Loaded(tokenizer=tokenizer, session=session, workers=workers)
 
 
-def _session_options(onnxruntime: Any, threads: int) -> Any:  # noqa: ANN401 it has no types
+def _session_options(onnxruntime: Any) -> Any:  # noqa: ANN401 it has no types
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # Idle threads sleep instead of spinning, and memory goes back after each call: both are free
-    # at this model's size.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Memory goes back after each call, which is free at this model's size.
     options.enable_cpu_mem_arena = False
     # The fused kernel is slower than its two parts: without it 30% more texts a second
     # (onnxruntime 1.31).
@@ -131,9 +144,9 @@ def _session_options(onnxruntime: Any, threads: int) -> Any:  # noqa: ANN401 it 
     return options
 
 
-def _windows(loaded: _Loaded, text: str) -> Matrix:
+def _windows(loaded: _Loaded, text: str) -> Sequence[Encoding]:
     first = _encoded(loaded, text)
-    return np.stack([_vector(loaded, window) for window in (first, *first.overflowing)])
+    return first, *first.overflowing
 
 
 def _encoded(loaded: _Loaded, text: str) -> Encoding:

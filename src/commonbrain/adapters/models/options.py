@@ -17,7 +17,7 @@ class Options:
     """The choices for one model; what is None is left to the family."""
 
     threads: int = 1
-    """Processor cores that one text may use, where the model runs in this process."""
+    """Processor cores that texts are embedded on, where the model runs in this process."""
     model: str | None = None
     url: str | None = None
     key: SecretStr | None = None

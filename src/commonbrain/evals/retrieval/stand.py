@@ -22,7 +22,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.report import Report
 from commonbrain.settings import Settings
 from commonbrain.testing.clock import SeededChance
-from commonbrain.wiring import build_house
+from commonbrain.wiring import build_house, make_embedder
 
 _FORMAT: Final = "corpus"
 _PAGE: Final = 1000
@@ -89,7 +89,9 @@ def standing(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Stan
         path = Path(folder)
         clock, chance = _StoppedClock(corpus.ends_at), SeededChance(seed)
         built = build_house(settings, path / "brain.db", clock=clock, chance=chance)
-        house = replace(built, importers={_FORMAT: corpus})
+        # Baselines ask what recall is asked: it must not find their vectors ready.
+        embedder = make_embedder(settings)
+        house = replace(built, embedder=embedder, importers={_FORMAT: corpus})
         with Brain.of(house, Caller(agent="evaluation")) as brain:
             started = time.perf_counter()
             report = brain.import_(_FORMAT, path)

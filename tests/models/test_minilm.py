@@ -1,0 +1,32 @@
+"""The default embedder as its users meet it: long texts, several cores."""
+
+from pathlib import Path
+
+import commonbrain
+from commonbrain.adapters.models.minilm import MiniLm
+from commonbrain.domain.limits import TEXT_BYTES_MAX
+
+FILLER = "The meeting went over the agenda of the week and nobody raised an objection. "
+FACT = "Our physician advised against eating peanuts."
+QUESTION = "Which food should be avoided on doctor's orders?"
+
+
+def test_a_fact_at_the_very_end_of_a_long_text_is_found_by_meaning_alone(tmp_path: Path) -> None:
+    filler = FILLER * ((TEXT_BYTES_MAX - len(FACT)) // len(FILLER))
+    with commonbrain.open(tmp_path / "brain.db") as brain:
+        brain.remember(f"{filler}Ann moved to Lisbon.", kind="episode", chunks=False)
+        telling, *_ = brain.remember(filler + FACT, kind="episode", chunks=False).items
+        brain.remember(filler, kind="episode", chunks=False)
+
+        found = brain.recall(QUESTION)
+
+    assert found.items[0].id == telling.id
+
+
+def test_several_cores_give_bit_by_bit_the_vectors_of_one() -> None:
+    texts = [FILLER * count for count in (1, 40, 3)]
+
+    alone, shared = (MiniLm(threads=count).passages(texts) for count in (1, 3))
+
+    assert [len(one) for one in shared] == [1, 4, 1]
+    assert all((one == other).all() for one, other in zip(alone, shared, strict=True))
