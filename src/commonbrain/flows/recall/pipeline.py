@@ -120,7 +120,7 @@ class Recall:
             laps.end("arms")
             ranked = self._rank(tx, plan, asked=asked)
         laps.end("rank")
-        packed = pack(ranked.allowed, plan.budget, conflicts=ranked.conflicts)
+        packed = pack(ranked.allowed, plan.budget, conflicts=ranked.conflicts, terms=plan.terms)
         laps.end("pack")
         trace = self._trace(plan, ranked, packed=packed, stages_ms=laps.taken)
         self.house.journal.record(trace)
