@@ -145,7 +145,7 @@ class _Plan:
             kept_free = sum(seats.values())
             left = self.room - self.spent.most - kept_free
             if left >= _BARE_MIN:
-                self._share(place, text, left=left - text.around(self.telling).most)
+                self._share(place, text, left=left)
             if has_seat and place not in self.forms:
                 self._rest(place, text, kept_free=kept_free)
         for place, form in list(self.forms.items()):
@@ -159,12 +159,14 @@ class _Plan:
 
     def _share(self, place: int, text: Text, *, left: int) -> None:
         """Show a body that is not above its share, and of the best a part of one that is."""
+        around = text.around(self.telling)
+        left -= around.most
         of_a_body = _OF_A_BODY if place else _OF_THE_BEST
         form = text.body(within=_share_of(left, of_a_body, most=left))
         if form is None and place < _FOREMOST:
             form = text.part(self.sought, within=_share_of(left, _OF_A_PART, most=left))
         if form is not None:
-            self._take(place, text, form)
+            self._take(place, text, form, cost=around + form.said)
 
     def _widen(self, place: int, text: Text, form: Form) -> None:
         """Show whole what is shown in part, if there is room for it after all."""
@@ -181,13 +183,14 @@ class _Plan:
         left = room - self.spent.most - text.around(self.telling).most
         part = text.part(self.sought, within=_share_of(self.room, _OF_A_LATE_PART, most=left))
         for form in text.barer(part or text.headline()):
-            if (self.spent + text.cost(form, self.telling)).most <= room:
-                self._take(place, text, form)
+            cost = text.cost(form, self.telling)
+            if (self.spent + cost).most <= room:
+                self._take(place, text, form, cost=cost)
                 return
 
-    def _take(self, place: int, text: Text, form: Form) -> None:
+    def _take(self, place: int, text: Text, form: Form, *, cost: Cost) -> None:
         self.forms[place] = form
-        self.spent += text.cost(form, self.telling)
+        self.spent += cost
         text.tell(form, self.telling)
 
 

@@ -176,12 +176,12 @@ class Beside:
 
     def less(self, other: "Beside", *, number: int) -> "Beside":
         """Leave out what is the same for another item, of that number, if it is worth a word."""
-        told = {
-            name: mine if mine != theirs else None
-            for name, mine, theirs in zip(_BESIDE, _beside_of(self), _beside_of(other), strict=True)
-        }
-        shared = sum(self.shape) - sum(value is not None for value in told.values())
-        return Beside(**told, rest_as=number) if shared >= _SHARED_MIN else self
+        mine, theirs = _beside_of(self), _beside_of(other)
+        told = [None if one == another else one for one, another in zip(mine, theirs, strict=True)]
+        shared = told.count(None) - mine.count(None)
+        if shared < _SHARED_MIN:
+            return self
+        return Beside(**dict(zip(_BESIDE, told, strict=True)), rest_as=number)
 
 
 _BESIDE: Final = tuple(name for name in Beside.__slots__ if name != "rest_as")
