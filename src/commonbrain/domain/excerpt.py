@@ -53,7 +53,7 @@ def excerpt(text: str, sought: Sought, *, chars: int) -> str:
     nothing is sought gives its opening.
     """
     pieces = _pieces(text)
-    worth = _worth(text, pieces, sought)
+    worth = _worth(text, pieces, sought=sought)
     best = sorted(range(len(pieces)), key=lambda place: (-worth[place], place))
     kept: set[int] = set()
     room = chars
@@ -72,12 +72,12 @@ def _pieces(text: str) -> list[tuple[int, int]]:
     pieces: list[tuple[int, int]] = []
     start = 0
     for found in _BREAK.finditer(text):
-        pieces += _short(text, start, found.start())
+        pieces += _short(text, start=start, end=found.start())
         start = found.end()
-    return [*pieces, *_short(text, start, len(text))]
+    return [*pieces, *_short(text, start=start, end=len(text))]
 
 
-def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _short(text: str, *, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > _PIECE_CHARS_MAX:
         cut = text.rfind(" ", start + 1, start + _PIECE_CHARS_MAX)
         if cut < 0:
@@ -88,7 +88,7 @@ def _short(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _worth(text: str, pieces: Sequence[tuple[int, int]], sought: Sought) -> Sequence[float]:
+def _worth(text: str, pieces: Sequence[tuple[int, int]], *, sought: Sought) -> Sequence[float]:
     """Weigh pieces by the words they hold, the rarer the more, and by what is near."""
     starts = [start for start, _ in pieces]
     holding: dict[str, set[int]] = {}

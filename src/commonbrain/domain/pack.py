@@ -149,7 +149,7 @@ class _Plan:
             if has_seat and place not in self.forms:
                 self._rest(place, text, kept_free=kept_free)
         for place, form in list(self.forms.items()):
-            self._widen(place, texts[place], form)
+            self._widen(place, texts[place], form=form)
         for place, text in enumerate(texts):
             if self.room - self.spent.most < _BARE_MIN:
                 break
@@ -166,9 +166,9 @@ class _Plan:
         if form is None and place < _FOREMOST:
             form = text.part(self.sought, within=_share_of(left, _OF_A_PART, most=left))
         if form is not None:
-            self._take(place, text, form, cost=around + form.said)
+            self._take(place, text, form=form, cost=around + form.said)
 
-    def _widen(self, place: int, text: Text, form: Form) -> None:
+    def _widen(self, place: int, text: Text, *, form: Form) -> None:
         """Show whole what is shown in part, if there is room for it after all."""
         if form.item.body is not None:
             return
@@ -185,10 +185,10 @@ class _Plan:
         for form in text.barer(part or text.headline()):
             cost = text.cost(form, self.telling)
             if (self.spent + cost).most <= room:
-                self._take(place, text, form, cost=cost)
+                self._take(place, text, form=form, cost=cost)
                 return
 
-    def _take(self, place: int, text: Text, form: Form, *, cost: Cost) -> None:
+    def _take(self, place: int, text: Text, *, form: Form, cost: Cost) -> None:
         self.forms[place] = form
         self.spent += cost
         text.tell(form, self.telling)
