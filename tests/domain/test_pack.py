@@ -13,7 +13,17 @@ from commonbrain.domain.kinds import Kind, RuleDetail
 from commonbrain.domain.limits import OMITTED_IDS_MAX
 from commonbrain.domain.pack import Packed, pack, to_item
 from commonbrain.domain.query import Budget, Candidate
-from commonbrain.domain.recollection import HEADING, Item, render, render_item
+from commonbrain.domain.recollection import (
+    HEADING,
+    Beside,
+    Item,
+    Order,
+    Telling,
+    beside,
+    render,
+    render_item,
+)
+from commonbrain.domain.recollection import evidence_of as told_to_agents
 from commonbrain.domain.tokens import estimate
 from commonbrain.domain.trust import Trust
 from commonbrain.testing.builders import a_memory
@@ -53,6 +63,12 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
 
 
 BUDGETS = st.builds(Budget, max_items=st.integers(1, 40), max_tokens=st.integers(64, 3000))
+ANY_ORDER = st.builds(
+    Budget,
+    max_items=st.integers(1, 40),
+    max_tokens=st.integers(64, 3000),
+    order=st.sampled_from(Order),
+)
 
 
 def a_candidate(id_: int, body: str, *, kind: Kind = Kind.EVENT, **more: Any) -> Candidate:  # noqa: ANN401
@@ -72,7 +88,13 @@ def evidence_of(packed: Packed) -> str:
 
 def forms(packed: Packed) -> list[str]:
     return [
-        "body" if item.body is not None else "headline" if item.headline is not None else "id"
+        "body"
+        if item.body is not None
+        else "excerpt"
+        if item.excerpt is not None
+        else "headline"
+        if item.headline is not None
+        else "id"
         for item in packed.items
     ]
 
@@ -82,11 +104,11 @@ def ids_of(ranked: Sequence[Candidate]) -> list[str]:
 
 
 def quoted_once(item: Item) -> list[str]:
-    return render_item(item, 1).splitlines()
+    return render_item(item, Telling()).splitlines()
 
 
 @pytest.mark.requirement("RT-01")
-@given(candidates(), BUDGETS, st.booleans())
+@given(candidates(), ANY_ORDER, st.booleans())
 def test_the_budget_is_never_exceeded(
     ranked: list[Candidate],
     budget: Budget,
@@ -96,6 +118,8 @@ def test_the_budget_is_never_exceeded(
     assert len(packed.items) <= budget.max_items
     assert len(packed.conflicts) <= CONFLICTS_MAX
     assert estimate(evidence_of(packed)) <= packed.tokens <= budget.max_tokens
+    as_json = ",".join(one.to_json() for one in told_to_agents(packed.items))
+    assert estimate(as_json) <= packed.tokens
 
 
 @given(candidates(), BUDGETS)
@@ -155,10 +179,57 @@ def test_even_the_smallest_budget_names_the_best(ranked: list[Candidate], budget
 
 
 @pytest.mark.requirement("RT-01")
-def test_bodies_come_first_then_headlines_then_ids() -> None:
+def test_bodies_come_first_then_excerpts_then_headlines_then_ids() -> None:
     ranked = [a_candidate(n, f"Story {n}. " + "and on " * 60) for n in range(1, 6)]
-    packed = pack(ranked, Budget(max_tokens=360))
-    assert forms(packed) == ["body", "headline", "headline", "headline", "id"]
+    told = [forms(pack(ranked, Budget(max_tokens=most))) for most in range(64, 1200, 8)]
+    fullness = ("id", "headline", "excerpt", "body")
+    for one in told:
+        assert sorted(one, key=fullness.index, reverse=True) == one
+    assert {form for one in told for form in one} == set(fullness)
+    assert told[-1] == ["body"] * 5
+
+
+@pytest.mark.requirement("RT-01")
+def test_a_body_beyond_its_share_is_told_in_part_and_leaves_room_for_others() -> None:
+    filler = "The weather was fine and nothing else happened. " * 20
+    ranked = [
+        a_candidate(1, f"{filler}The port of the shop is 8443. {filler}"),
+        *(a_candidate(n, f"Note {n} of the shop") for n in range(2, 6)),
+    ]
+    packed = pack(ranked, Budget(max_tokens=300), terms=("port", "shop"))
+    assert forms(packed) == ["excerpt", "body", "body", "body", "body"]
+    lines = evidence_of(packed).splitlines()
+    assert lines[1].endswith(" | excerpt")
+    assert " [...] " in lines[2]
+    assert "The port of the shop is 8443." in lines[2]
+    assert forms(pack(ranked, Budget(max_tokens=3000), terms=("port",))) == ["body"] * 5
+
+
+def test_what_an_earlier_item_of_the_thread_tells_is_not_told_again() -> None:
+    known: dict[str, Any] = {"project": "api", "source_ref": "talk:1"}
+    ranked = [
+        replace(a_candidate(n, f"Word {n} of it", **known), context=context)
+        for n, context in enumerate(("Monday", "Tuesday", "Tuesday"), 1)
+    ]
+    lines = evidence_of(pack(ranked, Budget())).splitlines()[1::2]
+    assert lines == [
+        "[1] mem_0000000000001 | event | 2026-03-02 | by ann | project api | source talk:1"
+        " | in Monday",
+        "[2] mem_0000000000002 | in Tuesday | rest as [1]",
+        "[3] mem_0000000000003 | rest as [2]",
+    ]
+
+
+@given(candidates())
+def test_what_an_item_leaves_out_is_read_in_the_one_that_it_names(ranked: list[Candidate]) -> None:
+    items = [to_item(one) for one in ranked]
+    read: list[dict[str, object]] = []
+    for item, told in zip(items, told_to_agents(items), strict=True):
+        first = read[told.rest_as - 1] if told.rest_as else dict[str, object]()
+        mine = {name: getattr(told, name) for name in Beside.__slots__ if name != "rest_as"}
+        read.append({name: first.get(name) if mine[name] is None else mine[name] for name in mine})
+        whole = beside(item)
+        assert read[-1] == {name: getattr(whole, name) for name in mine}
 
 
 def test_what_is_left_out_is_counted_in_the_evidence() -> None:

@@ -1,13 +1,14 @@
 """Packing: the best evidence that fits a budget of items and tokens, quoted for an agent."""
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from commonbrain.domain import ids, limits
 from commonbrain.domain.disputes import CONFLICTS_MAX, Conflict, naming
-from commonbrain.domain.kinds import Kind
+from commonbrain.domain.excerpt import Sought
+from commonbrain.domain.forms import Cost, Form, Text
 from commonbrain.domain.query import FIELD, Budget, Candidate
 from commonbrain.domain.recollection import (
     ENVELOPE_TOKENS,
@@ -16,16 +17,14 @@ from commonbrain.domain.recollection import (
     Item,
     Omitted,
     Order,
-    evidence_of,
+    Telling,
     omission,
-    render_item,
 )
 from commonbrain.domain.scoring import doubted
+from commonbrain.domain.seating import choose, is_binding, is_fired, thin
 from commonbrain.domain.skill import skill_of
 from commonbrain.domain.tokens import estimate
-from commonbrain.domain.trust import Trust
 
-_BINDING_KINDS: Final = frozenset({Kind.RULE, Kind.FACT})
 _REASON_AT: Final = 0.5
 """A feature this strong, 0..1, is named as a reason."""
 _REASONS: Final = {
@@ -36,11 +35,22 @@ _REASONS: Final = {
     "speaker": "speaker",
     "same_project": "same project",
 }
-_WORD: Final = re.compile(r"\w+")
-_NEAR_AT: Final = 0.8
-"""Two texts that share this much of their words say nearly the same."""
-_COMPARED_CHARS: Final = 1000
-"""How far into a text its words are compared."""
+# Shares of the room that is left, found on three public data sets: smaller ones show more memories
+# in part, larger ones fewer in full. docs/explanation/decisions.md tells what each way gives.
+_OF_THE_BEST: Final = 0.7
+"""What the body of the best match may take."""
+_OF_A_BODY: Final = 0.4
+"""What the body of any other may take."""
+_OF_A_PART: Final = 0.1
+"""What an excerpt of one of the foremost may take before the bodies behind it."""
+_OF_A_LATE_PART: Final = 0.15
+"""Of the whole room, what an excerpt may take once the bodies are in."""
+_FOREMOST: Final = 3
+"""So many of the best are shown in part before bodies behind them are shown whole."""
+_TEXT_MIN: Final = 60
+"""Tokens that a text may take however small its share."""
+_BARE_MIN: Final = 12
+"""Tokens below which not even an id fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,37 +66,138 @@ class Packed:
 
 
 def pack(
-    ranked: Sequence[Candidate], budget: Budget, *, conflicts: Sequence[Conflict] = ()
+    ranked: Sequence[Candidate],
+    budget: Budget,
+    *,
+    conflicts: Sequence[Conflict] = (),
+    terms: Sequence[str] = (),
 ) -> Packed:
-    """Fill the budget best first, in whichever order: whole bodies, then headlines, then bare ids.
+    """Fill the budget best first, in whichever order: bodies, excerpts, headlines, bare ids.
 
-    Skills that were fired are never displaced: where not all fits whole, each of them and the best
-    trusted rule or fact has a seat kept, for its headline if it can be. A conflict that an item is
-    part of is told with it where there is room for both.
+    A body that would take more than its share is shortened to what tells most of the `terms` of
+    the question. Skills that were fired are never displaced: where not all fits, each of them and
+    the best trusted rule or fact has a seat kept, for its headline if it can be. A conflict that
+    an item is part of is told with it where there is room for both.
     """
-    distinct, near = _thin(ranked, enough=2 * budget.max_items)
-    around = (HEADING, UNSURE, omission(len(ranked)))
-    box = _Box(
-        room=budget.max_tokens,
-        # What stands around the items is paid for in advance.
-        spent=max(sum(map(estimate, around)) + len(around), ENVELOPE_TOKENS),
-        # Put in order of time, any item may get any number: each is paid for the widest.
-        number=budget.max_items if budget.order is Order.TIMELINE else None,
+    distinct, near = thin(ranked, enough=2 * budget.max_items)
+    # What stands around the items is paid for in advance.
+    lines = (HEADING, UNSURE, omission(len(ranked)))
+    around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
+    filling = _Filling(
+        texts=[Text.of(one, to_item(one)) for one in choose(distinct, budget.max_items)],
+        sought=Sought.of(terms),
+        conflicts=conflicts,
     )
-    chosen = _choose(distinct, budget.max_items)
-    seats = _seats(chosen, room=box.room - box.spent)
-    for candidate in chosen:
-        seats.pop(candidate.memory.id, None)
-        box.put(candidate, conflicts=conflicts, kept_free=sum(seats.values()))
+    box = filling.fill(room=budget.max_tokens - around, order=budget.order)
     left_out = [one.memory.id for one in ranked if one.memory.id not in box.kept]
     shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
     return Packed(
-        items=_in_order(box.items, budget.order),
-        tokens=box.spent if box.items else 0,
+        items=tuple(form.item for _, form in box.told(budget.order)),
+        tokens=around + box.cost.most if box.shown else 0,
         omitted=Omitted(count=len(left_out), ids=shown),
         conflicts=tuple(box.conflicts),
         near=tuple(candidate.memory.id for candidate in near),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filling:
+    """What is to be shown, best first, and what is known of it."""
+
+    texts: Sequence[Text]
+    sought: Sought
+    conflicts: Sequence[Conflict]
+
+    def fill(self, *, room: int, order: Order) -> "_Box":
+        """Settle in which form each is shown, and put them in, best first."""
+        allowed = room
+        while True:
+            box = self._filled(room=allowed)
+            over = box.cost_in(order).most - room
+            if over <= 0:
+                return box
+            # Told in another order, items may have less to refer to.
+            allowed -= over
+
+    def _filled(self, *, room: int) -> "_Box":
+        seats = _seats(self.texts, room=room)
+        planned = _Plan(room=room, sought=self.sought).settled(self.texts, seats=dict(seats))
+        box = _Box(room=room)
+        for place, text in enumerate(self.texts):
+            seats.pop(text.id, None)
+            if form := planned.get(place):
+                box.put(text, form, conflicts=self.conflicts, kept_free=sum(seats.values()))
+        return box
+
+
+@dataclass(slots=True, kw_only=True)
+class _Plan:
+    """Which form each gets, before the last of them is counted to the token."""
+
+    room: int
+    sought: Sought
+    spent: Cost = field(default_factory=Cost)
+    forms: dict[int, Form] = field(default_factory=dict[int, Form])
+    telling: Telling = field(default_factory=Telling)
+
+    def settled(self, texts: Sequence[Text], *, seats: dict[int, int]) -> Mapping[int, Form]:
+        """Give bodies and the foremost parts their shares, then whoever is left what is left."""
+        for place, text in enumerate(texts):
+            has_seat = seats.pop(text.id, None) is not None
+            kept_free = sum(seats.values())
+            left = self.room - self.spent.most - kept_free
+            if left >= _BARE_MIN:
+                self._share(place, text, left=left)
+            if has_seat and place not in self.forms:
+                self._rest(place, text, kept_free=kept_free)
+        for place, form in list(self.forms.items()):
+            self._widen(place, texts[place], form=form)
+        for place, text in enumerate(texts):
+            if self.room - self.spent.most < _BARE_MIN:
+                break
+            if place not in self.forms:
+                self._rest(place, text, kept_free=0)
+        return self.forms
+
+    def _share(self, place: int, text: Text, *, left: int) -> None:
+        """Show a body that is not above its share, and of the best a part of one that is."""
+        around = text.around(self.telling)
+        left -= around.most
+        of_a_body = _OF_A_BODY if place else _OF_THE_BEST
+        form = text.body(within=_share_of(left, of_a_body, most=left))
+        if form is None and place < _FOREMOST:
+            form = text.part(self.sought, within=_share_of(left, _OF_A_PART, most=left))
+        if form is not None:
+            self._take(place, text, form=form, cost=around + form.said)
+
+    def _widen(self, place: int, text: Text, *, form: Form) -> None:
+        """Show whole what is shown in part, if there is room for it after all."""
+        if form.item.body is not None:
+            return
+        body = text.body(within=self.room - self.spent.most + form.said.most)
+        if body is not None:
+            self.forms[place] = body
+            self.spent += body.said - form.said
+
+    def _rest(self, place: int, text: Text, *, kept_free: int) -> None:
+        """Show what fits of one for which there was no share."""
+        room = self.room - kept_free
+        left = room - self.spent.most - text.around(self.telling).most
+        part = text.part(self.sought, within=_share_of(self.room, _OF_A_LATE_PART, most=left))
+        for form in text.barer(part or text.headline()):
+            cost = text.cost(form, self.telling)
+            if (self.spent + cost).most <= room:
+                self._take(place, text, form=form, cost=cost)
+                return
+
+    def _take(self, place: int, text: Text, *, form: Form, cost: Cost) -> None:
+        self.forms[place] = form
+        self.spent += cost
+        text.tell(form, self.telling)
+
+
+def _share_of(room: int, share: float, *, most: int) -> int:
+    return min(most, max(_TEXT_MIN, int(share * room)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,53 +205,80 @@ class _Box:
     """An answer being filled."""
 
     room: int
-    spent: int
-    number: int | None = None
-    """The number that every item is paid for; None when each gets the next."""
-    items: list[Item] = field(default_factory=list[Item])
+    cost: Cost = field(default_factory=Cost)
+    shown: list[tuple[Text, Form]] = field(default_factory=list[tuple[Text, Form]])
     conflicts: list[Conflict] = field(default_factory=list[Conflict])
     kept: set[int] = field(default_factory=set[int])
+    telling: Telling = field(default_factory=Telling)
 
-    def put(self, candidate: Candidate, *, conflicts: Sequence[Conflict], kept_free: int) -> None:
+    def put(
+        self, text: Text, planned: Form, *, conflicts: Sequence[Conflict], kept_free: int
+    ) -> None:
         """Put one in, as full as it fits, with its conflicts if they fit with it."""
-        number = self.number or len(self.items) + 1
-        shown = ids.show(ids.MEMORY, candidate.memory.id)
-        told = self._untold(naming(conflicts, shown)) if conflicts else ()
-        beside = sum(_cost_of_conflict(conflict) for conflict in told)
-        for form in _forms(candidate):
-            cost = _cost(form, number)
-            if self.spent + cost + kept_free > self.room:
+        told = self._untold(naming(conflicts, planned.item.id)) if conflicts else ()
+        against = sum(map(_cost_of_conflict, told), Cost())
+        for form in text.barer(planned):
+            cost = self.cost + text.cost(form, self.telling)
+            if cost.most + kept_free > self.room:
                 continue
-            self.items.append(form)
-            self.kept.add(candidate.memory.id)
-            self.spent += cost
-            if told and self.spent + beside + kept_free <= self.room:
+            self.shown.append((text, form))
+            self.kept.add(text.id)
+            text.tell(form, self.telling)
+            self.cost = cost
+            if told and (cost + against).most + kept_free <= self.room:
                 self.conflicts += told
-                self.spent += beside
+                self.cost += against
             return
+
+    def told(self, order: Order) -> Sequence[tuple[Text, Form]]:
+        """Give what is in it, in the order in which it is told."""
+        if order is Order.BEST:
+            return self.shown
+        return sorted(self.shown, key=lambda one: _when(one[1].item))
+
+    def cost_in(self, order: Order) -> Cost:
+        """Count what is in it as it is told."""
+        if order is Order.BEST:
+            return self.cost
+        telling, cost = Telling(), sum(map(_cost_of_conflict, self.conflicts), Cost())
+        for text, form in self.told(order):
+            cost += text.cost(form, telling)
+            text.tell(form, telling)
+        self.cost = cost
+        return cost
 
     def _untold(self, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
         fresh = [conflict for conflict in conflicts if conflict not in self.conflicts]
         return fresh[: CONFLICTS_MAX - len(self.conflicts)]
 
 
-def _in_order(items: Sequence[Item], order: Order) -> tuple[Item, ...]:
-    if order is Order.BEST:
-        return tuple(items)
-    return tuple(sorted(items, key=lambda one: (one.occurred_at, one.recorded_at, one.id)))
+def _when(item: Item) -> tuple[datetime, datetime, str]:
+    return item.occurred_at, item.recorded_at, item.id
 
 
-def _cost(item: Item, number: int) -> int:
-    """Count what an item takes, whichever way it is read; each part is joined to the next."""
-    as_text, as_json = render_item(item, number), evidence_of(item).to_json()
-    return max(estimate(as_text), estimate(as_json)) + 1
-
-
-def _cost_of_conflict(conflict: Conflict) -> int:
-    return max(estimate(conflict.line()), estimate(conflict.to_json()) + _CONFLICTS_KEY) + 1
+def _cost_of_conflict(conflict: Conflict) -> Cost:
+    return Cost(estimate(conflict.line()) + 1, estimate(conflict.to_json()) + _CONFLICTS_KEY + 1)
 
 
 _CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
+
+
+def _seats(texts: Sequence[Text], *, room: int) -> dict[int, int]:
+    """Say how many tokens to keep free for whom: for an id each, then for headlines, as it goes."""
+    binding = next((one for one in texts if is_binding(one.candidate)), None)
+    seated = [one for one in texts if is_fired(one.candidate) or one is binding]
+    seats: dict[int, int] = {}
+    # Its number is at most the widest, and there may be nothing that it can refer to.
+    telling = Telling(number=len(texts) - 1)
+    for show in (Text.bare, Text.headline):
+        for text in seated:
+            form = show(text)
+            cost = text.cost(form, telling).most
+            more = cost - seats.get(text.id, 0)
+            if more <= room:
+                seats[text.id] = cost
+                room -= more
+    return seats
 
 
 def to_item(candidate: Candidate) -> Item:
@@ -173,7 +311,7 @@ def to_item(candidate: Candidate) -> Item:
 
 def _reasons(candidate: Candidate) -> Iterator[str]:
     skill = skill_of(candidate.memory)
-    if skill and _is_fired(candidate):
+    if skill and is_fired(candidate):
         yield f"skill:{skill.name}"
     yield from (name for name in candidate.features if name.startswith(FIELD))
     for name, reason in _REASONS.items():
@@ -181,86 +319,3 @@ def _reasons(candidate: Candidate) -> Iterator[str]:
             yield reason
     if candidate.features.get("linked"):
         yield "linked"
-
-
-def _forms(candidate: Candidate) -> Iterator[Item]:
-    """Give its forms from the fullest to the barest: body, headline, id."""
-    whole = to_item(candidate)
-    yield whole
-    headline = replace(whole, body=None)
-    yield headline
-    yield replace(headline, headline=None)
-
-
-def _seats(chosen: Sequence[Candidate], *, room: int) -> dict[int, int]:
-    """Say how many tokens to keep free for whom: for an id each, then for headlines, as it goes."""
-    binding = next(filter(_is_binding, chosen), None)
-    seated = [one for one in chosen if _is_fired(one) or one is binding]
-    seats: dict[int, int] = {}
-    for fullness in (_ID, _HEADLINE):
-        for candidate in seated:
-            form = list(_forms(candidate))[fullness]
-            cost = _cost(form, len(chosen))
-            more = cost - seats.get(candidate.memory.id, 0)
-            if more <= room:
-                seats[candidate.memory.id] = cost
-                room -= more
-    return seats
-
-
-_ID, _HEADLINE = -1, -2
-"""Places among the forms of a candidate."""
-
-
-def _choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
-    """Take the best, but keep a seat for the best trusted rule or fact close behind them."""
-    best, behind = ranked[:max_items], ranked[max_items : 2 * max_items]
-    if max_items == 1 or any(_is_binding(candidate) for candidate in best):
-        return best
-    binding = next((candidate for candidate in behind if _is_binding(candidate)), None)
-    return best if binding is None or _is_fired(best[-1]) else [*best[:-1], binding]
-
-
-def _is_fired(candidate: Candidate) -> bool:
-    """Say whether it is a skill that the query names."""
-    return bool(candidate.features.get("skill"))
-
-
-def _is_binding(candidate: Candidate) -> bool:
-    memory = candidate.memory
-    return memory.kind in _BINDING_KINDS and memory.trust is not Trust.UNTRUSTED_WEB
-
-
-def _thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate], list[Candidate]]:
-    """Part the first `enough` that are worth a seat from what says nearly the same as two do.
-
-    Skills that were fired are worth one whatever they say.
-    """
-    kept: list[Candidate] = []
-    near: list[Candidate] = []
-    said: list[frozenset[str]] = []
-    for candidate in ranked:
-        if len(kept) == enough:
-            break
-        words = _words(candidate)
-        alike = sum(_is_near(words, other) for other in said)
-        if alike >= limits.NEAR_DUPLICATES_MAX and not _is_fired(candidate):
-            near.append(candidate)
-        else:
-            kept.append(candidate)
-            said.append(words)
-    return kept, near
-
-
-def _words(candidate: Candidate) -> frozenset[str]:
-    return frozenset(_WORD.findall(candidate.memory.body[:_COMPARED_CHARS].casefold()))
-
-
-def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
-    fewer, more = len(one), len(other)
-    if fewer > more:
-        fewer, more = more, fewer
-    if fewer < _NEAR_AT * more or not more:
-        return False
-    shared = len(one & other)
-    return shared >= _NEAR_AT * (fewer + more - shared)

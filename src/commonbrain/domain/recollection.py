@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Final
 
 from commonbrain.domain.disputes import Conflict
@@ -69,6 +70,15 @@ class Item:
     context: str | None = None
     """The headline of what it is part of: a thread, an episode."""
     notes: tuple[str, ...] = ()
+    excerpt: str | None = None
+    """Where its body is too long for the budget: the sentences of it that tell most."""
+
+    @property
+    def said(self) -> str:
+        """Its text as far as there was room for it."""
+        if self.body is not None:
+            return full_text(self.headline or "", self.body)
+        return self.excerpt or self.headline or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,15 +143,18 @@ class Evidence:
     kind: str | None = None
     headline: str | None = None
     body: str | None = None
+    excerpt: str | None = None
     date: str | None = None
     by: str | None = None
     project: str | None = None
     source_ref: str | None = None
-    trust: Trust | None = None
+    trust: str | None = None
     revised: int | None = None
     rating: int | None = None
     context: str | None = None
     notes: tuple[str, ...] | None = None
+    rest_as: int | None = None
+    """The place, from 1, of the item that what is not told here is the same as."""
 
     def to_json(self) -> str:
         """Write it as compactly as the doors do."""
@@ -150,24 +163,115 @@ class Evidence:
         return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
-def evidence_of(item: Item) -> Evidence:
-    """Give one item as an agent reads it in JSON."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What is told of an item beside its text; None where there is nothing to tell."""
+
+    kind: str | None = None
+    date: str | None = None
+    by: str | None = None
+    project: str | None = None
+    source_ref: str | None = None
+    trust: str | None = None
+    revised: int | None = None
+    rating: int | None = None
+    context: str | None = None
+    rest_as: int | None = None
+
+    @property
+    def shape(self) -> tuple[bool, ...]:
+        """Which of them there are."""
+        return tuple(value is not None for value in _beside_of(self))
+
+    def less(self, other: "Beside", *, number: int) -> "Beside":
+        """Leave out what is the same for another item, of that number, if it is worth a word."""
+        mine, theirs = _beside_of(self), _beside_of(other)
+        told = [None if one == another else one for one, another in zip(mine, theirs, strict=True)]
+        shared = told.count(None) - mine.count(None)
+        if shared < _SHARED_MIN:
+            return self
+        return Beside(**dict(zip(_BESIDE, told, strict=True)), rest_as=number)
+
+
+_BESIDE: Final = tuple(name for name in Beside.__slots__ if name != "rest_as")
+_beside_of: Final = attrgetter(*_BESIDE)
+_SHARED_MIN: Final = 2
+"""To say that the rest is as in another item takes about as much as to say one thing."""
+
+
+@dataclass(slots=True)
+class Telling:
+    """Tells items one after the other, each thing that several share only once.
+
+    An item leaves out what is the same for the first item of its thread, and that one what is the
+    same for the first of all. Only items of which the same things are known refer to each other:
+    what one lacks is never read out of another.
+    """
+
+    number: int = 0
+    """Of the item told last."""
+    _firsts: dict[tuple[object, ...], tuple[int, Beside]] = field(
+        default_factory=dict[tuple[object, ...], tuple[int, Beside]]
+    )
+
+    def of(self, whole: Beside) -> Beside:
+        """Say what would be told if an item came next of which so much is to be told."""
+        for key in _keys(whole):
+            if key in self._firsts:
+                number, first = self._firsts[key]
+                return whole.less(first, number=number)
+        return whole
+
+    def add(self, item: Item, whole: Beside) -> None:
+        """Tell an item, so that later ones can refer to it."""
+        self.number += 1
+        # What is noted beside an item holds for it alone.
+        if item.headline is not None and not item.notes:
+            for key in _keys(whole):
+                self._firsts.setdefault(key, (self.number, whole))
+
+
+def _keys(whole: Beside) -> tuple[tuple[object, ...], ...]:
+    return (whole.context, *whole.shape), whole.shape
+
+
+def beside(item: Item) -> Beside:
+    """Give all that is told of an item beside its text; nothing of one without."""
     if item.headline is None:
-        return Evidence(id=item.id)
-    return Evidence(
-        id=item.id,
-        kind=inert(item.label or item.kind),
-        headline=inert(item.headline) if item.body is None else None,
-        body=_inert(item.body),
+        return Beside()
+    return Beside(
+        kind=_inert(item.label or item.kind),
         date=show_instant(item.occurred_at)[:10],
-        by=inert(item.agent),
+        by=_inert(item.agent),
         project=_inert(item.project),
         source_ref=_inert(item.source_ref),
         trust=None if item.trust is Trust.USER_CLAIM else item.trust,
         revised=item.superseded_count or None,
         rating=item.rating or None,
         context=_inert(item.context),
+    )
+
+
+def evidence_of(items: Iterable[Item]) -> tuple[Evidence, ...]:
+    """Give items as an agent reads them in JSON."""
+    telling = Telling()
+    told: list[Evidence] = []
+    for item in items:
+        whole = beside(item)
+        told.append(evidence(item, telling.of(whole)))
+        telling.add(item, whole)
+    return tuple(told)
+
+
+def evidence(item: Item, told: Beside) -> Evidence:
+    """Give one item as an agent reads it in JSON, with what is told beside its text."""
+    return Evidence(
+        id=item.id,
+        headline=_inert(item.headline) if _form(item) == _HEADLINE_ONLY else None,
+        body=_inert(item.body),
+        excerpt=_inert(item.excerpt),
         notes=tuple(inert(note) for note in item.notes) or None,
+        **{name: getattr(told, name) for name in Beside.__slots__},
     )
 
 
@@ -185,43 +289,56 @@ def render(
     """Write an answer for an agent: a heading, the items, what disagrees, what was left out."""
     if not items:
         return ""
+    telling = Telling()
     blocks = [HEADING, UNSURE] if is_unsure else [HEADING]
-    blocks += [render_item(item, number) for number, item in enumerate(items, 1)]
+    for item in items:
+        blocks.append(render_item(item, telling))
+        telling.add(item, beside(item))
     blocks += [conflict.line() for conflict in conflicts]
     if omitted.count:
         blocks.append(omission(omitted.count))
     return "\n".join(blocks)
 
 
-def render_item(item: Item, number: int) -> str:
-    """Write one item for an agent: a line of provenance, then its text with every line quoted."""
-    headline = item.headline or ""
-    said = headline if item.body is None else full_text(headline, item.body)
-    return "\n".join([_provenance(item, number), *_quote(said)])
+def render_item(item: Item, telling: Telling) -> str:
+    """Write the next item for an agent: a line of provenance, then its text, each line quoted."""
+    line = provenance(item, telling.of(beside(item)), number=telling.number + 1)
+    return "\n".join([line, *quoted(item)])
 
 
-def _provenance(item: Item, number: int) -> str:
-    if item.headline is None:
-        return f"[{number}] {item.id}"
+def provenance(item: Item, told: Beside, *, number: int) -> str:
+    """Write the line above an item's text."""
     known = (
         f"[{number}] {item.id}",
-        _inline(item.label or item.kind),
-        show_instant(item.occurred_at)[:10],
-        f"by {_inline(item.agent)}",
-        f"project {_inline(item.project)}" if item.project else "",
-        f"source {_inline(item.source_ref)}" if item.source_ref else "",
-        f"trust {item.trust}" if item.trust is not Trust.USER_CLAIM else "",
-        f"revised {item.superseded_count}x" if item.superseded_count else "",
-        f"rated {item.rating:+}" if item.rating else "",
-        f"in {_inline(item.context)}" if item.context else "",
-        "headline only" if item.body is None else "",
+        _inline(told.kind or ""),
+        told.date or "",
+        f"by {_inline(told.by)}" if told.by else "",
+        f"project {_inline(told.project)}" if told.project else "",
+        f"source {_inline(told.source_ref)}" if told.source_ref else "",
+        f"trust {told.trust}" if told.trust else "",
+        f"revised {told.revised}x" if told.revised else "",
+        f"rated {told.rating:+}" if told.rating else "",
+        f"in {_inline(told.context)}" if told.context else "",
+        f"rest as [{told.rest_as}]" if told.rest_as else "",
+        _form(item),
         *(_inline(note) for note in item.notes),
     )
     return " | ".join(part for part in known if part)
 
 
-def _quote(text: str) -> Iterable[str]:
-    return (f"> {inert(line)}" for line in text.splitlines())
+def quoted(item: Item) -> Iterable[str]:
+    """Give the lines of an item's text, each marked as a quotation."""
+    return (f"> {inert(line)}" for line in item.said.splitlines())
+
+
+def _form(item: Item) -> str:
+    """Say that a text is not whole."""
+    if item.body is not None or item.headline is None:
+        return ""
+    return "excerpt" if item.excerpt is not None else _HEADLINE_ONLY
+
+
+_HEADLINE_ONLY: Final = "headline only"
 
 
 def _inline(text: str) -> str:

@@ -36,6 +36,8 @@ class Packed:
     tokens: int
     is_whole: bool
     """Whether all of its evidence is there in full."""
+    is_in_part: bool
+    """Whether all of it is there at least as an excerpt, which may lack what answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +133,11 @@ class Asker:
     def _fill(self, ranked: Sequence[int], question: Question, *, tokens: int) -> Packed:
         shown, spent = fill(self.stand, ranked, tokens=tokens)
         is_whole = set(question.gold) <= set(sources(self.stand, shown))
-        return Packed(tokens=spent, is_whole=is_whole)
+        return Packed(tokens=spent, is_whole=is_whole, is_in_part=is_whole)
 
 
 def _packed(found: Recollection, question: Question) -> Packed:
     whole = {item.source_ref for item in found.items if item.body is not None}
-    return Packed(tokens=found.tokens, is_whole=set(question.gold) <= whole)
+    shortened = {item.source_ref for item in found.items if item.excerpt is not None}
+    gold = set(question.gold)
+    return Packed(tokens=found.tokens, is_whole=gold <= whole, is_in_part=gold <= whole | shortened)

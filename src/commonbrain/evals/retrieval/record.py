@@ -79,6 +79,8 @@ class Spent:
     """Packed, on average."""
     evidence: Figure
     """Share of the questions whose whole evidence is in what was packed."""
+    in_part: float
+    """Share of those of whose evidence at least excerpts are, which may lack what answers."""
     saved: float
     """Share of the tokens of the whole history that are not needed."""
 

@@ -128,6 +128,7 @@ def _budgets(run: Run) -> Iterator[list[str]]:
     for name in run.systems:
         of = run.budgets[name]
         yield [name, *(spread(of[tokens].evidence) if tokens in of else "" for tokens in allowed)]
+    yield ["recall, in part too", *(percent(one.in_part) for one in allowed.values())]
     yield ["recall packs", *(f"{one.tokens:,.0f}" for one in allowed.values())]
     yield ["saved of history", *(percent(one.saved) for one in allowed.values())]
 

@@ -14,7 +14,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.memory import Memory, full_text
 from commonbrain.domain.pack import to_item
 from commonbrain.domain.query import Candidate
-from commonbrain.domain.recollection import render_item
+from commonbrain.domain.recollection import Telling, render_item
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.tokens import estimate
 from commonbrain.evals.retrieval.corpora import Corpus
@@ -71,7 +71,7 @@ class Stand:
         """Count the tokens of one memory as a recall shows it."""
         if memory_id not in self.costs:
             shown = Candidate(memory=self.memories[memory_id], features={}, score=0.0)
-            self.costs[memory_id] = estimate(render_item(to_item(shown), 1)) + 1
+            self.costs[memory_id] = estimate(render_item(to_item(shown), Telling())) + 1
         return self.costs[memory_id]
 
     def history_tokens(self) -> int:

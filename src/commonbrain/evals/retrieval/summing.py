@@ -125,8 +125,10 @@ def _budgets(answers: Sequence[Answer], *, seed: int) -> Mapping[str, Mapping[st
     }
     nothing, everything = (Figure(mean=share, low=share, high=share) for share in (0.0, 1.0))
     return packed | {
-        NO_MEMORY: {"0": Spent(tokens=0, evidence=nothing, saved=1.0)},
-        WHOLE_HISTORY: {ALL: Spent(tokens=round(history, 1), evidence=everything, saved=0.0)},
+        NO_MEMORY: {"0": Spent(tokens=0, evidence=nothing, in_part=0.0, saved=1.0)},
+        WHOLE_HISTORY: {
+            ALL: Spent(tokens=round(history, 1), evidence=everything, in_part=1.0, saved=0.0)
+        },
     }
 
 
@@ -137,6 +139,7 @@ def _spent(answers: Sequence[Answer], system: str, *, tokens: str, seed: int) ->
     return Spent(
         tokens=round(mean, 1),
         evidence=figure([float(one.is_whole) for one in each], seed=seed),
+        in_part=round(float(np.mean([one.is_in_part for one in each])), 4),
         saved=round(1 - mean / history, 4) if history else 0.0,
     )
 

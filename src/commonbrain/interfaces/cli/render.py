@@ -145,10 +145,11 @@ def _item(item: Item, *, when: str) -> RenderableType:
         f"rated {item.rating:+}" if item.rating else None,
         item.context,
     ]
-    notes = "".join(f"\n({note})" for note in item.notes)
+    cut = ("in part; get shows all of it",) if item.excerpt is not None else ()
+    notes = "".join(f"\n({note})" for note in (*cut, *item.notes))
     why = f"{item.score:.2f} {' + '.join(item.why)}"
     return Panel(
-        Text.assemble(item.body or item.headline or "(no room for its text)", (notes, "dim")),
+        Text.assemble(item.body or item.said or "(no room for its text)", (notes, "dim")),
         title=Text(" · ".join(part for part in known if part)),
         subtitle=Text(f"{item.id} · {why}", style="dim"),
         title_align="left",

@@ -84,7 +84,7 @@ class Answer:
 def _answer(reply: Recollection) -> Answer:
     return Answer(
         notice=HEADING if reply.items else None,
-        items=tuple(evidence_of(item) for item in reply.items),
+        items=evidence_of(reply.items),
         conflicts=reply.conflicts or None,
         verdict=reply.verdict,
         omitted=reply.omitted.count or None,

@@ -1,0 +1,72 @@
+"""Who gets a seat in an answer: the best, no echoes, and a rule or fact close behind."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from commonbrain.domain import limits
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.query import Candidate
+from commonbrain.domain.trust import Trust
+
+_BINDING_KINDS: Final = frozenset({Kind.RULE, Kind.FACT})
+_WORD: Final = re.compile(r"\w+")
+_NEAR_AT: Final = 0.8
+"""Two texts that share this much of their words say nearly the same."""
+_COMPARED_CHARS: Final = 1000
+"""How far into a text its words are compared."""
+
+
+def choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
+    """Take the best, but keep a seat for the best trusted rule or fact close behind them."""
+    best, behind = ranked[:max_items], ranked[max_items : 2 * max_items]
+    if max_items == 1 or any(is_binding(candidate) for candidate in best):
+        return best
+    binding = next((candidate for candidate in behind if is_binding(candidate)), None)
+    return best if binding is None or is_fired(best[-1]) else [*best[:-1], binding]
+
+
+def is_fired(candidate: Candidate) -> bool:
+    """Say whether it is a skill that the query names."""
+    return bool(candidate.features.get("skill"))
+
+
+def is_binding(candidate: Candidate) -> bool:
+    """Say whether it is a rule or a fact that may be relied on."""
+    memory = candidate.memory
+    return memory.kind in _BINDING_KINDS and memory.trust is not Trust.UNTRUSTED_WEB
+
+
+def thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate], list[Candidate]]:
+    """Part the first `enough` that are worth a seat from what says nearly the same as two do.
+
+    Skills that were fired are worth one whatever they say.
+    """
+    kept: list[Candidate] = []
+    near: list[Candidate] = []
+    said: list[frozenset[str]] = []
+    for candidate in ranked:
+        if len(kept) == enough:
+            break
+        words = _words(candidate)
+        alike = sum(_is_near(words, other) for other in said)
+        if alike >= limits.NEAR_DUPLICATES_MAX and not is_fired(candidate):
+            near.append(candidate)
+        else:
+            kept.append(candidate)
+            said.append(words)
+    return kept, near
+
+
+def _words(candidate: Candidate) -> frozenset[str]:
+    return frozenset(_WORD.findall(candidate.memory.body[:_COMPARED_CHARS].casefold()))
+
+
+def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
+    fewer, more = len(one), len(other)
+    if fewer > more:
+        fewer, more = more, fewer
+    if fewer < _NEAR_AT * more or not more:
+        return False
+    shared = len(one & other)
+    return shared >= _NEAR_AT * (fewer + more - shared)

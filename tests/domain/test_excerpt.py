@@ -1,0 +1,46 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.excerpt import GAP, Sought, excerpt
+
+TEXTS = st.text(min_size=1, max_size=2000) | st.lists(
+    st.sampled_from(["The port is 8443. ", "Tea was served!\n", "x" * 300, "港口已关闭。", " \n\n"])
+).map("".join)
+TERMS = st.lists(st.sampled_from(["port", "tea", "served", "港口"]), max_size=3)
+
+
+@given(TEXTS, TERMS, st.integers(0, 2000))
+def test_an_excerpt_holds_nothing_that_the_text_does_not_say(
+    text: str, terms: list[str], chars: int
+) -> None:
+    told = excerpt(text.replace(GAP, ""), Sought.of(terms), chars=chars)
+    assert len(told) <= chars
+    place = 0
+    for part in told.split(GAP):
+        place = text.replace(GAP, "").index(part.strip(" "), place)
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"),
+    [
+        (["ports"], "[...] The port is 8443. [...]"),
+        (["door"], "[...] The door is red."),
+        ([], "Tea was served. [...]"),
+        (["nothing"], "Tea was served. [...]"),
+    ],
+)
+def test_the_sentence_that_holds_the_words_is_told_else_the_opening(
+    terms: list[str], told: str
+) -> None:
+    text = "Tea was served. Nobody came by today. The port is 8443. It rained. The door is red."
+    assert excerpt(text, Sought.of(terms), chars=30) == told
+
+
+def test_a_rare_word_outweighs_one_of_every_sentence() -> None:
+    text = "The shop is old. The shop is big. The shop has a cat. The shop is far."
+    assert "cat" in excerpt(text, Sought.of(["shop", "cat"]), chars=30)
+
+
+def test_a_stretch_without_a_break_is_not_cut() -> None:
+    assert excerpt("x" * 5000, Sought.of(["x"]), chars=400) == ""
