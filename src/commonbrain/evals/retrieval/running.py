@@ -1,7 +1,7 @@
 """Running an evaluation: every chosen corpus in a fresh store, every chosen question asked."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -12,9 +12,11 @@ from commonbrain.evals.retrieval.asking import PARTS, Asker
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet
 from commonbrain.evals.retrieval.datasets import DATASETS
 from commonbrain.evals.retrieval.extra import needed
+from commonbrain.evals.retrieval.recipes import Recipe
 from commonbrain.evals.retrieval.record import Run, Setup, Times
 from commonbrain.evals.retrieval.sampling import Sample, choose
-from commonbrain.evals.retrieval.stand import standing
+from commonbrain.evals.retrieval.shapes import Shapes, shapes
+from commonbrain.evals.retrieval.stand import Stand, standing
 from commonbrain.evals.retrieval.summing import Harvest, latencies, summed
 from commonbrain.evals.retrieval.surroundings import commit, digest, machine
 from commonbrain.flows.recall.tuning import Tuning
@@ -22,7 +24,7 @@ from commonbrain.ports.keeping import Progress, unwatched
 from commonbrain.settings import Settings
 from commonbrain.wiring import make_embedder
 
-_BEARING = ("embedder", "embedder_model", "duplicate_at", "similar_at", "relevant_at")
+_BEARING = ("embedder", "embedder_model", "duplicate_at", "similar_at", "relevant_at", "secrets")
 """The settings that decide what is found."""
 
 
@@ -60,7 +62,13 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = unwatched) ->
         conversations=wish.conversations,
         seed=wish.seed,
     )
-    field = _Field(wish=wish, sample=sample, settings=settings, on_progress=on_progress)
+    field = _Field(
+        wish=wish,
+        sample=sample,
+        recipes=dataset.recipes,
+        settings=settings,
+        on_progress=on_progress,
+    )
     harvest = _gather(field, dataset, files=files)
     told = summed(harvest, seed=wish.seed, parts=_ablated(wish))
     return Run(
@@ -80,6 +88,7 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = unwatched) ->
         skipped=sample.skipped,
         history_tokens=told.history_tokens,
         systems=told.systems,
+        sessions=told.sessions,
         budgets=told.budgets,
         abstention=told.abstention,
         ablation=told.ablation,
@@ -127,6 +136,7 @@ class _Field:
 
     wish: Wish
     sample: Sample
+    recipes: Mapping[str, Recipe]
     settings: Settings
     on_progress: Progress
 
@@ -150,6 +160,8 @@ def _visit(field: _Field, corpus: Corpus, *, harvest: Harvest) -> None:
         asker = Asker(
             stand=stand,
             tuning=Tuning(without=frozenset(wish.without)),
+            shapes=_shapes(field, stand),
+            recipes=field.recipes,
             history_tokens=stand.history_tokens(),
             ablated=_ablated(wish),
         )
@@ -159,3 +171,9 @@ def _visit(field: _Field, corpus: Corpus, *, harvest: Harvest) -> None:
             harvest.answers.append(asker.ask(question))
             field.on_progress(len(harvest.answers) / every)
         harvest.foreign += [asker.abstains(one) for one in field.sample.foreign[corpus.name]]
+
+
+def _shapes(field: _Field, stand: Stand) -> Shapes:
+    """Index and embed once what the recipes look at, before anything is timed."""
+    has_context = any(recipe.has_context for recipe in field.recipes.values())
+    return shapes(stand.memories, stand.house.embedder, has_context=has_context)

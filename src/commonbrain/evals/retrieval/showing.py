@@ -94,6 +94,8 @@ def told(run: Run) -> Iterator[Told]:
     yield "What comes first, % of questions, with half of its 95% interval", _HEAD, _ranks(run)
     if len(run.systems.get(RECALL, {})) > 1:
         yield "recall by category, %", ("category", "asked", *_HEAD[1:]), _categories(run)
+    if run.sessions:
+        yield "Whose session comes first, %", _HEAD, _sessions(run)
     if run.budgets:
         columns = ("system", *run.budgets[RECALL])
         yield "Questions whose evidence is whole in so many tokens, %", columns, _budgets(run)
@@ -115,6 +117,11 @@ def _empty(title: str, columns: Sequence[str]) -> Table:
 def _ranks(run: Run) -> Iterator[list[str]]:
     for name, of in run.systems.items():
         yield [name, *(spread(of[ALL][metric]) for metric in SHOWN)]
+
+
+def _sessions(run: Run) -> Iterator[list[str]]:
+    for name, of in run.sessions.items():
+        yield [name, *(spread(of[metric]) for metric in SHOWN)]
 
 
 def _categories(run: Run) -> Iterator[list[str]]:
