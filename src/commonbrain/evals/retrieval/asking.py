@@ -8,6 +8,7 @@ from typing import Final
 from commonbrain.brain import Brain
 from commonbrain.domain.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
 from commonbrain.domain.recollection import Recollection, Verdict
+from commonbrain.evals.retrieval.ablating import Ablation
 from commonbrain.evals.retrieval.corpora import Question
 from commonbrain.evals.retrieval.metrics import DEPTH
 from commonbrain.evals.retrieval.recipes import Recipe
@@ -15,21 +16,13 @@ from commonbrain.evals.retrieval.shapes import Shapes
 from commonbrain.evals.retrieval.stand import Stand
 from commonbrain.evals.retrieval.study import rank
 from commonbrain.evals.retrieval.systems import BASELINES, RECALL, fill, search, sources
-from commonbrain.flows.recall.arms import ARMS, MEANING
 from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.recall.tuning import STAGES, Tuning
-from commonbrain.flows.recall.weigh import WEIGHTS
+from commonbrain.flows.recall.tuning import Tuning
 
 BUDGETS: Final = (500, 1000, 2000, 4000, 8000)
 """Tokens that an answer may take."""
 AS_SERVED: Final = "default"
 """The budget that nobody asked for: what an agent gets unless it says otherwise."""
-_ESSENTIAL: Final = frozenset({"recent", "fused"})
-"""Without the one there is no browsing, without the other no relevance: nothing to learn."""
-PARTS: Final = tuple(
-    name for name in dict.fromkeys((*ARMS, MEANING, *WEIGHTS, *STAGES)) if name not in _ESSENTIAL
-)
-"""Everything of recall that can be left out: arms, features, stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +86,9 @@ class Asker:
                 str(tokens): self._fill(ranked, question, tokens=tokens) for tokens in BUDGETS
             }
             ms[name] = seconds * 1000
-        for part in self.ablated:
-            rankings[part] = self._rank(brain, question, without=part)
         return Answer(
             question=question,
-            rankings=rankings,
+            rankings={**rankings, **self._ablated(brain, question)},
             sessions=sessions,
             gold_sessions=gold_sessions,
             packed=packed,
@@ -126,6 +117,18 @@ class Asker:
             question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False
         )
         return list(dict.fromkeys(item.source_ref or "" for item in found.items))
+
+    def _ablated(self, brain: Brain, question: Question) -> Mapping[str, Sequence[str]]:
+        """Rank without each part, and as ever without those that are known to change nothing."""
+        if not self.ablated:
+            return {}
+        apart = Ablation.of(brain)
+        whole = self._rank(apart.brain, question)
+        idle = apart.idle()
+        return {
+            part: whole if part in idle else self._rank(apart.brain, question, without=part)
+            for part in self.ablated
+        }
 
     def _rank_sessions(self, brain: Brain, question: Question) -> Sequence[str]:
         """Look further down than for memories: many of the best may be of one session."""

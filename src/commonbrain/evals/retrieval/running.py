@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.evals.retrieval.asking import PARTS, Asker
+from commonbrain.evals.retrieval.ablating import PARTS
+from commonbrain.evals.retrieval.asking import Asker
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet
 from commonbrain.evals.retrieval.datasets import DATASETS
 from commonbrain.evals.retrieval.extra import needed
@@ -26,6 +28,10 @@ from commonbrain.wiring import make_embedder
 
 _BEARING = ("embedder", "embedder_model", "duplicate_at", "similar_at", "relevant_at", "secrets")
 """The settings that decide what is found."""
+
+_FILLED: Final = 0.25
+_SEEN: Final = 0.25
+"""About the shares of a corpus's time that filling its store and the study's shapes take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,26 +160,36 @@ def _gather(field: _Field, dataset: DataSet, *, files: Sequence[Path]) -> Harves
 def _visit(field: _Field, corpus: Corpus, *, harvest: Harvest) -> None:
     """Fill a store with one corpus and ask everything that is to be asked of it."""
     wish, own = field.wish, field.sample.own[corpus.name]
-    every = sum(map(len, field.sample.own.values()))
+    done, every = len(harvest.answers), sum(map(len, field.sample.own.values()))
+
+    def move(share: float) -> None:
+        field.on_progress((done + share * len(own)) / every)
+
     with standing(corpus, settings=field.settings, seed=wish.seed) as stand:
         harvest.take(stand)
+        move(_FILLED)
         asker = Asker(
             stand=stand,
             tuning=Tuning(without=frozenset(wish.without)),
-            shapes=_shapes(field, stand),
+            shapes=_shapes(field, stand, on_progress=lambda share: move(_FILLED + _SEEN * share)),
             recipes=field.recipes,
             history_tokens=stand.history_tokens(),
             ablated=_ablated(wish),
         )
         # What is loaded by the first question is not part of the latency of any.
         asker.abstains(own[0])
-        for question in own:
+        for number, question in enumerate(own, 1):
             harvest.answers.append(asker.ask(question))
-            field.on_progress(len(harvest.answers) / every)
+            move(_FILLED + _SEEN + (1 - _FILLED - _SEEN) * number / len(own))
         harvest.foreign += [asker.abstains(one) for one in field.sample.foreign[corpus.name]]
 
 
-def _shapes(field: _Field, stand: Stand) -> Shapes:
+def _shapes(field: _Field, stand: Stand, *, on_progress: Progress) -> Shapes:
     """Index and embed once what the recipes look at, before anything is timed."""
     has_context = any(recipe.has_context for recipe in field.recipes.values())
-    return shapes(stand.memories, stand.house.embedder, has_context=has_context)
+    return shapes(
+        stand.memories,
+        stand.house.embedder,
+        has_context=has_context,
+        on_progress=on_progress,
+    )

@@ -71,6 +71,17 @@ def misses(
 
 
 @app.command()
+def parts(
+    *,
+    records: Annotated[list[Path], typer.Argument(help="Records of runs with --ablate.")],
+) -> None:
+    """Show what each part of recall is worth on each data set, in one table."""
+    from commonbrain.interfaces.cli.evaluating import show_worth  # noqa: PLC0415 see _run
+
+    show_worth(records)
+
+
+@app.command()
 def report(
     *,
     records: Annotated[list[Path], typer.Argument(help="Records of runs.")],

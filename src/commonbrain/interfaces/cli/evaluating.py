@@ -15,7 +15,7 @@ from commonbrain.evals.retrieval.misses import misses_of
 from commonbrain.evals.retrieval.record import default_path, read, write
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
-from commonbrain.evals.retrieval.showing import show_comparison, show_run
+from commonbrain.evals.retrieval.showing import show_comparison, show_parts, show_run
 from commonbrain.interfaces.cli.progress import bar
 from commonbrain.interfaces.cli.wanted import Wanted
 from commonbrain.wiring import load_settings
@@ -82,6 +82,16 @@ def show_misses(record: Path, path: Path, *, count: int) -> None:
     """
     for miss in misses_of(read(record), path, count=count):
         typer.echo(miss.told())
+
+
+def show_worth(records: Sequence[Path]) -> None:
+    """Print what each part of recall is worth by records that left out each.
+
+    Raises:
+        Invalid: one cannot be read, or none tells it.
+
+    """
+    show_parts([read(path) for path in records])
 
 
 def report_runs(records: Sequence[Path], *, out: Path) -> None:
