@@ -93,6 +93,20 @@ def report(
     report_runs(records, out=out)
 
 
+@app.command(help="Measure duplicates on data that ships with the package.")
+def duplicates(
+    *,
+    as_json: Json = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the curves of the thresholds to this SVG file.")
+    ] = None,
+) -> None:
+    """Measure the thresholds for duplicates and hints, and draw them if that is wanted."""
+    from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415 see _run
+
+    run_evaluation("duplicates", as_json=as_json, plot=plot)
+
+
 def _add(name: str) -> None:
     def evaluate(*, as_json: Json = False) -> None:
         from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415 see _run
@@ -103,4 +117,5 @@ def _add(name: str) -> None:
 
 
 for _name in OWN:
-    _add(_name)
+    if _name != "duplicates":
+        _add(_name)
