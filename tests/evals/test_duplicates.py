@@ -11,6 +11,7 @@ import pytest
 from commonbrain.adapters.models.minilm import MiniLm
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.kinds import Kind
+from commonbrain.evals.curves import curves
 from commonbrain.evals.duplicates import Report, evaluate
 from commonbrain.evals.pairs import Label, Pair, read_pairs
 from commonbrain.evals.rows import Half
@@ -85,9 +86,18 @@ def test_people_get_tables(report: Report, capsys: pytest.CaptureFixture[str]) -
     assert "near_miss" in printed
 
 
-def test_programs_get_the_same_report_as_json(report: Report) -> None:
-    ran = evals("duplicates", "--json")
+def test_the_thresholds_are_drawn_as_curves_with_those_in_use(report: Report) -> None:
+    drawn = curves(report)
+    assert drawn.startswith("<svg")
+    assert all(name in drawn for name in ("expected precision", "similar: recall"))
+    assert f"duplicate_at {report.configured_duplicate_at:g}" in drawn
+    assert curves(report) == drawn
+
+
+def test_programs_get_the_same_report_as_json(report: Report, tmp_path: Path) -> None:
+    ran = evals("duplicates", "--json", "--plot", str(tmp_path / "curves.svg"))
     assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "curves.svg").read_text("utf-8") == curves(report)
     assert json.loads(ran.stdout) == json.loads(json.dumps(asdict(report)))
 
 

@@ -9,25 +9,30 @@ from typer.testing import CliRunner
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.evals.evaluations import EVALUATIONS
-from commonbrain.evals.retrieval.asking import AS_SERVED, BUDGETS, PARTS
+from commonbrain.evals.retrieval.ablating import PARTS, Ablation
+from commonbrain.evals.retrieval.asking import AS_SERVED, BUDGETS
 from commonbrain.evals.retrieval.comparing import compare
 from commonbrain.evals.retrieval.corpora import Question
 from commonbrain.evals.retrieval.datasets import DATASETS
-from commonbrain.evals.retrieval.metrics import METRICS
+from commonbrain.evals.retrieval.metrics import DEPTH, METRICS
 from commonbrain.evals.retrieval.misses import misses_of
+from commonbrain.evals.retrieval.recipes import STUDY
 from commonbrain.evals.retrieval.record import ALL, Run, read, write
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
 from commonbrain.evals.retrieval.sampling import choose
-from commonbrain.evals.retrieval.showing import show_comparison, show_run
+from commonbrain.evals.retrieval.showing import show_comparison, show_parts, show_run
+from commonbrain.evals.retrieval.stand import standing
 from commonbrain.evals.retrieval.systems import BASELINES, RECALL
 from commonbrain.flows.recall.arms import ARMS
-from commonbrain.flows.recall.tuning import STAGES
+from commonbrain.flows.recall.pipeline import Recall
+from commonbrain.flows.recall.tuning import STAGES, Tuning
 from commonbrain.flows.recall.weigh import WEIGHTS
 from commonbrain.interfaces.cli import evals
 from commonbrain.settings import Settings
 from tests.evals import samples
 
+HARBOUR = Path(__file__).parents[1] / "data" / "harbour"
 MAKE: Mapping[str, Callable[[Path], Path]] = {
     "beam": samples.beam,
     "beir": samples.beir,
@@ -52,7 +57,7 @@ def first(source: Path) -> Run:
 
 @pytest.mark.requirement("EV-03")
 def test_recall_stands_beside_baselines_on_the_same_questions(first: Run) -> None:
-    assert set(first.systems) == {RECALL, *BASELINES}
+    assert list(first.systems) == [RECALL, *BASELINES, STUDY]
     assert first.corpora == 2
     assert first.memories == 8
     assert first.skipped == 2
@@ -82,6 +87,27 @@ def test_each_part_of_recall_is_left_out_once(first: Run) -> None:
     assert set(first.ablation) == set(PARTS)
     assert set(PARTS) >= set(STAGES) | (set(ARMS) - {"recent"}) | (set(WEIGHTS) - {"fused"})
     assert set(first.ablation["beside"]) == set(METRICS)
+
+
+def test_what_is_not_asked_of_an_ablation_would_have_changed_nothing() -> None:
+    dataset = DATASETS["own"]
+    [corpus] = dataset.read(dataset.files(HARBOUR))
+    skipped: set[str] = set()
+    with standing(corpus, settings=Settings(), seed=0) as stand:
+        apart = Ablation.of(stand.brain)
+
+        def found(text: str, *without: str) -> list[tuple[str, float]]:
+            left_out = Tuning(without=frozenset(without))
+            recall = Recall(apart.brain.house, stand.brain.caller, left_out)
+            told = recall(text, max_items=DEPTH, max_tokens=8000, bump=False)
+            return [(one.id, one.score) for one in told.items]
+
+        for question in corpus.questions[::12]:
+            whole, idle = found(question.text), apart.idle()
+            assert {part for part in idle if found(question.text, part) != whole} == set()
+            skipped |= idle
+
+    assert 3 <= len(skipped) < len(PARTS)
 
 
 @pytest.mark.requirement("EV-09")
@@ -192,7 +218,7 @@ def test_a_report_is_one_page_with_plots_and_nothing_from_outside(first: Run) ->
     told = page([spoilt])
 
     assert told.count("<svg") == 4
-    assert told.count("<table>") == 5
+    assert told.count("<table>") == 6
     assert "<script" not in told
     assert not re.search(r"""(?:src|href)=["']https?:""", told)
     assert page([spoilt]) == told
@@ -207,6 +233,31 @@ def test_tables_show_every_system_category_and_part(
 
     for name in (*BASELINES, "adversarial", "unanswerable", "beside", "saved of history"):
         assert name in printed
+
+
+def test_sessions_are_ranked_where_there_are_any(first: Run, tmp_path: Path) -> None:
+    assert list(first.sessions) == list(first.systems)
+    assert set(first.sessions[RECALL]) == set(METRICS)
+    assert first.sessions[RECALL]["R@5 all"].mean == 1
+    assert all(one["R@1 any"].mean >= 0.5 for one in first.sessions.values())
+    documents = run(Wish(dataset="beir", path=samples.beir(tmp_path)), settings=Settings())
+    assert documents.sessions == {}
+
+
+def test_parts_stand_beside_each_other_on_several_data_sets(
+    first: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = replace(first, setup=replace(first.setup, dataset="other"), ablation={})
+    half = replace(other, ablation={"kind": first.ablation["kind"]})
+    show_parts([first, other, half])
+    printed = capsys.readouterr().out
+
+    assert "locomo R@10 all" in printed
+    assert "other R@10 all" in printed
+    assert all(part in printed for part in PARTS)
+    assert "other nDCG@10" in page([first, half])
+    with pytest.raises(Invalid, match="No record tells"):
+        show_parts([other])
 
 
 def test_what_is_no_record_is_told(tmp_path: Path) -> None:
@@ -235,6 +286,7 @@ def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> 
     compared = shell.invoke(
         evals.app, ["compare", str(record), str(record), "--json"], catch_exceptions=False
     )
+    parts = shell.invoke(evals.app, ["parts", str(record)])
     reported = shell.invoke(
         evals.app, ["report", str(record), "--out", str(html)], catch_exceptions=False
     )
@@ -242,6 +294,7 @@ def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> 
     assert str(record) in done.stdout.replace("\n", "")
     assert json.loads(as_json.stdout)["setup"]["questions"] == 2
     assert json.loads(compared.stdout)["questions"] == 2
+    assert isinstance(parts.exception, Invalid)
     assert str(html) in reported.stdout.replace("\n", "")
     assert html.read_text("utf-8").startswith("<!doctype html>")
 

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -190,3 +191,12 @@ def test_memory_files_of_every_project_become_memories_that_recall_finds(
     [rule] = brain.recall("book a berth", project="harbour", max_items=1).items
     assert (rule.kind, rule.body) == ("rule", "Notes:\nNever book a berth twice")
     assert rule.source_ref == "-harbour/memory/MEMORY.md#notes:1"
+
+
+def test_an_import_counts_the_parts_that_its_importer_cut(tmp_path: Path) -> None:
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps([{"text": "word " * 5_000}, {"text": "short"}]), "utf-8")
+    with a_brain(tmp_path / "brain.db") as brain:
+        report = brain.import_("conversations", path)
+
+    assert (report.parts, report.stored) == (2, 3)

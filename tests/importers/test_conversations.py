@@ -19,7 +19,8 @@ from commonbrain.domain.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
 from commonbrain.domain.memory import Draft, ThreadRef
 from commonbrain.importers import IMPORTERS
 from commonbrain.importers.json_stream import NotJson, records
-from commonbrain.importers.turns import as_list, moment
+from commonbrain.importers.sessions import Conversation
+from commonbrain.importers.turns import Turn, as_list, moment
 from commonbrain.ports.importing import Piece, Unreadable
 
 if TYPE_CHECKING:
@@ -161,13 +162,26 @@ def test_a_byte_order_mark_is_no_part_of_the_json(tmp_path: Path) -> None:
     assert len(read_text(tmp_path, b'\xef\xbb\xbf[{"text": "one"}]')) == 1
 
 
-def test_a_turn_over_the_limit_is_unreadable_with_its_size(tmp_path: Path) -> None:
+def test_a_turn_over_the_limit_comes_in_parts_of_its_place_and_time(tmp_path: Path) -> None:
     text = "ä" * (TEXT_BYTES_MAX // 2)
-    fits, over = read_text(tmp_path, json.dumps([{"text": text}, {"text": text + "b"}]))
-    assert isinstance(fits, Draft)
-    assert over == Unreadable(
-        where="chat#2", reason="The turn has 16,385 bytes; 16,384 are allowed."
-    )
+    turns = [{"text": text}, {"text": f"{text} b", "time": "2026-03-02", "speaker": "Ann"}]
+    fits, *parts = drafts(read_text(tmp_path, json.dumps([*turns, {"text": "then"}])))
+    then = parts.pop()
+    assert (fits.body, fits.part) == (text, None)
+    assert [one.part for one in parts] == list(range(1, len(parts) + 1))
+    assert {(one.source_ref, one.thread, sender(one)) for one in parts} == {
+        ("chat#2", fits.thread, "Ann")
+    }
+    assert {one.occurred_at for one in parts} == {datetime(2026, 3, 2, tzinfo=UTC)}
+    assert (then.source_ref, then.part) == ("chat#3", None)
+
+
+@given(st.lists(st.sampled_from(["word", "ä" * 300, "\n", "\n\n", "x" * 20_000]), min_size=1))
+def test_of_a_long_turn_no_word_is_lost_and_every_part_fits(words: list[str]) -> None:
+    told = Conversation(name="chat", title="Talk", project=None).say(Turn(text=" ".join(words)))
+    bodies = [one.body for one in told if isinstance(one, Draft)]
+    assert "".join("".join(bodies).split()) == "".join(" ".join(words).split())
+    assert all(len(body.encode()) <= TEXT_BYTES_MAX for body in bodies)
 
 
 def test_numbers_of_any_size_are_read(tmp_path: Path) -> None:

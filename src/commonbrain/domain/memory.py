@@ -88,6 +88,8 @@ class Draft:
     """Whether sentences that say what is to be done become tasks of their own."""
     finds_causes: bool | None = None
     """Whether what it says caused what becomes atoms of their own; None: if it is a message."""
+    part: int | None = None
+    """Which part, from 1, of a text that is too long for one memory; None: it is a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,4 +110,5 @@ def _add(report: Report, batch: Sequence[Piece], *, outcomes: Sequence[Outcome])
         if outcome.status.is_refused:
             where = piece.content.source_ref or piece.content.body[:60]
             refusals.append(Refusal(where=where, reason=outcome.reason or outcome.status))
-    return report.counting(counted, refusals=refusals, progress=batch[-1].progress)
+    parts = sum(isinstance(one.content, Draft) and one.content.part is not None for one in batch)
+    return report.counting(counted, refusals=refusals, progress=batch[-1].progress, parts=parts)

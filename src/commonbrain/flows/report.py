@@ -29,19 +29,27 @@ class Report:
     quarantined: int = 0
     rejected: int = 0
     unreadable: int = 0
+    parts: int = 0
+    """Of those that were read, the parts of texts that are too long for one memory."""
     refusals: tuple[Refusal, ...] = ()
     """The first hundred that were rejected or unreadable."""
     progress: float = 0.0
     """How far into the source this has come, 0..1."""
 
     def counting(
-        self, outcomes: Iterable[str], *, refusals: Sequence[Refusal], progress: float
+        self,
+        outcomes: Iterable[str],
+        *,
+        refusals: Sequence[Refusal],
+        progress: float,
+        parts: int = 0,
     ) -> "Report":
         """Add one batch: an outcome a piece, by the names of the counts above."""
         counts = Counter(outcomes)
         return replace(
             self,
             read=self.read + counts.total(),
+            parts=self.parts + parts,
             **{name: getattr(self, name) + count for name, count in counts.items()},
             refusals=tuple(refusals[:_REFUSALS_SHOWN_MAX]),
             progress=progress,

@@ -122,11 +122,11 @@ class _Reader:
         elif talk is not None:
             yield from self._sample(fields, talk, number=number)
         elif is_turn(fields):
-            yield self._plain(record.conversation).say(turn_of(fields))
+            yield from self._plain(record.conversation).say(turn_of(fields))
         elif _turns(fields):
             self.held += 1
             for value in (each for key in LISTS for each in as_list(fields.get(key)) or ()):
-                yield _said(self._plain(self.held), value)
+                yield from _said(self._plain(self.held), value)
         else:
             yield Unreadable(where=f"{self.stem}#{number}", reason="It has no text or content.")
 
@@ -162,17 +162,18 @@ class _Reader:
             if turns is None:
                 yield Unreadable(where=f"{name}#{session}", reason="It is not a list of turns.")
             for value in turns or ():
-                yield _said(conversation, value, session=session)
+                yield from _said(conversation, value, session=session)
 
 
 def _said(
     conversation: Conversation, value: object, *, session: str | None = None
-) -> Draft | Unreadable:
+) -> Iterator[Draft | Unreadable]:
     fields = as_object(value)
     if fields is None:
         where = f"{conversation.name}#{session or ''}"
-        return Unreadable(where=where, reason=_why_not(value))
-    return conversation.say(turn_of(fields), session=session)
+        yield Unreadable(where=where, reason=_why_not(value))
+    else:
+        yield from conversation.say(turn_of(fields), session=session)
 
 
 def _session_number(key: str) -> int:

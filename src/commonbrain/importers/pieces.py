@@ -25,6 +25,10 @@ _WORDS_MAX: Final = 300
 _LEAD_WORDS_MAX: Final = 40
 _CUT_BYTES: Final = TEXT_BYTES_MAX - 2048
 """Leaves room for four headings of 120 characters, at four bytes each."""
+_RUN_CHARS: Final = _CUT_BYTES // 4
+"""A character takes four bytes at most, so that so many always fit."""
+_RUN: Final = re.compile(rf".{{1,{_RUN_CHARS}}}(?!\S)|.{{1,{_RUN_CHARS}}}")
+"""As much of a line as fits, up to the end of a word if there is one."""
 _NOTHING_SAID: Final = re.compile(r"[\s\-*_]*")
 """Empty lines, and rules drawn across the page."""
 _BULLET: Final = re.compile(r"\s*[-*+][ \t]+")
@@ -49,7 +53,7 @@ def pieces(blocks: Sequence[Block]) -> Iterator[Text]:
         yield from _packed(waiting)
         waiting.clear()
         for item in block.items:
-            yield from (Text(words=part, lead=lead) for part in _cut(_unmarked(item)))
+            yield from (Text(words=part, lead=lead) for part in cut(_unmarked(item)))
     yield from _packed(waiting)
 
 
@@ -75,10 +79,10 @@ def _packed(blocks: Sequence[Block]) -> Iterator[Text]:
     held: list[Block] = []
     for unit in _units(blocks):
         if held and sum(_words(one.text) for one in held) + _words(unit.text) > _WORDS_MAX:
-            yield from map(_text, _cut(_joined(held)))
+            yield from map(_text, cut(_joined(held)))
             held.clear()
         held.append(unit)
-    yield from map(_text, _cut(_joined(held)))
+    yield from map(_text, cut(_joined(held)))
 
 
 def _units(blocks: Sequence[Block]) -> Iterator[Block]:
@@ -103,8 +107,8 @@ def _text(words: str) -> Text:
     return Text(words=words)
 
 
-def _cut(text: str) -> Iterator[str]:
-    """Cut a text that no memory can hold between its lines, and a line that long anywhere."""
+def cut(text: str) -> Iterator[str]:
+    """Cut a text that no memory can hold between its lines, and a line that long between words."""
     held: list[str] = []
     size = 0
     for line in _short_lines(text):
@@ -119,13 +123,8 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _short_lines(text: str) -> Iterator[str]:
-    # A character takes four bytes at most, so a quarter as many characters always fit.
-    chars_max = _CUT_BYTES // 4
     for line in text.split("\n"):
-        if len(line) <= chars_max:
-            yield line
-        else:
-            yield from (line[at : at + chars_max] for at in range(0, len(line), chars_max))
+        yield from _RUN.findall(line) if len(line) > _RUN_CHARS else [line]
 
 
 def _words(text: str) -> int:

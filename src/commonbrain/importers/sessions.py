@@ -1,12 +1,14 @@
 """The sessions of one conversation: their threads, their clocks, and the drafts of their turns."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.limits import TEXT_BYTES_MAX
 from commonbrain.domain.memory import Draft, ThreadRef
+from commonbrain.importers.pieces import cut
 from commonbrain.importers.references import name, reference
 from commonbrain.importers.turns import Turn, moment
 from commonbrain.ports.importing import Unreadable
@@ -51,10 +53,11 @@ class Conversation:
         self.sessions[key] = Session(thread=thread, clock=at)
         return self.sessions[key]
 
-    def say(self, turn: Turn, *, session: str | None = None) -> Draft | Unreadable:
+    def say(self, turn: Turn, *, session: str | None = None) -> Iterator[Draft | Unreadable]:
         """Make a draft of a turn, or say why there is none.
 
-        A time that cannot be read is kept in the words, where search finds it.
+        A turn that no memory can hold becomes several, cut between its lines, all of its time and
+        place. A time that cannot be read is kept in the words, where search finds it.
         """
         key = session or turn.session or ""
         at = moment(turn.time)
@@ -65,10 +68,10 @@ class Conversation:
         occurred_at = sitting.tick(at)
         unread = _as_written(turn.time) if at is None else ""
         body = f"{turn.text}\n[said at: {unread}]" if unread and turn.text else turn.text
-        reason = _why_unusable(body)
-        if reason:
-            return Unreadable(where=where, reason=reason)
-        return Draft(
+        if not body:
+            yield Unreadable(where=where, reason="The turn has no text.")
+            return
+        draft = Draft(
             kind=Kind.MESSAGE,
             body=body,
             project=name(self.project) if self.project else None,
@@ -77,15 +80,16 @@ class Conversation:
             thread=sitting.thread,
             detail=MessageDetail(sender=name(turn.speaker) if turn.speaker else None),
         )
+        yield from _fitting(draft)
 
 
-def _why_unusable(body: str) -> str | None:
-    if not body:
-        return "The turn has no text."
-    size = len(body.encode("utf-8", "replace"))
-    if size > TEXT_BYTES_MAX:
-        return f"The turn has {size:,} bytes; {TEXT_BYTES_MAX:,} are allowed."
-    return None
+def _fitting(draft: Draft) -> Iterator[Draft]:
+    """Give a draft, or its parts where no memory can hold it."""
+    if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
+        yield draft
+        return
+    for number, part in enumerate(cut(draft.body), 1):
+        yield replace(draft, body=part, part=number)
 
 
 def _as_written(time: object) -> str:

@@ -8,25 +8,21 @@ from typing import Final
 from commonbrain.brain import Brain
 from commonbrain.domain.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
 from commonbrain.domain.recollection import Recollection, Verdict
+from commonbrain.evals.retrieval.ablating import Ablation
 from commonbrain.evals.retrieval.corpora import Question
 from commonbrain.evals.retrieval.metrics import DEPTH
+from commonbrain.evals.retrieval.recipes import Recipe
+from commonbrain.evals.retrieval.shapes import Shapes
 from commonbrain.evals.retrieval.stand import Stand
+from commonbrain.evals.retrieval.study import rank
 from commonbrain.evals.retrieval.systems import BASELINES, RECALL, fill, search, sources
-from commonbrain.flows.recall.arms import ARMS, MEANING
 from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.recall.tuning import STAGES, Tuning
-from commonbrain.flows.recall.weigh import WEIGHTS
+from commonbrain.flows.recall.tuning import Tuning
 
 BUDGETS: Final = (500, 1000, 2000, 4000, 8000)
 """Tokens that an answer may take."""
 AS_SERVED: Final = "default"
 """The budget that nobody asked for: what an agent gets unless it says otherwise."""
-_ESSENTIAL: Final = frozenset({"recent", "fused"})
-"""Without the one there is no browsing, without the other no relevance: nothing to learn."""
-PARTS: Final = tuple(
-    name for name in dict.fromkeys((*ARMS, MEANING, *WEIGHTS, *STAGES)) if name not in _ESSENTIAL
-)
-"""Everything of recall that can be left out: arms, features, stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +43,10 @@ class Answer:
     question: Question
     rankings: Mapping[str, Sequence[str]]
     """Sources best first, by system; recall without a part goes by the name of the part."""
+    sessions: Mapping[str, Sequence[str]]
+    """The sessions of what is ranked, each by its best, by system; none where none is asked of."""
+    gold_sessions: Mapping[str, int]
+    """Those that its evidence stands in."""
     packed: Mapping[str, Mapping[str, Packed]]
     """By system and tokens allowed."""
     ms: Mapping[str, float]
@@ -61,6 +61,9 @@ class Asker:
 
     stand: Stand
     tuning: Tuning
+    shapes: Shapes
+    """What the study's recipes look at."""
+    recipes: Mapping[str, Recipe]
     history_tokens: int
     """Of everything that was said in this store."""
     ablated: tuple[str, ...] = ()
@@ -73,19 +76,23 @@ class Asker:
         served = self._recall(brain)(question.text, bump=False)
         took_ms = (time.perf_counter() - started) * 1000
         rankings = {RECALL: self._rank(brain, question)}
+        gold_sessions = dict.fromkeys(self.stand.sessions(question.gold), 1)
+        sessions = {RECALL: self._rank_sessions(brain, question)} if gold_sessions else {}
         packed = {RECALL: {AS_SERVED: _packed(served, question), **self._pack(brain, question)}}
         ms = {RECALL: took_ms}
         for name, ranked, seconds in self._baselines(question):
             rankings[name] = sources(self.stand, ranked[:DEPTH])
+            if gold_sessions:
+                sessions[name] = self.stand.sessions(sources(self.stand, ranked))
             packed[name] = {
                 str(tokens): self._fill(ranked, question, tokens=tokens) for tokens in BUDGETS
             }
             ms[name] = seconds * 1000
-        for part in self.ablated:
-            rankings[part] = self._rank(brain, question, without=part)
         return Answer(
             question=question,
-            rankings=rankings,
+            rankings={**rankings, **self._ablated(brain, question)},
+            sessions=sessions,
+            gold_sessions=gold_sessions,
             packed=packed,
             ms=ms,
             has_abstained=served.verdict is not Verdict.FOUND,
@@ -113,6 +120,28 @@ class Asker:
         )
         return list(dict.fromkeys(item.source_ref or "" for item in found.items))
 
+    def _ablated(self, brain: Brain, question: Question) -> Mapping[str, Sequence[str]]:
+        """Rank without each part, and as ever without those that are known to change nothing."""
+        if not self.ablated:
+            return {}
+        apart = Ablation.of(brain)
+        whole = self._rank(apart.brain, question)
+        idle = apart.idle()
+        return {
+            part: whole if part in idle else self._rank(apart.brain, question, without=part)
+            for part in self.ablated
+        }
+
+    def _rank_sessions(self, brain: Brain, question: Question) -> Sequence[str]:
+        """Look further down than for memories: many of the best may be of one session."""
+        found = self._recall(brain)(
+            question.text,
+            max_items=RECALL_ITEMS_MAX,
+            max_tokens=RECALL_TOKENS_MAX,
+            bump=False,
+        )
+        return self.stand.sessions(item.source_ref or "" for item in found.items)
+
     def _pack(self, brain: Brain, question: Question) -> Mapping[str, Packed]:
         recall = self._recall(brain)
         return {
@@ -129,6 +158,11 @@ class Asker:
             started = time.perf_counter()
             ranked = list(baseline.rank(lists))
             yield name, ranked, baseline.seconds(lists) + time.perf_counter() - started
+        now = self._brain(question).house.clock.now()
+        for name, recipe in self.recipes.items():
+            started = time.perf_counter()
+            ranked = list(rank(self.shapes, recipe, text=question.text, now=now))
+            yield name, ranked, time.perf_counter() - started
 
     def _fill(self, ranked: Sequence[int], question: Question, *, tokens: int) -> Packed:
         shown, spent = fill(self.stand, ranked, tokens=tokens)

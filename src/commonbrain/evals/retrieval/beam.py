@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from commonbrain.domain.errors import Invalid
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain.evals.retrieval.reading import files_in, whole
+from commonbrain.evals.retrieval.recipes import CHATS
 from commonbrain.evals.retrieval.talks import corpus_of, ended
 from commonbrain.importers.json_stream import Record
 from commonbrain.importers.references import reference
@@ -123,5 +124,8 @@ def _numbers(value: object) -> Iterator[int]:
 
 
 BEAM: Final = DataSet(
-    expects=_EXPECTS, files=lambda path: files_in(path, "*.json", expects=_EXPECTS), read=_read
+    expects=_EXPECTS,
+    files=lambda path: files_in(path, "*.json", expects=_EXPECTS),
+    read=_read,
+    recipes=CHATS,
 )

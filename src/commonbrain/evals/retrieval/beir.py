@@ -18,6 +18,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Draft
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain.evals.retrieval.reading import lines, shaped
+from commonbrain.evals.retrieval.recipes import DOCUMENTS
 from commonbrain.evals.retrieval.talks import UNDATED
 
 _EXPECTS: Final = "a folder with corpus.jsonl, queries.jsonl and qrels.tsv or qrels/test.tsv."
@@ -94,4 +95,4 @@ def _draft(document: _Document) -> Draft:
     )
 
 
-BEIR: Final = DataSet(expects=_EXPECTS, files=_files, read=_read)
+BEIR: Final = DataSet(expects=_EXPECTS, files=_files, read=_read, recipes=DOCUMENTS)

@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from commonbrain.domain.memory import Draft
+from commonbrain.evals.retrieval.recipes import Recipe
 from commonbrain.ports.importing import Piece, Unreadable
 
 
@@ -50,3 +51,5 @@ class DataSet:
     """The files that a path leads to, in their order; raises Invalid where one is missing."""
     read: Callable[[Sequence[Path]], Iterator[Corpus]]
     """The corpora, one at a time; raises Invalid naming the file and the place that is wrong."""
+    recipes: Mapping[str, Recipe]
+    """The study's for such data, by the name that each is told by."""

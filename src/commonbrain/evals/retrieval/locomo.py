@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain.evals.retrieval.reading import elements, one_file
+from commonbrain.evals.retrieval.recipes import TALKS
 from commonbrain.evals.retrieval.talks import corpus_of, ended
 from commonbrain.importers.json_stream import Record
 from commonbrain.importers.references import reference
@@ -78,5 +79,5 @@ def _question(number: int, given: _Question, *, of: str, known: set[str]) -> Que
 
 
 LOCOMO: Final = DataSet(
-    expects=_EXPECTS, files=lambda path: one_file(path, expects=_EXPECTS), read=_read
+    expects=_EXPECTS, files=lambda path: one_file(path, expects=_EXPECTS), read=_read, recipes=TALKS
 )

@@ -13,6 +13,7 @@ from typing import Final
 from commonbrain.domain.errors import Invalid
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain.evals.retrieval.reading import elements, one_file
+from commonbrain.evals.retrieval.recipes import CHATS
 from commonbrain.evals.retrieval.talks import corpus_of
 from commonbrain.importers.json_stream import Record
 from commonbrain.importers.references import reference
@@ -97,5 +98,5 @@ def _time(text: str, *, where: str) -> datetime:
 
 
 LONGMEMEVAL: Final = DataSet(
-    expects=_EXPECTS, files=lambda path: one_file(path, expects=_EXPECTS), read=_read
+    expects=_EXPECTS, files=lambda path: one_file(path, expects=_EXPECTS), read=_read, recipes=CHATS
 )

@@ -16,6 +16,7 @@ from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.memory import Draft, ThreadRef
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet, Question
 from commonbrain.evals.retrieval.reading import lines
+from commonbrain.evals.retrieval.recipes import TALKS
 from commonbrain.evals.retrieval.talks import ended
 
 _EXPECTS: Final = "a folder with memories.jsonl and questions.jsonl."
@@ -95,4 +96,4 @@ def _utc(time: datetime | None) -> datetime | None:
     return time and (time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
-OWN: Final = DataSet(expects=_EXPECTS, files=_files, read=_read)
+OWN: Final = DataSet(expects=_EXPECTS, files=_files, read=_read, recipes=TALKS)

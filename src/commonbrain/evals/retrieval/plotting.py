@@ -1,4 +1,4 @@
-"""Plots of a run, as SVG that needs nothing beside it."""
+"""Plots of evaluations, as SVG that needs nothing beside it."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,23 @@ def plots(run: Run) -> Mapping[str, str]:
     if run.ablation:
         drawn["R@10 all when a part is left out"] = _by_part(run)
     return drawn
+
+
+def lines(
+    places: Sequence[float],
+    told: Mapping[str, Sequence[float]],
+    *,
+    across: str,
+    marks: Mapping[str, float],
+) -> str:
+    """Draw shares as lines over the same places, with upright marks at some."""
+    canvas, axes = _canvas(across, "%")
+    for label, shares in told.items():
+        axes.plot(places, [share * 100 for share in shares], label=label)
+    for label, place in marks.items():
+        axes.axvline(place, color="#888", linestyle=":")
+        axes.text(place, 1, f" {label} {place:g}", fontsize="small", rotation=90, va="bottom")
+    return _svg(canvas, axes)
 
 
 def _by_rank(run: Run) -> str:

@@ -120,6 +120,8 @@ class Run:
     """Of everything that was said in a corpus, on average over the questions."""
     systems: Mapping[str, Mapping[str, ByMetric]]
     """By system, category and metric."""
+    sessions: Mapping[str, ByMetric] = field(default_factory=dict[str, ByMetric])
+    """By system, how the sessions come out that its memories stand in; empty without sessions."""
     budgets: Mapping[str, Mapping[str, Spent]]
     """By system and tokens allowed."""
     abstention: Mapping[str, Abstention]

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from commonbrain.domain.inert import inert_line
 from commonbrain.evals.retrieval.plotting import plots
 from commonbrain.evals.retrieval.record import Run
-from commonbrain.evals.retrieval.showing import headings, told
+from commonbrain.evals.retrieval.showing import headings, parts_told, told
 
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Evaluation of recall</title><style>
@@ -28,6 +28,9 @@ def page(runs: Sequence[Run]) -> str:
     # Names of files and categories come from outside: raw HTML in them stays text.
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")
     parts = [reader.render("# Evaluation of recall\n\n" + "\n".join(_definitions()))]
+    if sum(bool(run.ablation) for run in runs) > 1:
+        title, columns, rows = parts_told(runs)
+        parts.append(reader.render("\n".join(_table(title, columns, rows=rows))))
     for run in runs:
         parts.append(reader.render("\n".join(_told(run))))
         parts += [

@@ -1,20 +1,24 @@
 """Running an evaluation: every chosen corpus in a fresh store, every chosen question asked."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.evals.retrieval.asking import PARTS, Asker
+from commonbrain.evals.retrieval.ablating import PARTS
+from commonbrain.evals.retrieval.asking import Asker
 from commonbrain.evals.retrieval.corpora import Corpus, DataSet
 from commonbrain.evals.retrieval.datasets import DATASETS
 from commonbrain.evals.retrieval.extra import needed
+from commonbrain.evals.retrieval.recipes import Recipe
 from commonbrain.evals.retrieval.record import Run, Setup, Times
 from commonbrain.evals.retrieval.sampling import Sample, choose
-from commonbrain.evals.retrieval.stand import standing
+from commonbrain.evals.retrieval.shapes import Shapes, shapes
+from commonbrain.evals.retrieval.stand import Stand, standing
 from commonbrain.evals.retrieval.summing import Harvest, latencies, summed
 from commonbrain.evals.retrieval.surroundings import commit, digest, machine
 from commonbrain.flows.recall.tuning import Tuning
@@ -29,8 +33,13 @@ _BEARING = (
     "similar_at",
     "relevant_at",
     "answers_at",
+    "secrets",
 )
 """The settings that decide what is found."""
+
+_FILLED: Final = 0.25
+_SEEN: Final = 0.25
+"""About the shares of a corpus's time that filling its store and the study's shapes take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +76,13 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = unwatched) ->
         conversations=wish.conversations,
         seed=wish.seed,
     )
-    field = _Field(wish=wish, sample=sample, settings=settings, on_progress=on_progress)
+    field = _Field(
+        wish=wish,
+        sample=sample,
+        recipes=dataset.recipes,
+        settings=settings,
+        on_progress=on_progress,
+    )
     harvest = _gather(field, dataset, files=files)
     told = summed(harvest, seed=wish.seed, parts=_ablated(wish))
     return Run(
@@ -87,6 +102,7 @@ def run(wish: Wish, *, settings: Settings, on_progress: Progress = unwatched) ->
         skipped=sample.skipped,
         history_tokens=told.history_tokens,
         systems=told.systems,
+        sessions=told.sessions,
         budgets=told.budgets,
         abstention=told.abstention,
         ablation=told.ablation,
@@ -134,6 +150,7 @@ class _Field:
 
     wish: Wish
     sample: Sample
+    recipes: Mapping[str, Recipe]
     settings: Settings
     on_progress: Progress
 
@@ -151,18 +168,36 @@ def _gather(field: _Field, dataset: DataSet, *, files: Sequence[Path]) -> Harves
 def _visit(field: _Field, corpus: Corpus, *, harvest: Harvest) -> None:
     """Fill a store with one corpus and ask everything that is to be asked of it."""
     wish, own = field.wish, field.sample.own[corpus.name]
-    every = sum(map(len, field.sample.own.values()))
+    done, every = len(harvest.answers), sum(map(len, field.sample.own.values()))
+
+    def move(share: float) -> None:
+        field.on_progress((done + share * len(own)) / every)
+
     with standing(corpus, settings=field.settings, seed=wish.seed) as stand:
         harvest.take(stand)
+        move(_FILLED)
         asker = Asker(
             stand=stand,
             tuning=Tuning(without=frozenset(wish.without)),
+            shapes=_shapes(field, stand, on_progress=lambda share: move(_FILLED + _SEEN * share)),
+            recipes=field.recipes,
             history_tokens=stand.history_tokens(),
             ablated=_ablated(wish),
         )
         # What is loaded by the first question is not part of the latency of any.
         asker.abstains(own[0])
-        for question in own:
+        for number, question in enumerate(own, 1):
             harvest.answers.append(asker.ask(question))
-            field.on_progress(len(harvest.answers) / every)
+            move(_FILLED + _SEEN + (1 - _FILLED - _SEEN) * number / len(own))
         harvest.foreign += [asker.abstains(one) for one in field.sample.foreign[corpus.name]]
+
+
+def _shapes(field: _Field, stand: Stand, *, on_progress: Progress) -> Shapes:
+    """Index and embed once what the recipes look at, before anything is timed."""
+    has_context = any(recipe.has_context for recipe in field.recipes.values())
+    return shapes(
+        stand.memories,
+        stand.house.embedder,
+        has_context=has_context,
+        on_progress=on_progress,
+    )

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import inert_line
 from commonbrain.evals.retrieval.comparing import Comparison
 from commonbrain.evals.retrieval.figures import Figure
@@ -20,6 +21,8 @@ _FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
 """Those that are shown of each category that is compared, and of each part that is left out."""
 _HEAD: Final = ("system", "R@1", "R@5", "R@10", "R@20", "any@10", "nDCG@10", "MRR")
 """How they stand above columns: R@k is of all the evidence, any@10 of any."""
+_TWO: Final = ("R@10 all", "nDCG@10")
+"""Those that are shown of each part in each of several runs."""
 _STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
 
 Told = tuple[str, Sequence[str], Iterator[list[str]]]
@@ -59,6 +62,48 @@ def show_comparison(comparison: Comparison) -> None:
     console.print(_STAR)
 
 
+def show_parts(runs: Sequence[Run]) -> None:
+    """Print what each part is worth in every run that left out each."""
+    title, columns, rows = parts_told(runs)
+    table = _empty(title, columns)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console(highlight=False).print(table)
+
+
+def parts_told(runs: Sequence[Run]) -> Told:
+    """Give what each part is worth, one column a run, what is worth most first.
+
+    Raises:
+        Invalid: no run left out each part.
+
+    """
+    ablated = [run for run in runs if run.ablation]
+    if not ablated:
+        raise Invalid("No record tells what parts are worth.", hint="Run it with --ablate.")
+    told = (f"{one.setup.dataset} {metric}" for one in ablated for metric in _TWO)
+    columns = ("left out", *told)
+    return f"What leaving out a part changes, points; {_STAR}", columns, _parts(ablated)
+
+
+def _parts(runs: Sequence[Run]) -> Iterator[list[str]]:
+    names = dict.fromkeys(name for run in runs for name in run.ablation)
+
+    def worth(name: str) -> float:
+        return sum(run.ablation[name][_TWO[0]].mean for run in runs if name in run.ablation)
+
+    for name in sorted(names, key=worth):
+        told = [run.ablation.get(name) for run in runs]
+        yield [name, *(_points(of[metric]) if of else "" for of in told for metric in _TWO)]
+
+
+def _points(one: Figure) -> str:
+    """Write a difference in few characters."""
+    if one.low == one.high == 0:
+        return "0"
+    return f"{one.mean * 100:+.1f}{' *' if one.is_beyond_noise else ''}"
+
+
 def headings(run: Run) -> Iterator[str]:
     """Give what a run is, in a few lines."""
     setup, times, machine = run.setup, run.times, run.machine
@@ -94,6 +139,8 @@ def told(run: Run) -> Iterator[Told]:
     yield "What comes first, % of questions, with half of its 95% interval", _HEAD, _ranks(run)
     if len(run.systems.get(RECALL, {})) > 1:
         yield "recall by category, %", ("category", "asked", *_HEAD[1:]), _categories(run)
+    if run.sessions:
+        yield "Whose session comes first, %", _HEAD, _sessions(run)
     if run.budgets:
         columns = ("system", *run.budgets[RECALL])
         yield "Questions whose evidence is whole in so many tokens, %", columns, _budgets(run)
@@ -115,6 +162,11 @@ def _empty(title: str, columns: Sequence[str]) -> Table:
 def _ranks(run: Run) -> Iterator[list[str]]:
     for name, of in run.systems.items():
         yield [name, *(spread(of[ALL][metric]) for metric in SHOWN)]
+
+
+def _sessions(run: Run) -> Iterator[list[str]]:
+    for name, of in run.sessions.items():
+        yield [name, *(spread(of[metric]) for metric in SHOWN)]
 
 
 def _categories(run: Run) -> Iterator[list[str]]:

@@ -1,7 +1,7 @@
 """One corpus in a store of its own, with its clock standing still: where questions are asked."""
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from commonbrain.brain import Brain
+from commonbrain.domain.kinds import MessageDetail
 from commonbrain.domain.memory import Memory, full_text
 from commonbrain.domain.pack import to_item
 from commonbrain.domain.query import Candidate
@@ -51,6 +52,8 @@ class Stand:
     seconds: float
     """How long it took to remember them."""
     memories: Mapping[int, Memory]
+    session_of: Mapping[str, str]
+    """The session that each source is of; what belongs to none is not in here."""
     costs: dict[int, int] = field(default_factory=dict[int, int])
     """Tokens of memories as they are shown to agents, once they were counted."""
 
@@ -66,6 +69,11 @@ class Stand:
     def source(self, memory_id: int) -> str:
         """Give where a memory comes from, which is what questions name as evidence."""
         return self.memories[memory_id].source_ref or ""
+
+    def sessions(self, sources: Iterable[str]) -> Sequence[str]:
+        """Give the sessions of sources, each once, in their order."""
+        known = (self.session_of.get(source) for source in sources)
+        return list(dict.fromkeys(session for session in known if session is not None))
 
     def cost(self, memory_id: int) -> int:
         """Count the tokens of one memory as a recall shows it."""
@@ -96,7 +104,23 @@ def standing(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Stan
             started = time.perf_counter()
             report = brain.import_(_FORMAT, path)
             seconds = time.perf_counter() - started
-            yield Stand(brain=brain, report=report, seconds=seconds, memories=_all(brain))
+            memories = _all(brain)
+            yield Stand(
+                brain=brain,
+                report=report,
+                seconds=seconds,
+                memories=memories,
+                session_of=_sessions(memories.values()),
+            )
+
+
+def _sessions(memories: Iterable[Memory]) -> Mapping[str, str]:
+    """Name sessions by what the store calls their threads."""
+    return {
+        one.source_ref or "": str(one.detail.thread_id)
+        for one in memories
+        if isinstance(one.detail, MessageDetail) and one.detail.thread_id is not None
+    }
 
 
 def _all(brain: Brain) -> Mapping[int, Memory]:

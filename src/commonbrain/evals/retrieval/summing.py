@@ -8,14 +8,13 @@ import numpy as np
 from commonbrain.evals.measures import agreement
 from commonbrain.evals.retrieval.asking import Answer
 from commonbrain.evals.retrieval.figures import Figure, Values, figure, figures
-from commonbrain.evals.retrieval.metrics import METRICS, measure
+from commonbrain.evals.retrieval.metrics import METRICS, Gold, Rankings, measure
 from commonbrain.evals.retrieval.record import ALL, Abstention, ByMetric, Latency, Spent
 from commonbrain.evals.retrieval.stand import Stand
-from commonbrain.evals.retrieval.systems import BASELINES, RECALL
+from commonbrain.evals.retrieval.systems import RECALL
 
 NO_MEMORY = "no memory"
 WHOLE_HISTORY = "whole history"
-_SYSTEMS = (RECALL, *BASELINES)
 _KEPT = 10
 """Of each ranking, in the record."""
 
@@ -44,6 +43,7 @@ class Summed:
 
     history_tokens: float
     systems: Mapping[str, Mapping[str, ByMetric]]
+    sessions: Mapping[str, ByMetric]
     budgets: Mapping[str, Mapping[str, Spent]]
     abstention: Mapping[str, Abstention]
     ablation: Mapping[str, ByMetric]
@@ -56,16 +56,18 @@ def summed(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> Summed:
     """Sum up what was gathered; only questions with evidence have a rank to measure."""
     answers = harvest.answers
     ranked = [one for one in answers if one.question.gold]
-    values = {name: _values(ranked, name) for name in (*_SYSTEMS, *parts)} if ranked else {}
+    systems = tuple(answers[0].ms)
+    values = {name: _values(ranked, name) for name in (*systems, *parts)} if ranked else {}
     categories = {one.question.id: one.question.category for one in ranked}
     return Summed(
         history_tokens=round(float(np.mean([one.history_tokens for one in answers])), 1),
         systems={
             name: _by_category(values[name], list(categories.values()), seed=seed)
-            for name in _SYSTEMS
+            for name in systems
             if name in values
         },
-        budgets=_budgets(ranked, seed=seed),
+        sessions=_sessions(ranked, systems, seed=seed),
+        budgets=_budgets(ranked, systems, seed=seed),
         abstention=_abstention(answers, harvest.foreign),
         ablation={
             part: by_metric(values[part] - values[RECALL], seed=seed)
@@ -73,7 +75,7 @@ def summed(harvest: Harvest, *, seed: int, parts: Sequence[str]) -> Summed:
             if part in values
         },
         categories=categories,
-        values={name: _listed(values[name]) for name in _SYSTEMS if name in values},
+        values={name: _listed(values[name]) for name in systems if name in values},
         found={one.question.id: tuple(one.rankings[RECALL][:_KEPT]) for one in ranked},
     )
 
@@ -87,7 +89,7 @@ def latencies(answers: Sequence[Answer]) -> Mapping[str, Latency]:
     """Give how long each system took."""
     return {
         name: Latency(p50=_quantile(answers, name, at=0.5), p95=_quantile(answers, name, at=0.95))
-        for name in _SYSTEMS
+        for name in answers[0].ms
     }
 
 
@@ -97,7 +99,25 @@ def _quantile(answers: Sequence[Answer], name: str, *, at: float) -> float:
 
 def _values(answers: Sequence[Answer], system: str) -> Values:
     gold = {one.question.id: one.question.gold for one in answers}
-    told = measure(gold, {one.question.id: one.rankings[system] for one in answers})
+    return _measured(gold, {one.question.id: one.rankings[system] for one in answers})
+
+
+def _sessions(
+    answers: Sequence[Answer], systems: Sequence[str], *, seed: int
+) -> Mapping[str, ByMetric]:
+    """Measure the ranking of sessions, over the questions whose evidence stands in some."""
+    spoken = [one for one in answers if one.gold_sessions]
+    gold = {one.question.id: one.gold_sessions for one in spoken}
+    return {
+        name: by_metric(
+            _measured(gold, {one.question.id: one.sessions[name] for one in spoken}), seed=seed
+        )
+        for name in (systems if spoken else ())
+    }
+
+
+def _measured(gold: Gold, rankings: Rankings) -> Values:
+    told = measure(gold, rankings)
     return np.array([[told[id_][metric] for id_ in gold] for metric in METRICS], dtype=np.float64)
 
 
@@ -112,7 +132,9 @@ def _by_category(values: Values, categories: Sequence[str], *, seed: int) -> Map
     return every | {name: by_metric(values[:, of == name], seed=seed) for name in names}
 
 
-def _budgets(answers: Sequence[Answer], *, seed: int) -> Mapping[str, Mapping[str, Spent]]:
+def _budgets(
+    answers: Sequence[Answer], systems: Sequence[str], *, seed: int
+) -> Mapping[str, Mapping[str, Spent]]:
     if not answers:
         return {}
     history = float(np.mean([one.history_tokens for one in answers]))
@@ -121,7 +143,7 @@ def _budgets(answers: Sequence[Answer], *, seed: int) -> Mapping[str, Mapping[st
             tokens: _spent(answers, name, tokens=tokens, seed=seed)
             for tokens in answers[0].packed[name]
         }
-        for name in _SYSTEMS
+        for name in systems
     }
     nothing, everything = (Figure(mean=share, low=share, high=share) for share in (0.0, 1.0))
     return packed | {

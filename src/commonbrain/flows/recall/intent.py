@@ -28,7 +28,12 @@ _SIGNS: Final[Mapping[Intent, re.Pattern[str]]] = {
     }.items()
 }
 # It speaks to who answered before: "what did you suggest", "your list", "the assistant".
-_OF_ANSWERS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
+_OF_ANSWERS: Final = re.compile(
+    r"\b(?:you (?:\w+ly )?(?:said|say|told|tell|suggest|recommend|mention|g[ai]ve|provide|list"
+    r"|wr[io]te|explain|propose|advise|show|describe|create|ma[dk]e|came? up)\w*|your|assistant)\b",
+    re.IGNORECASE,
+)
+_ANSWERS: Final[Mapping[Intent, Mapping[Kind, float]]] = {
     Intent.CONSTRAINT: {Kind.RULE: 1.0, Kind.FACT: 0.4, Kind.TASK: 0.2},
     Intent.CAUSAL: {Kind.ATOM: 1.0, Kind.INCIDENT: 1.0, Kind.FACT: 0.4, Kind.EPISODE: 0.4},
     Intent.TEMPORAL: {Kind.EVENT: 1.0, Kind.EPISODE: 0.6, Kind.MESSAGE: 0.6, Kind.INCIDENT: 0.6},

@@ -71,6 +71,17 @@ def misses(
 
 
 @app.command()
+def parts(
+    *,
+    records: Annotated[list[Path], typer.Argument(help="Records of runs with --ablate.")],
+) -> None:
+    """Show what each part of recall is worth on each data set, in one table."""
+    from commonbrain.interfaces.cli.evaluating import show_worth  # noqa: PLC0415 see _run
+
+    show_worth(records)
+
+
+@app.command()
 def report(
     *,
     records: Annotated[list[Path], typer.Argument(help="Records of runs.")],
@@ -80,6 +91,20 @@ def report(
     from commonbrain.interfaces.cli.evaluating import report_runs  # noqa: PLC0415 see _run
 
     report_runs(records, out=out)
+
+
+@app.command(help="Measure duplicates on data that ships with the package.")
+def duplicates(
+    *,
+    as_json: Json = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the curves of the thresholds to this SVG file.")
+    ] = None,
+) -> None:
+    """Measure the thresholds for duplicates and hints, and draw them if that is wanted."""
+    from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415 see _run
+
+    run_evaluation("duplicates", as_json=as_json, plot=plot)
 
 
 def _add(name: str) -> None:
@@ -92,4 +117,5 @@ def _add(name: str) -> None:
 
 
 for _name in OWN:
-    _add(_name)
+    if _name != "duplicates":
+        _add(_name)

@@ -9,23 +9,31 @@ import typer
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import escaped
+from commonbrain.evals.curves import curves
 from commonbrain.evals.evaluations import EVALUATIONS
 from commonbrain.evals.retrieval.comparing import compare
 from commonbrain.evals.retrieval.misses import misses_of
 from commonbrain.evals.retrieval.record import default_path, read, write
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
-from commonbrain.evals.retrieval.showing import show_comparison, show_run
+from commonbrain.evals.retrieval.showing import show_comparison, show_parts, show_run
 from commonbrain.interfaces.cli.progress import bar
 from commonbrain.interfaces.cli.wanted import Wanted
 from commonbrain.wiring import load_settings
 
 
-def run_evaluation(name: str, *, as_json: bool) -> None:
-    """Run an evaluation on data of its own and print its report."""
+def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> None:
+    """Run an evaluation on data of its own and print its report; draw it if that is wanted.
+
+    Raises:
+        Invalid: the plot cannot be written, or the library that draws is not installed.
+
+    """
     evaluation = EVALUATIONS[name]
     with bar("evaluating", is_shown=not as_json) as move:
         report = evaluation.run(move)
+    if plot is not None:
+        _write(plot, curves(report))
     if as_json:
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
@@ -84,6 +92,16 @@ def show_misses(record: Path, path: Path, *, count: int) -> None:
         typer.echo(miss.told())
 
 
+def show_worth(records: Sequence[Path]) -> None:
+    """Print what each part of recall is worth by records that left out each.
+
+    Raises:
+        Invalid: one cannot be read, or none tells it.
+
+    """
+    show_parts([read(path) for path in records])
+
+
 def report_runs(records: Sequence[Path], *, out: Path) -> None:
     """Write a report of records.
 
@@ -91,9 +109,12 @@ def report_runs(records: Sequence[Path], *, out: Path) -> None:
         Invalid: one cannot be read, or the report cannot be written.
 
     """
-    told = page([read(path) for path in records])
-    try:
-        out.write_text(told, "utf-8")
-    except OSError as error:
-        raise Invalid(f"{out} cannot be written: {error.strerror}.") from error
+    _write(out, page([read(path) for path in records]))
     typer.echo(f"The report is {out}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}.") from error

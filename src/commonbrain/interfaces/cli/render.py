@@ -281,6 +281,8 @@ def report(reply: Report) -> RenderableType:
     table.add_column("pieces", justify="right")
     for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
         table.add_row(name, f"{getattr(reply, name):,}")
+    if reply.parts:
+        table.add_row("parts of longer ones", f"{reply.parts:,}")
     refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
     return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)
 

@@ -1,0 +1,98 @@
+"""The study's recipe on a conversation small enough to reckon by hand."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commonbrain.evals.retrieval.datasets import DATASETS
+from commonbrain.evals.retrieval.recipes import CHATS, DOCUMENTS, STUDY, TALKS, Recipe
+from commonbrain.evals.retrieval.shapes import Shapes, Wordlist, shapes
+from commonbrain.evals.retrieval.stand import Stand, standing
+from commonbrain.evals.retrieval.study import rank
+from commonbrain.settings import Settings
+from tests.evals import samples
+
+LATER = datetime(2023, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    path = samples.locomo(tmp_path_factory.mktemp("study") / "tiny.json", "one")
+    [corpus] = DATASETS["locomo"].read([path])
+    with standing(corpus, settings=Settings(), seed=0) as stand:
+        yield stand
+
+
+@pytest.fixture(scope="module")
+def made(stand: Stand) -> Shapes:
+    return shapes(stand.memories, stand.house.embedder, has_context=True)
+
+
+def ranked(stand: Stand, made: Shapes, *, recipe: Recipe, text: str) -> dict[str, float]:
+    return {stand.source(id_): of for id_, of in rank(made, recipe, text=text, now=LATER).items()}
+
+
+def test_words_are_matched_by_their_stems_and_unknown_ones_not_at_all() -> None:
+    words = Wordlist.of(["Ann adopts dogs", "Bob repairs boilers", "Ann sleeps"])
+
+    assert np.flatnonzero(words.matched(["dog"])).tolist() == [0]
+    assert not words.matched(["zebra"]).any()
+    assert not words.matched([]).any()
+
+
+def test_a_text_is_seen_with_two_before_and_one_after_in_its_session(made: Shapes) -> None:
+    around = made.views[1].words
+
+    assert np.flatnonzero(around.matched(["greyhound"])).tolist() == [0, 1, 2]
+    assert np.flatnonzero(around.matched(["snores"])).tolist() == [1, 2]
+    assert np.flatnonzero(around.matched(["pump"])).tolist() == [3]
+
+
+def test_what_alone_is_all_there_is_of_a_session_is_embedded_as_it_is(made: Shapes) -> None:
+    alone, around = made.views
+    assert np.allclose(alone.vectors[alone.starts[3]], around.vectors[around.starts[3]])
+
+
+def test_names_of_speakers_are_left_out_of_what_is_embedded(made: Shapes) -> None:
+    assert made.names == {"Ann", "Bob"}
+    assert np.allclose(made.vector("Is Ann's dog well?"), made.vector("Is  dog well?"))
+    assert np.allclose(made.vector("Ann"), made.embedder.query("Ann"))
+
+
+def test_who_is_named_when_it_was_said_and_its_session_speak_for_a_text(
+    stand: Stand, made: Shapes
+) -> None:
+    def gain(text: str, recipe: Recipe) -> dict[str, float]:
+        plain = ranked(stand, made, recipe=Recipe(), text=text)
+        with_it = ranked(stand, made, recipe=recipe, text=text)
+        return {ref: round(with_it[ref] - plain[ref], 3) for ref in sorted(plain)}
+
+    said = ["one#D1:1", "one#D1:2", "one#D1:3", "one#D2:1"]
+    named = gain("What did Bob repair?", Recipe(speaker=0.1))
+    assert [named[ref] for ref in said] == [0, 0.1, 0, 0.1]
+    dated = gain("What broke on 20 May 2023?", Recipe(date=0.3))
+    assert dated["one#D2:1"] == 0.3
+    assert 0 < dated["one#D1:1"] < 0.1
+    sat = gain("Who sleeps on the sofa?", Recipe(session=0.2))
+    assert [sat[ref] for ref in said] == [0.2, 0.2, 0.2, 0]
+
+
+def test_a_user_is_preferred_or_alone_allowed(tmp_path: Path) -> None:
+    dataset = DATASETS["beam"]
+    [corpus] = dataset.read(dataset.files(samples.beam(tmp_path)))
+    soft, hard = CHATS.values()
+    asked = "Which port do I use?"
+    with standing(corpus, settings=Settings(), seed=0) as stand:
+        made = shapes(stand.memories, stand.house.embedder, has_context=False)
+
+        assert set(ranked(stand, made, recipe=hard, text=asked)) == {"a-chat#0", "a-chat#2"}
+        assert len(ranked(stand, made, recipe=soft, text=asked)) == 3
+
+
+def test_every_data_set_has_a_recipe_of_the_study() -> None:
+    assert all(STUDY in one.recipes for one in DATASETS.values())
+    assert DATASETS["locomo"].recipes == TALKS
+    assert DATASETS["beir"].recipes == DOCUMENTS
