@@ -1,5 +1,6 @@
 """What every store promises of mail; subclass it for a new engine, as `StoreContract`."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,11 +9,14 @@ from commonbrain.domain import ids
 from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.memory import Memory, State, ThreadRef
 from commonbrain.domain.message import TOP, Place, Reader, Receipt, deliveries
+from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
+from commonbrain.ports.look import Look
 from commonbrain.ports.store import Store, Transaction
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import OpenStore
 
+_SAID = {"a": {1: (), 2: (), 3: (), 4: ("bo",), 5: (), 6: ()}, "bb": {11: (), 12: ()}}
 BASE = ids.make_id(NOON, 0)
 BO = Reader(agent="bo", project=None, now=NOON)
 
@@ -126,6 +130,35 @@ class MailContract:
                 recent = tx.threads.recent(caller, now=NOON, below=ids.LAST, limit=9)
                 assert (len(said), len(recent)) == (seen, seen)
             assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
+
+    def test_a_passage_is_what_was_said_around_a_message(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            threads = [self._thread(tx, key, said=said) for key, said in _SAID.items()]
+            first, second = threads
+            tx.memories.add(a_memory(BASE + 30, "No message"))
+            look = Look(caller=Caller(agent="cy"), filter=Filter(), now=NOON)
+            given = [BASE + number for number in (1, 3, 6, 11, 30, 99)]
+            around = tx.threads.around(given, look, before=2, after=1)
+            assert {id_ - BASE: [i - BASE for i in one.ids] for id_, one in around.items()} == {
+                1: [1, 2],
+                3: [1, 2, 3],  # What is private to others leaves a gap.
+                6: [5, 6],
+                11: [11, 12],
+            }
+            assert {one.thread for one in around.values()} == {first, second}
+            assert tx.threads.around([], look, before=2, after=1) == {}
+            bo = replace(look, caller=Caller(agent="bo"))
+            [seen] = tx.threads.around([BASE + 3], bo, before=1, after=2).values()
+            assert seen.ids == (BASE + 2, BASE + 3, BASE + 4, BASE + 5)
+        with store.snapshot("other") as tx:
+            assert tx.threads.around(given, look, before=2, after=1) == {}
+
+    def _thread(self, tx: Transaction, key: str, *, said: dict[int, tuple[str, ...]]) -> int:
+        thread = tx.threads.open(ThreadRef(key=key, subject=key), None, new_id=len(key), now=NOON)
+        for number, to in said.items():
+            detail = MessageDetail(thread_id=thread, sender="ann", recipients=to)
+            post(tx, a_message(number, *to, detail=detail))
+        return thread
 
     def test_another_tenants_mail_is_nobodys(self, store: Store, open_store: OpenStore) -> None:
         with store.begin(LOCAL_TENANT) as tx:

@@ -142,4 +142,4 @@ def _scale(scores: Mapping[int, float], *, is_bare: bool = False) -> dict[int, f
     low = 0.0 if is_bare and high > 0 else min(scores.values())
     if high == low:
         return dict.fromkeys(scores, 1.0)
-    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
+    return {id_: max((score - low) / (high - low), 0.0) for id_, score in scores.items()}
