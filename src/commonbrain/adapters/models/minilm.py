@@ -35,7 +35,7 @@ SPACE = Space(
     # (LoCoMo, 60,000 pairs; their median is 0.06). The 99th, 0.29, would drop half of the turns
     # that answer a question without sharing a word with it.
     relevant_at=0.21,
-    # Hardly any question loses its answer by it; decision 82D has the figures.
+    # Hardly any question loses its answer by it; decision 87 has the figures.
     answers_at=0.44,
 )
 
