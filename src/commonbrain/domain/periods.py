@@ -30,6 +30,15 @@ _HINT: Final = re.compile(
     re.IGNORECASE,
 )
 """Every phrase holds one of these; most questions hold none, and are read no further."""
+# Months and weekdays are written with a capital, or "may" and "march" would be some.
+_NAMED: Final = re.compile(
+    r"\b(?:(?i:yesterday|today|tonight|tomorrow|ago|(?:19|20)\d\d"
+    r"|(?:last|past|previous|this|next|coming)\s+(?:\w+\s+)?"
+    r"(?:day|week|weekend|month|quarter|year|morning|evening|night|spring|summer|autumn|fall"
+    r"|winter)s?)"
+    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?"
+    r"|January|February|March|April|May|June|July|August|September|October|November|December)\b"
+)
 _READ: Final = 500
 """Characters of a question that are read; what is longer is a text, not a question of time."""
 _FIRST_MARK: Final = 0xE000
@@ -236,8 +245,8 @@ class _Reading:
 
 
 def names_time(text: str) -> bool:
-    """Say whether a text seems to name a time, by its words alone."""
-    return _HINT.search(text) is not None
+    """Say whether a text names a time, as far as single words tell."""
+    return _NAMED.search(text) is not None
 
 
 def period_of(query: str, now: datetime) -> tuple[Span, str] | None:

@@ -118,16 +118,20 @@ def blended(features: Mapping[str, float], *, share: float) -> float:
 
 
 def _by_thread(features: Features, threads: Mapping[int, int]) -> dict[int, float]:
-    """Say how well the best of each one's thread match; what has no thread stands for itself."""
+    """Say how well the best of each one's thread match; what has no thread stands for itself.
+
+    Threads are held against the best of them, the rest against the best of all.
+    """
     own = {id_: of_one["own"] for id_, of_one in features.items()}
     said: defaultdict[int, list[float]] = defaultdict(list)
     for id_, thread in threads.items():
         said[thread].append(own[id_])
     best = {thread: fmean(nlargest(_OF_THREAD, scores)) for thread, scores in said.items()}
-    most = max([*best.values(), *(own[id_] for id_ in own if id_ not in threads)], default=0.0)
+    most_of_thread = max(best.values(), default=0.0) or 1.0
+    most = max(own.values(), default=0.0) or 1.0
     return {
-        id_: (best[threads[id_]] if id_ in threads else own[id_]) / most if most else 0.0
-        for id_ in own
+        id_: best[threads[id_]] / most_of_thread if id_ in threads else score / most
+        for id_, score in own.items()
     }
 
 
