@@ -86,7 +86,7 @@ def test_questions_without_an_answer_are_counted_of_this_and_of_other_corpora(fi
 def test_each_part_of_recall_is_left_out_once(first: Run) -> None:
     assert set(first.ablation) == set(PARTS)
     assert set(PARTS) >= set(STAGES) | (set(ARMS) - {"recent"}) | (set(WEIGHTS) - {"fused"})
-    assert set(first.ablation["beside"]) == set(METRICS)
+    assert set(first.ablation["passages"]) == set(METRICS)
 
 
 def test_what_is_not_asked_of_an_ablation_would_have_changed_nothing() -> None:
@@ -198,7 +198,7 @@ def test_what_cannot_be_compared_is_refused(first: Run) -> None:
 
 
 def test_what_was_missed_is_shown_with_its_words_and_what_came_instead(source: Path) -> None:
-    blind = ran(source, without=("vector", "links"))
+    blind = ran(source, without=("vector", "links", "passages"))
     missed = list(misses_of(blind, source, count=1))
 
     assert len(missed) == 1
@@ -231,7 +231,7 @@ def test_tables_show_every_system_category_and_part(
     show_comparison(compare(first, first, system=RECALL))
     printed = capsys.readouterr().out
 
-    for name in (*BASELINES, "adversarial", "unanswerable", "beside", "saved of history"):
+    for name in (*BASELINES, "adversarial", "unanswerable", "passages", "saved of history"):
         assert name in printed
 
 

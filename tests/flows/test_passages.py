@@ -123,9 +123,10 @@ def test_one_sure_arm_beats_two_half_sure() -> None:
 
 
 def test_what_has_no_thread_stands_for_itself() -> None:
-    scores = {1: 10.0, 2: 10.0, 3: 1.0}
-    features = fuse({"lexical": scores, "vector": {}}, threads={2: 7, 3: 7})
+    scores = {1: 10.0, 2: 8.0, 3: 1.0, 4: 5.0}
+    features = fuse({"lexical": scores, "vector": {}}, threads={2: 7, 3: 7, 5: 8})
 
-    assert features[1]["thread"] == 1.0
-    assert features[2]["thread"] == features[3]["thread"] < 1.0
+    assert features[1]["thread"] == features[2]["thread"] == features[3]["thread"] == 1.0
+    assert features[4]["thread"] == 0.5
+    assert features[5] == {**features[5], "own": 0.0, "thread": 0.0}
     assert features[1]["beside"] == features[1]["own"]

@@ -72,7 +72,7 @@ def test_whatever_is_stored_a_skill_that_is_named_is_in_the_answer(
         )
         made = [
             told(
-                brain, f"{RULE} {n} " * times, kind="rule", distinct_because="it differs",
+                brain, f"{RULE} as skill {n} " * times, kind="rule", distinct_because="it differs",
                 skill={"name": f"s{n}", "keywords": ["deploy"]},
             ).id
             for n, times in enumerate(skills)

@@ -117,7 +117,7 @@ class Text:
 
     def bare(self) -> Form:
         """Show that it is there."""
-        return Form(replace(self.whole, body=None, headline=None), Cost())
+        return Form(replace(self.whole, body=None, headline=None, notes=()), Cost())
 
     def barer(self, form: Form) -> Iterator[Form]:
         """Give a form and those that say less."""

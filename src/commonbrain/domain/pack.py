@@ -71,6 +71,7 @@ def pack(
     *,
     conflicts: Sequence[Conflict] = (),
     terms: Sequence[str] = (),
+    is_unsure: bool = False,
 ) -> Packed:
     """Fill the budget best first, in whichever order: bodies, excerpts, headlines, bare ids.
 
@@ -81,7 +82,7 @@ def pack(
     """
     distinct, near = thin(ranked, enough=2 * budget.max_items)
     # What stands around the items is paid for in advance.
-    lines = (HEADING, UNSURE, omission(len(ranked)))
+    lines = (HEADING, *([UNSURE] if is_unsure else ()), omission(len(ranked)))
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
     filling = _Filling(
         texts=[Text.of(one, to_item(one)) for one in choose(distinct, budget.max_items)],

@@ -25,6 +25,7 @@ ARM_WEIGHTS: Final[Mapping[str, float]] = {
     "time": 0.0,
     "vector": 0.5,
 }
+_WORDS: Final = "lexical"
 _NAMING: Final = ("recent", "skill", "lexical")
 """Arms that find only what the query names."""
 
@@ -84,17 +85,18 @@ def fuse(
     one, and `fused` between the two; `thread` is how well the best of its thread match.
     """
     weights = {arm: weight for arm, weight in tuning.of(ARM_WEIGHTS).items() if weight}
-    scaled = {arm: _scale(scores, is_bare=arm in _NAMING) for arm, scores in found.items()}
+    scaled = {arm: _scale(scores, is_bare=arm == _WORDS) for arm, scores in found.items()}
     seen = {arm: _scale(scores) for arm, scores in (views or {}).items()}
     around = {id_ for scores in seen.values() for id_ in scores}
     features: Features = {}
-    for id_ in dict.fromkeys(id_ for scores in found.values() for id_ in scores):
+    known = threads or {}
+    for id_ in dict.fromkeys([*(id_ for scores in found.values() for id_ in scores), *known]):
         of_one = {arm: scaled.get(arm, {}).get(id_, 0.0) for arm in ARM_WEIGHTS}
         own = _quadratic_mean(id_, scaled, weights=weights)
         beside = _mean(id_, seen, weights=weights) if id_ in around else own
         features[id_] = of_one = {**of_one, "own": own, "beside": beside}
         of_one["fused"] = blended(of_one, share=_BESIDE)
-    for id_, score in _by_thread(features, threads or {}).items():
+    for id_, score in _by_thread(features, known).items():
         features[id_]["thread"] = score
     return features
 

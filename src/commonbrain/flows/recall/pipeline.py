@@ -125,7 +125,13 @@ class Recall:
             ranked = self._rank(tx, plan, asked=asked)
         laps.end("rank")
         budget = budget_of(plan, is_answered=ranked.is_answered)
-        packed = pack(ranked.allowed, budget, conflicts=ranked.conflicts, terms=plan.terms)
+        packed = pack(
+            ranked.allowed,
+            budget,
+            conflicts=ranked.conflicts,
+            terms=plan.terms,
+            is_unsure=not ranked.is_answered,
+        )
         laps.end("pack")
         trace = self._trace(plan, ranked, packed=packed, stages_ms=laps.taken)
         self.house.journal.record(trace)
