@@ -151,8 +151,9 @@ def estimate(text: str) -> int:
     """Return about how many tokens `text` costs a current model; 0 only for the empty text.
 
     Within 10% in total on English, code, Chinese, Japanese and Korean of some hundred tokens;
-    nearer the top for other scripts. Laws: for any a and b, estimate(a + b) is at most estimate(a) + estimate(b) + 1 and at
-    least max(estimate(a), estimate(b)) - 1, so that parts counted apart add up to a whole.
+    nearer the top for other scripts. Laws: for any a and b, estimate(a + b) is at most
+    estimate(a) + estimate(b) + 1 and at least max(estimate(a), estimate(b)) - 1, so that parts
+    counted apart add up to a whole.
     """
     return -(-_hundredths(text, _shape(text)) // 100)
 
