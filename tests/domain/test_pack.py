@@ -189,6 +189,11 @@ def test_bodies_come_first_then_excerpts_then_headlines_then_ids() -> None:
     assert told[-1] == ["body"] * 5
 
 
+def test_the_best_match_is_told_whole_wherever_it_fits() -> None:
+    ranked = [a_candidate(n, f"Story {n}. " + "and on " * 100) for n in range(1, 4)]
+    assert [forms(pack(ranked, Budget(max_tokens=n)))[0] for n in (400, 200)] == ["body", "excerpt"]
+
+
 @pytest.mark.requirement("RT-01")
 def test_a_body_beyond_its_share_is_told_in_part_and_leaves_room_for_others() -> None:
     filler = "The weather was fine and nothing else happened. " * 20

@@ -37,10 +37,8 @@ _REASONS: Final = {
 }
 # Shares of the room that is left, found on three public data sets: smaller ones show more memories
 # in part, larger ones fewer in full. docs/explanation/decisions.md tells what each way gives.
-_OF_THE_BEST: Final = 0.7
-"""What the body of the best match may take."""
 _OF_A_BODY: Final = 0.4
-"""What the body of any other may take."""
+"""What a body may take; that of the best match, whatever fits."""
 _OF_A_PART: Final = 0.1
 """What an excerpt of one of the foremost may take before the bodies behind it."""
 _OF_A_LATE_PART: Final = 0.15
@@ -163,8 +161,7 @@ class _Plan:
         """Show a body that is not above its share, and of the best a part of one that is."""
         around = text.around(self.telling)
         left -= around.most
-        of_a_body = _OF_A_BODY if place else _OF_THE_BEST
-        form = text.body(within=_share_of(left, of_a_body, most=left))
+        form = text.body(within=_share_of(left, _OF_A_BODY, most=left) if place else left)
         if form is None and place < _FOREMOST:
             form = text.part(self.sought, within=_share_of(left, _OF_A_PART, most=left))
         if form is not None:
