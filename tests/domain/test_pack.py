@@ -189,6 +189,11 @@ def test_bodies_come_first_then_excerpts_then_headlines_then_ids() -> None:
     assert told[-1] == ["body"] * 5
 
 
+def test_the_best_match_is_told_whole_wherever_it_fits() -> None:
+    ranked = [a_candidate(n, f"Story {n}. " + "and on " * 100) for n in range(1, 4)]
+    assert [forms(pack(ranked, Budget(max_tokens=n)))[0] for n in (400, 200)] == ["body", "excerpt"]
+
+
 @pytest.mark.requirement("RT-01")
 def test_a_body_beyond_its_share_is_told_in_part_and_leaves_room_for_others() -> None:
     filler = "The weather was fine and nothing else happened. " * 20
@@ -244,19 +249,30 @@ def test_no_items_are_no_evidence_and_cost_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.RULE, Kind.FACT])
-def test_a_trusted_rule_or_fact_close_behind_keeps_a_seat(kind: Kind) -> None:
+@pytest.mark.parametrize(("share", "has_seat"), [(0.95, True), (0.8, False)])
+def test_a_trusted_rule_or_fact_has_a_seat_if_it_is_nearly_as_good(
+    kind: Kind, share: float, *, has_seat: bool
+) -> None:
     events = [a_candidate(n, f"Event {n} went by") for n in range(1, 6)]
-    binding = a_candidate(6, "This holds", kind=kind)
+    binding = replace(a_candidate(6, "This holds", kind=kind), score=share * events[-1].score)
     packed = pack([*events, binding], Budget(max_items=5))
-    assert [item.id for item in packed.items] == ids_of([*events[:4], binding])
+    seated = [*events[:4], binding] if has_seat else events
+    assert [item.id for item in packed.items] == ids_of(seated)
 
 
-@pytest.mark.parametrize("max_tokens", [64, 120, 300])
-def test_long_texts_before_it_do_not_crowd_out_the_one_rule(max_tokens: int) -> None:
-    events = [a_candidate(n, f"Event {n}. " + "and on " * 30) for n in range(1, 20)]
-    rule = a_candidate(20, "Never deploy on Friday", kind=Kind.RULE)
+@pytest.mark.parametrize(
+    ("max_tokens", "score", "has_seat"),
+    [(64, 0.9, True), (120, 0.9, True), (300, 0.9, True), (64, 0.4, False), (120, 0.4, False)],
+)
+def test_long_texts_crowd_out_a_rule_only_if_it_answers_less(
+    max_tokens: int, score: float, *, has_seat: bool
+) -> None:
+    events = [
+        replace(a_candidate(n, f"Event {n}. " + "and on " * 30), score=0.95) for n in range(1, 20)
+    ]
+    rule = replace(a_candidate(20, "Never deploy on Friday", kind=Kind.RULE), score=score)
     packed = pack([*events, rule], Budget(max_items=20, max_tokens=max_tokens))
-    assert packed.items[-1].id == ids_of([rule])[0]
+    assert (packed.items[-1].id == ids_of([rule])[0]) == has_seat
     assert packed.tokens <= max_tokens
 
 

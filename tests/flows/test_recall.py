@@ -192,7 +192,7 @@ def test_what_does_not_fit_is_named_and_can_be_fetched(brain: Brain) -> None:
         stored(brain, f"Comet {n} passed. " + f"It was seen by many x{n}. " * 20, kind="event")
     answer = brain.recall("comet passed", max_items=4, max_tokens=300)
     assert answer.tokens <= 300
-    assert answer.items[0].excerpt is not None
+    assert answer.items[0].body is not None
     assert answer.items[-1].body is None
     assert len(answer.items) + answer.omitted.count == 6
     assert all(brain.get(id_).body for id_ in answer.omitted.ids)

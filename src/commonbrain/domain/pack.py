@@ -21,7 +21,7 @@ from commonbrain.domain.recollection import (
     omission,
 )
 from commonbrain.domain.scoring import doubted
-from commonbrain.domain.seating import choose, is_binding, is_fired, thin
+from commonbrain.domain.seating import choose, is_binding, is_close, is_fired, thin
 from commonbrain.domain.skill import skill_of
 from commonbrain.domain.tokens import estimate
 
@@ -37,10 +37,8 @@ _REASONS: Final = {
 }
 # Shares of the room that is left, found on three public data sets: smaller ones show more memories
 # in part, larger ones fewer in full. docs/explanation/decisions.md tells what each way gives.
-_OF_THE_BEST: Final = 0.7
-"""What the body of the best match may take."""
 _OF_A_BODY: Final = 0.4
-"""What the body of any other may take."""
+"""What a body may take; that of the best match, whatever fits."""
 _OF_A_PART: Final = 0.1
 """What an excerpt of one of the foremost may take before the bodies behind it."""
 _OF_A_LATE_PART: Final = 0.15
@@ -76,9 +74,10 @@ def pack(
     """Fill the budget best first, in whichever order: bodies, excerpts, headlines, bare ids.
 
     A body that would take more than its share is shortened to what tells most of the `terms` of
-    the question. Skills that were fired are never displaced: where not all fits, each of them and
-    the best trusted rule or fact has a seat kept, for its headline if it can be. A conflict that
-    an item is part of is told with it where there is room for both.
+    the question. Skills that were fired are never displaced: where not all fits, each of them has
+    a seat kept, for its headline if it can be, and so has the best trusted rule or fact that is
+    nearly as good as the last that fits. A conflict that an item is part of is told with it where
+    there is room for both.
     """
     distinct, near = thin(ranked, enough=2 * budget.max_items)
     # What stands around the items is paid for in advance.
@@ -111,17 +110,28 @@ class _Filling:
 
     def fill(self, *, room: int, order: Order) -> "_Box":
         """Settle in which form each is shown, and put them in, best first."""
+        binding = next((one for one in self.texts if is_binding(one.candidate)), None)
+        box = self._fill(None, room=room, order=order)
+        if binding is None or box.tells(binding):
+            return box
+        told = (text for text, form in reversed(box.shown) if form.item.headline is not None)
+        last = next(told, self.texts[0])
+        if not is_close(binding.candidate, last.candidate):
+            return box
+        return self._fill(binding, room=room, order=order)
+
+    def _fill(self, binding: Text | None, *, room: int, order: Order) -> "_Box":
         allowed = room
         while True:
-            box = self._filled(room=allowed)
+            box = self._filled(binding, room=allowed)
             over = box.cost_in(order).most - room
             if over <= 0:
                 return box
             # Told in another order, items may have less to refer to.
             allowed -= over
 
-    def _filled(self, *, room: int) -> "_Box":
-        seats = _seats(self.texts, room=room)
+    def _filled(self, binding: Text | None, *, room: int) -> "_Box":
+        seats = _seats(self.texts, binding, room=room)
         planned = _Plan(room=room, sought=self.sought).settled(self.texts, seats=dict(seats))
         box = _Box(room=room)
         for place, text in enumerate(self.texts):
@@ -164,8 +174,7 @@ class _Plan:
         """Show a body that is not above its share, and of the best a part of one that is."""
         around = text.around(self.telling)
         left -= around.most
-        of_a_body = _OF_A_BODY if place else _OF_THE_BEST
-        form = text.body(within=_share_of(left, of_a_body, most=left))
+        form = text.body(within=_share_of(left, _OF_A_BODY, most=left) if place else left)
         if form is None and place < _FOREMOST:
             form = text.part(self.sought, within=_share_of(left, _OF_A_PART, most=left))
         if form is not None:
@@ -231,6 +240,10 @@ class _Box:
                 self.cost += against
             return
 
+    def tells(self, text: Text) -> bool:
+        """Say whether more than the id of one is in it."""
+        return any(one is text and form.item.headline is not None for one, form in self.shown)
+
     def told(self, order: Order) -> Sequence[tuple[Text, Form]]:
         """Give what is in it, in the order in which it is told."""
         if order is Order.BEST:
@@ -264,9 +277,8 @@ def _cost_of_conflict(conflict: Conflict) -> Cost:
 _CONFLICTS_KEY: Final = estimate(',"conflicts":[]')
 
 
-def _seats(texts: Sequence[Text], *, room: int) -> dict[int, int]:
+def _seats(texts: Sequence[Text], binding: Text | None, *, room: int) -> dict[int, int]:
     """Say how many tokens to keep free for whom: for an id each, then for headlines, as it goes."""
-    binding = next((one for one in texts if is_binding(one.candidate)), None)
     seated = [one for one in texts if is_fired(one.candidate) or one is binding]
     seats: dict[int, int] = {}
     # Its number is at most the widest, and there may be nothing that it can refer to.

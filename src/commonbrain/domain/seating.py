@@ -11,6 +11,8 @@ from commonbrain.domain.trust import Trust
 
 _BINDING_KINDS: Final = frozenset({Kind.RULE, Kind.FACT})
 _WORD: Final = re.compile(r"\w+")
+_CLOSE_AT: Final = 0.9
+"""A rule or fact with less than this of the last one's score would cost evidence."""
 _NEAR_AT: Final = 0.8
 """Two texts that share this much of their words say nearly the same."""
 _COMPARED_CHARS: Final = 1000
@@ -23,7 +25,14 @@ def choose(ranked: Sequence[Candidate], max_items: int) -> Sequence[Candidate]:
     if max_items == 1 or any(is_binding(candidate) for candidate in best):
         return best
     binding = next((candidate for candidate in behind if is_binding(candidate)), None)
-    return best if binding is None or is_fired(best[-1]) else [*best[:-1], binding]
+    if binding is None or is_fired(best[-1]) or not is_close(binding, best[-1]):
+        return best
+    return [*best[:-1], binding]
+
+
+def is_close(binding: Candidate, last: Candidate) -> bool:
+    """Say whether a rule or fact answers nearly as well as the last that has a seat."""
+    return binding.score >= _CLOSE_AT * last.score
 
 
 def is_fired(candidate: Candidate) -> bool:
