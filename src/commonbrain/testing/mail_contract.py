@@ -8,8 +8,11 @@ from commonbrain.domain import ids
 from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.memory import Memory, State, ThreadRef
 from commonbrain.domain.message import TOP, Place, Reader, Receipt, deliveries
+from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
+from commonbrain.ports.look import Look
 from commonbrain.ports.store import Store, Transaction
+from commonbrain.ports.threads import Passage
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import OpenStore
 
@@ -126,6 +129,34 @@ class MailContract:
                 recent = tx.threads.recent(caller, now=NOON, below=ids.LAST, limit=9)
                 assert (len(said), len(recent)) == (seen, seen)
             assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
+
+    def test_the_passage_around_a_message_is_of_its_thread_and_holds_nothing_private(
+        self, store: Store
+    ) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            one, other = (
+                tx.threads.open(ThreadRef(key=key, subject=key), None, new_id=new_id, now=NOON)
+                for key, new_id in (("one", 7), ("other", 8))
+            )
+            for number, thread, to in (
+                (1, one, ()),
+                (2, one, ()),
+                (3, other, ()),
+                (4, one, ("cy",)),
+                (5, one, ()),
+                (6, None, ()),
+                (7, one, ()),
+                (8, one, ()),
+            ):
+                detail = MessageDetail(thread_id=thread, sender="ann", recipients=to)
+                post(tx, a_message(number, *to, detail=detail))
+            for agent, near in (("cy", (2, 4, 5, 7)), ("bo", (2, 5, 7))):
+                look = Look(caller=Caller(agent=agent), filter=Filter(), now=NOON)
+                asked = [BASE + number for number in (3, 5, 6, 9)]
+                assert tx.threads.around(asked, look, before=2, after=1) == {
+                    BASE + 3: Passage(thread=other, ids=(BASE + 3,)),
+                    BASE + 5: Passage(thread=one, ids=tuple(BASE + number for number in near)),
+                }
 
     def test_another_tenants_mail_is_nobodys(self, store: Store, open_store: OpenStore) -> None:
         with store.begin(LOCAL_TENANT) as tx:
