@@ -20,9 +20,11 @@ from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
+from commonbrain.ports.look import Look
 from commonbrain.ports.store import IdTaken, Transaction
 from commonbrain.testing.board_contract import BoardContract
 from commonbrain.testing.builders import NOON, a_memory
@@ -319,6 +321,18 @@ def test_links_are_looked_up_by_their_ends_and_not_by_walking_the_tenant(path: P
     assert len(found) == 2
     assert any("from_id=?" in plan for plan in found)
     assert any("to_id=?" in plan for plan in found)
+
+
+def test_neighbours_are_found_by_steps_in_an_index_and_not_by_walking_the_messages(
+    path: Path,
+) -> None:
+    look = Look(caller=Caller(agent="ann"), filter=Filter(), now=NOON)
+    plans = planned(
+        path, "FROM messages", lambda tx: tx.threads.around([1, 2], look, before=2, after=1)
+    )
+    found = [plan for plan in plans if "messages" in plan]
+    assert len(found) == 4
+    assert all("memory_id" in plan.partition("tenant_id=?")[2] for plan in found)
 
 
 @pytest.mark.parametrize("has_successor", [False, True])

@@ -116,17 +116,31 @@ def test_what_an_assistant_said_counts_less_unless_it_is_asked_for(brain: Brain)
 
 
 def test_one_sure_arm_beats_two_half_sure() -> None:
-    features = fuse({"lexical": {1: 10.0, 2: 5.0, 3: 0.1}, "vector": {1: 0.1, 2: 0.5, 3: 0.9}})
+    fused = fuse({"lexical": {1: 10.0, 2: 5.0, 3: 0.1}, "vector": {1: 0.1, 2: 0.5, 3: 0.9}}).fused
 
-    assert features[1]["fused"] > features[2]["fused"]
-    assert features[3]["fused"] > features[2]["fused"]
+    assert fused[1] > fused[2]
+    assert fused[3] > fused[2]
 
 
 def test_what_has_no_thread_stands_for_itself() -> None:
     scores = {1: 10.0, 2: 8.0, 3: 1.0, 4: 5.0}
-    features = fuse({"lexical": scores, "vector": {}}, threads={2: 7, 3: 7, 5: 8})
+    fused = fuse({"lexical": scores, "vector": {}}, threads={2: 7, 3: 7, 5: 8})
 
-    assert features[1]["thread"] == features[2]["thread"] == features[3]["thread"] == 1.0
-    assert features[4]["thread"] == 0.5
-    assert features[5] == {**features[5], "own": 0.0, "thread": 0.0}
-    assert features[1]["beside"] == features[1]["own"]
+    assert fused.thread == {1: 1.0, 2: 1.0, 3: 1.0, 4: 0.5, 5: 0.0}
+    assert fused.own[5] == 0.0
+    assert fused.of(1)["beside"] == fused.of(1)["own"]
+
+
+def test_the_best_of_passages_that_miss_is_no_better_than_they_are() -> None:
+    found = {"lexical": {1: 10.0, 2: 1.0}, "vector": {1: 0.9, 2: 0.1, 3: 0.2}}
+    fused = fuse(found, views={"lexical": {2: 0.5, 3: 0.5}, "vector": {2: 0.15, 3: 0.15}})
+
+    assert fused.fused[1] > 2 * fused.fused[2]
+    assert fused.beside[2] < 0.2
+
+
+def test_an_arm_that_found_nothing_takes_nothing_from_the_rest() -> None:
+    views = {"lexical": {1: 10.0, 2: 5.0}, "vector": {}}
+    fused = fuse({"lexical": {1: 10.0, 2: 5.0}, "vector": {}}, views=views)
+
+    assert fused.own[1] == fused.beside[1] == 1.0

@@ -268,7 +268,8 @@ def test_a_question_finds_its_memory_however_its_letters_are_composed(
 def test_fused_scores_are_shares_that_rise_with_every_arm(found: dict[str, Any]) -> None:
     if found["recent"]:
         found |= {"lexical": {}, "vector": {}}
-    features = fuse(found)
+    fused = fuse(found)
+    features = {id_: fused.of(id_) for id_ in fused.fused}
     assert set(features) == {id_ for scores in found.values() for id_ in scores}
     assert all(0 <= value <= 1 for of_one in features.values() for value in of_one.values())
     for one in features:

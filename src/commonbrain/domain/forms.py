@@ -28,6 +28,8 @@ _SHARES_OF_CHARS: Final = (0.92, 0.7)
 """How much of the room an excerpt is given, and if that was too much."""
 _EXCERPT_MIN: Final = 30
 """Tokens below which a headline tells more than an excerpt."""
+_QUOTED: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""Kept: `json.dumps` makes an encoder anew for every text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Text:
     _beside: Beside
     _body: Form | None = None
     _headline: Form | None = None
+    _bare: Form | None = None
     _counted: dict[tuple[object, ...], Cost] = field(default_factory=dict[tuple[object, ...], Cost])
 
     @classmethod
@@ -117,7 +120,10 @@ class Text:
 
     def bare(self) -> Form:
         """Show that it is there."""
-        return Form(replace(self.whole, body=None, headline=None, notes=()), Cost())
+        if self._bare is None:
+            bare = replace(self.whole, body=None, headline=None, notes=())
+            self._bare = Form(bare, Cost())
+        return self._bare
 
     def barer(self, form: Form) -> Iterator[Form]:
         """Give a form and those that say less."""
@@ -137,7 +143,7 @@ class Text:
         key = (telling.number, told.rest_as, *mark)
         if key not in self._counted:
             line = provenance(item, told, number=telling.number + 1)
-            rest = evidence(replace(item, body=None, excerpt=None, headline=None), told)
+            rest = evidence(self.bare().item, told)
             self._counted[key] = Cost(estimate(line) + 1, estimate(rest.to_json()) + 1)
         return self._counted[key] + form.said
 
@@ -150,7 +156,7 @@ def _form(item: Item) -> Form:
     """Count the text of an item, quoted and as JSON, with what joins it to what stands beside."""
     as_text = "\n".join(["", *quoted(item)])
     name, told = _named(item)
-    as_json = f',"{name}":{json.dumps(inert(told), ensure_ascii=False)}'
+    as_json = f',"{name}":{_QUOTED(inert(told))}'
     return Form(item, Cost(estimate(as_text), estimate(as_json)))
 
 

@@ -160,7 +160,11 @@ class Evidence:
         """Write it as compactly as the doors do."""
         known = {name: getattr(self, name) for name in self.__slots__}
         told = {name: value for name, value in known.items() if value is not None}
-        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        return _WRITTEN(told)
+
+
+_WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Kept: `json.dumps` makes an encoder anew for every item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,6 +106,16 @@ def is_dormant(memory: Memory, now: datetime) -> bool:
 
     What is superseded, forgotten, expired or awaits review is not asleep and never wakes so.
     """
+    return _is_asleep(memory, now, held=strength(memory, now))
+
+
+def waking(memory: Memory, now: datetime) -> float:
+    """Give the strength of a memory, 0 while it sleeps, see `is_dormant`."""
+    held = strength(memory, now)
+    return 0.0 if _is_asleep(memory, now, held=held) else held
+
+
+def _is_asleep(memory: Memory, now: datetime, *, held: float) -> bool:
     if memory.state not in CURRENT_STATES or memory.is_over(now):
         return False
-    return is_archived(memory, now) or strength(memory, now) < DORMANT_BELOW
+    return is_archived(memory, now) or held < DORMANT_BELOW

@@ -65,8 +65,8 @@ class Threads(Protocol):
     ) -> dict[int, Passage]:
         """Give the passage around each of these that is a message of a thread.
 
-        So many messages `before` and `after`, at least 1 each; those that the look does not allow
-        leave a gap, nobody else moves up.
+        So many messages `before` and `after`, at least 1 each, of those that the look allows: what
+        nobody may see or was forgotten lies in no one's way, as long as it is but a few.
         """
         ...
 

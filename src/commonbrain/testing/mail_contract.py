@@ -141,8 +141,8 @@ class MailContract:
             around = tx.threads.around(given, look, before=2, after=1)
             assert {id_ - BASE: [i - BASE for i in one.ids] for id_, one in around.items()} == {
                 1: [1, 2],
-                3: [1, 2, 3],  # What is private to others leaves a gap.
-                6: [5, 6],
+                3: [1, 2, 3, 5],  # What is private to others is passed over.
+                6: [3, 5, 6],
                 11: [11, 12],
             }
             assert {one.thread for one in around.values()} == {first, second}

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -25,7 +23,6 @@ from commonbrain.adapters.sql.looks import within
 from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import DETAILS, memories, threads
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain import ids as ids_
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Thread, ThreadRef
 from commonbrain.domain.query import Filter
@@ -36,11 +33,12 @@ from commonbrain.ports.threads import Passage
 
 _ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
 _MESSAGES: Final = DETAILS[Kind.MESSAGE]
+_FAR: Final = 4
+"""How many times as far is looked for neighbours where the nearest may not be seen."""
 _ALL: Final = Filter(trust_min=0.0)
 """What was said is shown whoever said it; its trust stands beside it."""
 _SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
-    threads.c.tenant_id == bindparam("tenant"),
-    threads.c.id.in_(bindparam("ids", expanding=True)),
+    threads.c.tenant_id == bindparam("tenant"), threads.c.id.in_(LISTED)
 )
 
 _LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == bindparam("tenant"))
@@ -71,9 +69,7 @@ class ThreadShelf:
         """Give the subjects of threads by their ids; unknown ids are absent."""
         if not ids:
             return {}
-        given = {"tenant": self.work.tenant, "ids": list(ids)}
-        rows = self.work.connection.execute(_SUBJECTS, given)
-        return {id_: subject for id_, subject in rows}  # noqa: C416 rows are not pairs to a checker
+        return dict(self.work.rows(_SUBJECTS, {"ids": list(ids)}))
 
     def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
         """Find a thread by its key or make it under the new id, or raise `IdTaken`; give its id."""
@@ -120,12 +116,10 @@ class ThreadShelf:
         """Give the passage around each of these that is a message of a thread."""
         if not ids:
             return {}
-        statement = _around(look.caller, look.filter, tenant=self.work.tenant)
-        given = {"ids": list(ids), "now": look.now, "before": before - 1, "after": after - 1}
-        passages: dict[int, Passage] = {}
-        rows = self.work.connection.execute(statement, given).all()
-        for (thread, id_), said in groupby(rows, key=itemgetter(0, 1)):
-            passages[id_] = Passage(thread=thread, ids=tuple(near for _, _, near in said))
+        passages, gaps = self._around(ids, look, before=before, after=after, far=1)
+        if gaps:
+            farther, _ = self._around(gaps, look, before=before, after=after, far=_FAR)
+            passages |= farther
         return passages
 
     def participants(self, messages: Sequence[int]) -> set[str]:
@@ -162,6 +156,27 @@ class ThreadShelf:
         self._follow(thread.id)
         self.work.connection.execute(delete(threads).where(*self._at(known)))
         return thread.id
+
+    def _around(
+        self, ids: Sequence[int], look: Look, *, before: int, after: int, far: int
+    ) -> tuple[dict[int, Passage], list[int]]:
+        """Give passages, and which of them have gaps, looking so many times as far for them."""
+        rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
+        near = {id_ for _, *said in rows for id_ in said if id_ is not None}
+        statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
+        allowed = {id_ for (id_,) in self.work.rows(statement, {"now": look.now, "ids": [*near]})}
+        passages: dict[int, Passage] = {}
+        gaps: list[int] = []
+        for thread, *said in rows:
+            if thread is None:
+                continue
+            own = said[far * before]
+            earlier = [id_ for id_ in said[: far * before] if id_ in allowed][-before:]
+            later = [id_ for id_ in said[far * before + 1 :] if id_ in allowed][:after]
+            passages[own] = Passage(thread=thread, ids=(*earlier, own, *later))
+            if any(id_ is not None and id_ not in allowed for id_ in said):
+                gaps.append(own)
+        return passages, gaps
 
     def _id_of(self, key: str) -> int | None:
         given = {"tenant": self.work.tenant, "key": key}
@@ -209,31 +224,30 @@ def _said(caller: Caller, tenant: str) -> Select[int]:
 
 
 @lru_cache(_BUILT_MAX)
-def _around(caller: Caller, wanted: Filter, *, tenant: str) -> Select[int, int, int]:
-    """Select thread, message and each that was said around it, as far as a look allows."""
-    here, near = _MESSAGES.alias("here"), _MESSAGES.alias("near")
-    memory = and_(memories.c.tenant_id == near.c.tenant_id, memories.c.id == near.c.memory_id)
-    first, last = _edge(here, step="before"), _edge(here, step="after")
-    span = (
-        near.c.tenant_id == here.c.tenant_id,
-        near.c.thread_id == here.c.thread_id,
-        near.c.memory_id.between(func.coalesce(first, 0), func.coalesce(last, ids_.LAST)),
-    )
+def _steps(before: int, after: int) -> Select[Any]:
+    """Select the thread of each message, and so many messages before it, itself, and after it.
+
+    It takes a step in an index for each neighbour, so that neither the length of a thread nor the
+    number of messages matters. The join is an outer one because that alone makes SQLite begin with
+    the ids that are asked for; what is no message of a thread comes back without a thread.
+    """
+    here, asked = _MESSAGES.alias(), LISTED.subquery()
+    own = here.c.memory_id
     return (
-        select(here.c.thread_id, here.c.memory_id, near.c.memory_id)
-        .select_from(here)
-        .join(near, and_(*span))
-        .join(memories, memory)
-        .where(here.c.tenant_id == tenant, here.c.memory_id.in_(LISTED))
-        .where(within(caller, wanted, tenant=tenant))
-        .order_by(here.c.thread_id, here.c.memory_id, near.c.memory_id)
+        select(
+            here.c.thread_id,
+            *(_step(here, far=far, is_before=True) for far in reversed(range(before))),
+            own,
+            *(_step(here, far=far, is_before=False) for far in range(after)),
+        )
+        .select_from(asked)
+        .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == asked.c.value))
     )
 
 
-def _edge(here: FromClause, *, step: str) -> ScalarSelect[int]:
-    """Select the message so many steps from another in its thread; none where it begins or ends."""
+def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
+    """Select the message so far from another in its thread; none where it begins or ends."""
     other = _MESSAGES.alias()
-    is_before = step == "before"
     own, its = here.c.memory_id, other.c.memory_id
     return (
         select(its)
@@ -241,9 +255,17 @@ def _edge(here: FromClause, *, step: str) -> ScalarSelect[int]:
         .where(its < own if is_before else its > own)
         .order_by(its.desc() if is_before else its)
         .limit(1)
-        .offset(bindparam(step))
+        .offset(far)
         .scalar_subquery()
         .correlate(here)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _allowed_of(caller: Caller, wanted: Filter, *, tenant: str) -> Select[int]:
+    """Select which of some memories a look allows at the moment `now`."""
+    return select(memories.c.id).where(
+        memories.c.id.in_(LISTED), within(caller, wanted, tenant=tenant)
     )
 
 

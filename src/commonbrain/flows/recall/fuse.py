@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from heapq import nlargest
 from statistics import fmean
 from typing import Final
@@ -12,8 +13,6 @@ from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 
 Found = Mapping[str, Mapping[int, float]]
 """Raw scores of each arm by memory id."""
-Features = dict[int, dict[str, float]]
-"""What is known of each candidate, by name, 0..1."""
 
 # BM25 and cosine weigh the same, each brought to 0..1 over the candidates; how this and their
 # quadratic mean were chosen is told with its measure in docs/explanation/decisions.md.
@@ -65,11 +64,38 @@ def _only(found: Found, kept: Collection[int]) -> Found:
     return {arm: {i: s for i, s in scores.items() if i in kept} for arm, scores in found.items()}
 
 
-def shortlist(features: Features, *, count: int) -> list[int]:
-    """Give the ids of the best by fused score, skills before all."""
-    return sorted(features, key=lambda id_: (-features[id_]["skill"], -features[id_]["fused"]))[
-        :count
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """What is known of all candidates together, all scores 0..1; of one when it is asked for."""
+
+    scaled: Found
+    """By arm: what it found."""
+    own: Mapping[int, float]
+    """What each matches by itself, the quadratic mean of its arms."""
+    beside: Mapping[int, float]
+    """The plain mean of the passage around it, where it has one."""
+    fused: Mapping[int, float]
+    """Between the two."""
+    thread: Mapping[int, float]
+    """How well the best of its thread match."""
+
+    def of(self, id_: int) -> dict[str, float]:
+        """Give the features of one; of what no arm found, that it is nothing to the query."""
+        if id_ not in self.own:
+            return {"own": 0.0, "beside": 0.0, "skill": 0.0}
+        return {
+            **{arm: self.scaled.get(arm, _NOTHING).get(id_, 0.0) for arm in ARM_WEIGHTS},
+            "own": self.own[id_],
+            "beside": self.beside.get(id_, self.own[id_]),
+            "fused": self.fused[id_],
+            "thread": self.thread[id_],
+        }
+
+    def shortlist(self, *, count: int) -> list[int]:
+        """Give the ids of the best by fused score, skills before all."""
+        skills = self.scaled.get("skill", _NOTHING)
+        best = sorted(self.fused, key=self.fused.__getitem__, reverse=True)
+        return sorted(best, key=lambda id_: -skills.get(id_, 0.0))[:count]
 
 
 def fuse(
@@ -78,53 +104,69 @@ def fuse(
     *,
     views: Found | None = None,
     threads: Mapping[int, int] | None = None,
-) -> Features:
-    """Give each candidate its scaled score per arm and what they come to, all 0..1.
-
-    `own` is their quadratic mean, `beside` the plain mean of the passage around it, where it has
-    one, and `fused` between the two; `thread` is how well the best of its thread match.
-    """
-    weights = {arm: weight for arm, weight in tuning.of(ARM_WEIGHTS).items() if weight}
+) -> Fused:
+    """Bring the arms' scores, and those of the passages around what they found, to one scale."""
+    weights = _shares(tuning.of(ARM_WEIGHTS), of={arm for arm, scores in found.items() if scores})
     scaled = {arm: _scale(scores, is_bare=arm == _WORDS) for arm, scores in found.items()}
-    seen = {arm: _scale(scores) for arm, scores in (views or {}).items()}
-    around = {id_ for scores in seen.values() for id_ in scores}
-    features: Features = {}
-    known = threads or {}
-    for id_ in dict.fromkeys([*(id_ for scores in found.values() for id_ in scores), *known]):
-        of_one = {arm: scaled.get(arm, {}).get(id_, 0.0) for arm in ARM_WEIGHTS}
-        own = _quadratic_mean(id_, scaled, weights=weights)
-        beside = _mean(id_, seen, weights=weights) if id_ in around else own
-        features[id_] = of_one = {**of_one, "own": own, "beside": beside}
-        of_one["fused"] = blended(of_one, share=_BESIDE)
-    for id_, score in _by_thread(features, known).items():
-        features[id_]["thread"] = score
-    return features
-
-
-def _quadratic_mean(id_: int, scaled: Found, *, weights: Mapping[str, float]) -> float:
-    """Give the root of the weighted mean of squares, in which one sure arm beats two half-sure."""
-    return math.sqrt(
-        sum(
-            weight * scaled.get(arm, _NOTHING).get(id_, 0.0) ** 2 for arm, weight in weights.items()
-        )
+    own = _quadratic_means(scaled, weights=weights)
+    own |= dict.fromkeys((threads or {}).keys() - own.keys(), 0.0)
+    beside = _means(_views(views or {}, scaled=scaled), weights=weights)
+    return Fused(
+        scaled=scaled,
+        own=own,
+        beside=beside,
+        fused={id_: blended(one, beside.get(id_, one), share=_BESIDE) for id_, one in own.items()},
+        thread=_by_thread(own, threads or {}),
     )
 
 
-def _mean(id_: int, scaled: Found, *, weights: Mapping[str, float]) -> float:
-    return sum(weights.get(arm, 0.0) * scores.get(id_, 0.0) for arm, scores in scaled.items())
+def _shares(table: Mapping[str, float], *, of: Collection[str]) -> Mapping[str, float]:
+    """Give the shares of those arms that found anything in what is weighed at all."""
+    taking_part = {arm: weight for arm, weight in table.items() if weight and arm in of}
+    total = sum(taking_part.values())
+    return {arm: weight / total for arm, weight in taking_part.items()}
 
 
-def blended(features: Mapping[str, float], *, share: float) -> float:
-    """Give what a candidate matches by itself and by what was said around it, by this share."""
-    return features["own"] + share * (features["beside"] - features["own"])
+def _quadratic_means(scaled: Found, *, weights: Mapping[str, float]) -> dict[int, float]:
+    """Give the root of the weighted mean of squares, in which one sure arm beats two half-sure."""
+    squares = dict.fromkeys((id_ for scores in scaled.values() for id_ in scores), 0.0)
+    for arm, weight in weights.items():
+        for id_, score in scaled[arm].items():
+            squares[id_] += weight * score**2
+    return {id_: math.sqrt(square) for id_, square in squares.items()}
 
 
-def _by_thread(features: Features, threads: Mapping[int, int]) -> dict[int, float]:
+def _views(views: Found, *, scaled: Found) -> Found:
+    """Bring views to one scale, the best of which is as good as the best message by itself.
+
+    Or the best of passages that all miss would stand above knowledge that has none.
+    """
+    told: dict[str, dict[int, float]] = {}
+    for arm, scores in views.items():
+        most = max((scaled[arm].get(id_, 0.0) for id_ in scores), default=0.0)
+        told[arm] = {id_: most * score for id_, score in _scale(scores).items()}
+    return told
+
+
+def _means(scaled: Found, *, weights: Mapping[str, float]) -> Mapping[int, float]:
+    means: defaultdict[int, float] = defaultdict(float)
+    for arm, scores in scaled.items():
+        weight = weights.get(arm, 0.0)
+        for id_, score in scores.items():
+            means[id_] += weight * score
+    return means
+
+
+def blended(own: float, beside: float, *, share: float) -> float:
+    """Give what one matches by itself and by what was said around it, by this share."""
+    return own + share * (beside - own)
+
+
+def _by_thread(own: Mapping[int, float], threads: Mapping[int, int]) -> dict[int, float]:
     """Say how well the best of each one's thread match; what has no thread stands for itself.
 
     Threads are held against the best of them, the rest against the best of all.
     """
-    own = {id_: of_one["own"] for id_, of_one in features.items()}
     said: defaultdict[int, list[float]] = defaultdict(list)
     for id_, thread in threads.items():
         said[thread].append(own[id_])
@@ -132,8 +174,8 @@ def _by_thread(features: Features, threads: Mapping[int, int]) -> dict[int, floa
     most_of_thread = max(best.values(), default=0.0) or 1.0
     most = max(own.values(), default=0.0) or 1.0
     return {
-        id_: best[threads[id_]] / most_of_thread if id_ in threads else score / most
-        for id_, score in own.items()
+        id_: best[threads[id_]] / most_of_thread if id_ in threads else one / most
+        for id_, one in own.items()
     }
 
 
@@ -144,8 +186,9 @@ def _scale(scores: Mapping[int, float], *, is_bare: bool = False) -> dict[int, f
     """
     if not scores:
         return {}
-    high = max(scores.values())
-    low = 0.0 if is_bare and high > 0 else min(scores.values())
+    high, low = max(scores.values()), min(scores.values())
+    if is_bare and high > 0:
+        low = min(low, 0.0)
     if high == low:
         return dict.fromkeys(scores, 1.0)
     return {id_: max((score - low) / (high - low), 0.0) for id_, score in scores.items()}

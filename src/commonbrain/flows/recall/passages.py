@@ -4,10 +4,10 @@ An answer is seldom said in the words of its question; what is said just before 
 scores of a passage are the means of its messages' own, so that nothing is embedded twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import fmean
+from math import fsum
 from typing import Final
 
 from commonbrain.flows.recall.arms import MEANING, Asked, Scores
@@ -49,40 +49,35 @@ def read_around(tx: Transaction, plan: Plan, *, found: Found, asked: Asked) -> P
     near = tx.index.similarities(asked.meant, strangers) if asked.meant is not None else {}
     known = {WORDS: found[WORDS], MEANING: {**found[MEANING], **near}}
     said = _passages(around.values())
+    words = {
+        id_: fsum([known[WORDS].get(one, 0.0) for one in ids]) / len(ids)
+        for id_, ids in said.items()
+    }
     return Passages(
-        views={
-            WORDS: {
-                id_: fmean(known[WORDS].get(one, 0.0) for one in ids) for id_, ids in said.items()
-            },
-            MEANING: _means(known[MEANING], said),
-        },
+        views={WORDS: words, MEANING: _means(known[MEANING], said)},
         found={**found, **known},
         threads=threads,
     )
 
 
-def _passages(around: Iterable[Passage]) -> Mapping[int, tuple[int, ...]]:
+def _passages(around: Iterable[Passage]) -> Mapping[int, Sequence[int]]:
     """Give the passage around every message that is known, as far as it is."""
     after: dict[int, int] = {}
+    ids: dict[int, None] = {}
     for passage in around:
         after |= pairwise(passage.ids)
-    before = {later: earlier for earlier, later in after.items()}
-    return {
-        id_: (*_walk(before, id_, steps=_BEFORE), id_, *_walk(after, id_, steps=_AFTER))
-        for id_ in {id_ for passage in around for id_ in passage.ids}
-    }
+        ids |= dict.fromkeys(passage.ids)
+    said: dict[int, Sequence[int]] = {}
+    for first in ids.keys() - after.values():
+        known = [first]
+        while (later := after.get(known[-1])) is not None:
+            known.append(later)
+        for place, id_ in enumerate(known):
+            said[id_] = known[max(0, place - _BEFORE) : place + _AFTER + 1]
+    return said
 
 
-def _walk(steps_to: Mapping[int, int], start: int, *, steps: int) -> Iterable[int]:
-    place: int | None = start
-    for _ in range(steps):
-        place = steps_to.get(place)
-        if place is None:
-            return
-        yield place
-
-
-def _means(scores: Mapping[int, float], said: Mapping[int, tuple[int, ...]]) -> Scores:
+def _means(scores: Mapping[int, float], said: Mapping[int, Sequence[int]]) -> Scores:
     """Give the mean of what has a score; what was never embedded says nothing either way."""
     told = {id_: [scores[one] for one in ids if one in scores] for id_, ids in said.items()}
-    return {id_: fmean(each) for id_, each in told.items() if each}
+    return {id_: fsum(each) / len(each) for id_, each in told.items() if each}

@@ -23,7 +23,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.recall.answered import budget_of, seems_answered
 from commonbrain.flows.recall.arms import MEANING, Asked, ask_arms
 from commonbrain.flows.recall.deadline import Deadline
-from commonbrain.flows.recall.fuse import Found, answering, fuse, shortlist
+from commonbrain.flows.recall.fuse import Found, Fused, answering, fuse
 from commonbrain.flows.recall.graph import Graph, contradicted, follow_links
 from commonbrain.flows.recall.notes import annotated
 from commonbrain.flows.recall.options import (
@@ -182,19 +182,18 @@ class Recall:
     def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
         """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
         around = read_around(tx, plan, found=self._telling(plan, asked), asked=asked)
-        features = fuse(around.found, plan.tuning, views=around.views, threads=around.threads)
-        found = tx.memories.get(shortlist(features, count=plan.candidates))
+        fused = fuse(around.found, plan.tuning, views=around.views, threads=around.threads)
+        found = tx.memories.get(fused.shortlist(count=plan.candidates))
         if plan.is_unasked and not asked.found[MEANING]:
             found = {id_: one for id_, one in found.items() if tells_much(plan, one)}
-        fused = {id_: features[id_]["fused"] for id_ in found}
         is_linked = plan.query and plan.tuning.has("links")
-        graph = follow_links(tx, plan, found=found, fused=fused) if is_linked else Graph()
+        graph = follow_links(tx, plan, found=found, fused=fused.fused) if is_linked else Graph()
         known = {**graph.ends, **found}
         against = contradicted(graph, plan, known=known)
         memories = [*found.values(), *(graph.ends[id_] for id_ in graph.added)]
         moment = plan.filter.as_of or plan.now
         needs = needing(tx, [memory.id for memory in memories], moment=moment)
-        told = _with_links(features, memories, graph=graph, against=against, needs=needs)
+        told = _with_links(fused, memories, graph=graph, against=against, needs=needs)
         considered = weigh(plan, memories, features=told)
         past = tx.changes.believed([memory.id for memory in memories]) if plan.filter.as_of else {}
         allowed = permitted(plan, considered, past=past, needs=needs)
@@ -260,7 +259,7 @@ def check_length(query: str) -> None:
 
 
 def _with_links(
-    features: Mapping[int, Mapping[str, float]],
+    fused: Fused,
     memories: Iterable[Memory],
     *,
     graph: Graph,
@@ -268,10 +267,9 @@ def _with_links(
     needs: Container[int],
 ) -> Mapping[int, Mapping[str, float]]:
     """Add to what is known of each candidate what the links say."""
-    nothing: Mapping[str, float] = {"own": 0.0, "beside": 0.0, "skill": 0.0}
     return {
         memory.id: {
-            **features.get(memory.id, nothing),
+            **fused.of(memory.id),
             "linked": graph.added.get(memory.id, 0.0),
             "support": graph.support.get(memory.id, 0.0),
             "contradicted": against.get(memory.id, 0.0),

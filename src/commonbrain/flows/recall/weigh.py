@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from operator import mul
 from typing import Final
 
 from commonbrain.domain.kinds import KINDS, MessageDetail
@@ -11,11 +12,11 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.periods import names_time
 from commonbrain.domain.query import FIELD, Candidate
 from commonbrain.domain.revision import Span
-from commonbrain.domain.scoring import doubted, is_dormant, strength
+from commonbrain.domain.scoring import doubted, waking
 from commonbrain.flows.recall.fuse import blended
 from commonbrain.flows.recall.graph import recency
 from commonbrain.flows.recall.intent import Intent, prior
-from commonbrain.flows.recall.plan import Plan, search_terms, words_of
+from commonbrain.flows.recall.plan import Plan, words_of
 
 # Relevance decides; what was said around it, when and by whom come next; the rest breaks near-ties,
 # so that of two equal matches the fresher, more trusted and more telling one comes first. How each
@@ -38,8 +39,6 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "rating": 0.04,
     "same_session": 0.03,
     "recency": 0.02,
-    # Known and traced for later training; a fixed weight cost more on titles than it brought.
-    "headline": 0.0,
     # What an assistant said is mostly drawn from what it was told.
     "assistant": -0.4,
     "contradicted": -0.25,
@@ -89,13 +88,12 @@ def weigh(
     Skills stand above the rest. Without a query there is nothing to be best at: the newest comes
     first, whatever its score. New is what happened lately, and then what was recorded lately.
     """
-    known = list(memories)
-    terms = frozenset(search_terms(plan.query))
-    weights = plan.tuning.of(WEIGHTS)
+    weights = {name: weight for name, weight in plan.tuning.of(WEIGHTS).items() if weight}
     candidates: list[Candidate] = []
-    for one in known:
-        told = _features(plan, one, given=features[one.id], terms=terms)
-        candidates.append(_candidate(one, features=told, weights=weights))
+    for one in memories:
+        told = _features(plan, one, given=features[one.id])
+        score = sum(map(mul, weights.values(), map(told.__getitem__, weights))) / _FULL
+        candidates.append(Candidate(memory=one, features=told, score=max(score, 0.0)))
     newest_first = sorted(candidates, key=_when, reverse=True)
     if not plan.query:
         return newest_first
@@ -107,16 +105,7 @@ def _when(candidate: Candidate) -> tuple[datetime, datetime, int]:
     return memory.occurred_at, memory.recorded_at, memory.id
 
 
-def _candidate(
-    memory: Memory, *, features: Mapping[str, float], weights: Mapping[str, float]
-) -> Candidate:
-    score = sum(weight * features[name] for name, weight in weights.items()) / _FULL
-    return Candidate(memory=memory, features=features, score=max(score, 0.0))
-
-
-def _features(
-    plan: Plan, memory: Memory, *, given: Mapping[str, float], terms: frozenset[str]
-) -> Mapping[str, float]:
+def _features(plan: Plan, memory: Memory, *, given: Mapping[str, float]) -> Mapping[str, float]:
     return {
         "linked": 0.0,
         "support": 0.0,
@@ -124,16 +113,15 @@ def _features(
         "needs_review": 0.0,
         "thread": 0.0,
         **given,
-        "fused": blended(given, share=_share_beside(memory)),
+        "fused": blended(given["own"], given["beside"], share=_share_beside(memory)),
         **(_said(plan, memory) if isinstance(memory.detail, MessageDetail) else _KNOWN),
         "date": _nearness(memory, plan.period),
         "dated": float(_asks_when(plan) and names_time(memory.body)),
         "kind": prior(memory.kind, plan.intent),
         "speaker": float((memory.speaker or "").casefold() in plan.speakers),
-        "headline": _share(terms, memory.headline),
         "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, plan.now),
         # What sleeps is still found, behind all that is awake and as good a match.
-        "strength": 0.0 if is_dormant(memory, plan.now) else strength(memory, plan.now),
+        "strength": waking(memory, plan.now),
         "trust": memory.trust.weight,
         "confidence": doubted(memory.confidence, given),
         "salience": memory.salience,
@@ -153,12 +141,16 @@ def _said(plan: Plan, memory: Memory) -> Mapping[str, float]:
     speaker = (memory.speaker or "").casefold()
     if speaker in _PROMPTERS:
         return _KNOWN
-    parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
     return {
         "substance": min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0),
-        "asking": sum(part.endswith("?") for part in parts) / len(parts) if parts else 0.0,
+        "asking": _share_asked(memory.body) if "?" in memory.body else 0.0,
         "assistant": float(speaker in _ASSISTANTS and not plan.is_about_answers),
     }
+
+
+def _share_asked(text: str) -> float:
+    parts = [part for part in _SENTENCE.findall(text) if part.strip()]
+    return sum(part.endswith("?") for part in parts) / len(parts)
 
 
 def _share_beside(memory: Memory) -> float:
@@ -183,11 +175,6 @@ def _nearness(memory: Memory, period: Span | None) -> float:
         return 0.0
     gap = max(period.since - memory.occurred_at, memory.occurred_at - period.until, timedelta())
     return math.exp(-(gap / _FADING))
-
-
-def _share(terms: frozenset[str], headline: str) -> float:
-    """Say how many of the terms a headline has, as a share."""
-    return len(words_of(headline) & terms) / len(terms) if terms else 0.0
 
 
 def tells_much(plan: Plan, memory: Memory) -> bool:
