@@ -116,14 +116,12 @@ class MemoryShelf:
             raise IdTaken
         own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
         detail = asdict(memory.detail)
-        self.work.connection.execute(_ADD_DETAIL[memory.kind], tenant | own | detail)
+        self.work.change(_ADD_DETAIL[memory.kind], tenant | own | detail)
         if isinstance(memory.detail, MessageDetail) and memory.detail.thread_id is not None:
             thread = {"tenant": self.work.tenant, "thread": memory.detail.thread_id}
-            self.work.connection.execute(_IN_THREAD, thread | {"message": memory.id})
-        rows = _names(memory)
-        if rows:
-            entity = tenant | {"memory_id": memory.id}
-            self.work.connection.execute(_ADD_ENTITIES, [entity | row for row in rows])
+            self.work.change(_IN_THREAD, thread | {"message": memory.id})
+        entity = tenant | {"memory_id": memory.id}
+        self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(memory)])
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of any state by id."""
@@ -183,9 +181,7 @@ class MemoryShelf:
             return
         self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
         entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
-        rows = [entity | row for row in _names(after)]
-        if rows:
-            self.work.connection.execute(_ADD_ENTITIES, rows)
+        self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
 
     def turn(self, ids: Sequence[int], state: State) -> None:
         """Bring memories into one state and leave everything else of them."""

@@ -225,7 +225,7 @@ class SqliteIndex:
             key | {"part": part, "seq": seq + part + 1, "vector": half.tobytes()}
             for part, half in enumerate(windows.astype(np.float16))
         ]
-        self.work.connection.execute(_PUT_WINDOW, rows)
+        self.work.change_by_each(_PUT_WINDOW, rows)
         self.work.changed.add(memory_id)
 
     def _put_fields(self, memory_id: int, given: Mapping[CausalField, Matrix]) -> None:
@@ -235,7 +235,7 @@ class SqliteIndex:
             for name, vector in given.items()
         ]
         if rows:
-            self.work.connection.execute(_PUT_FIELD, rows)
+            self.work.change_by_each(_PUT_FIELD, rows)
             self.work.changed.add(memory_id)
 
     def _lacking(self, what: ColumnElement[bool], given: ColumnElement[int]) -> Select[int]:

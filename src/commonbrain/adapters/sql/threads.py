@@ -89,8 +89,8 @@ class ThreadShelf:
 
     def last(self) -> int:
         """Give the id of the newest message of any thread."""
-        given = {"tenant": self.work.tenant}
-        return self.work.connection.execute(_LAST, given).scalar() or 0
+        [(last,)] = self.work.rows(_LAST, {})
+        return last or 0
 
     def is_begun(self, thread_id: int) -> bool | None:
         """Say whether a message was ever in a thread; None when there is no such thread."""
@@ -164,8 +164,8 @@ class ThreadShelf:
         return thread.id
 
     def _id_of(self, key: str) -> int | None:
-        given = {"tenant": self.work.tenant, "key": key}
-        return self.work.connection.execute(_BY_KEY, given).scalar()
+        found = self.work.rows(_BY_KEY, {"key": key})
+        return found[0][0] if found else None
 
     def _add(self, thread: Thread) -> bool:
         return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
