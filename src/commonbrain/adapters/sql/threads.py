@@ -89,7 +89,10 @@ class ThreadShelf:
 
     def last(self) -> int:
         """Give the id of the newest message of any thread."""
-        [(last,)] = self.work.rows(_LAST, {})
+        last = self.work.highest.get(threads)
+        if last is None:
+            [(last,)] = self.work.rows(_LAST, {})
+            self.work.highest[threads] = last or 0
         return last or 0
 
     def is_begun(self, thread_id: int) -> bool | None:
@@ -172,6 +175,7 @@ class ThreadShelf:
 
     def _follow(self, id_: int) -> None:
         """Bring what a thread keeps of its newest message up to its messages."""
+        self.work.highest.pop(threads, None)
         here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
         newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
         self.work.connection.execute(update(threads).where(*self._at(id_)).values(last_id=newest))

@@ -94,6 +94,8 @@ class Work:
     """The fields, None for whole memories, whose vectors kept in the process are up to date."""
     changed: set[int] = field(default_factory=set[int])
     """The memories whose vectors this transaction wrote or dropped itself."""
+    highest: dict[Table, int] = field(default_factory=dict["Table", int])
+    """The highest number in a table, where it is known: no other transaction can raise it."""
 
     def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
         """Insert a row under an id drawn here, for what nobody outside ever names; give it.
