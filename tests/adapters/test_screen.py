@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.adapters.screen import PatternScreen
+from commonbrain.adapters.screen import FORMATS, SIGNS, PatternScreen
 from commonbrain.domain.screening import Found, place, redacted
 from tests.secrets import INNOCENT, SECRETS, made_up
 
@@ -84,3 +84,10 @@ def test_hostile_text_takes_no_longer_than_its_length_asks_for(piece: str) -> No
 def test_a_place_is_told_as_editors_count() -> None:
     assert place("one\ntwo three", 8) == "line 2, column 5"
     assert place("one", 0) == "line 1, column 1"
+
+
+@pytest.mark.parametrize("sort", SIGNS)
+@given(data=st.data())
+def test_whatever_a_format_matches_holds_one_of_its_signs(sort: str, data: st.DataObject) -> None:
+    text = data.draw(st.from_regex(FORMATS[sort]))
+    assert any(sign in text for sign in SIGNS[sort])

@@ -22,27 +22,25 @@ _PERSON: Final = re.compile(r"@([^\W\d_][\w-]*(?:\.[\w-]+)*)")
 _TAG: Final = re.compile(r"#([^\W\d_][\w-]*)")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*")
 
-_REFERENCES: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"#\d{1,9}",  # an issue
-        r"@[\w.-]+/[\w.-]+",  # a package with a scope
-        r"(?!(?:UTF|SHA|ISO|RFC|TLS|HTTP|AES|RSA|MD|PEP)-)[A-Z][A-Z0-9]{1,9}-\d{1,7}",  # a ticket
-        r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+",  # an environment variable
-        r"v\d{1,4}(?:\.\d{1,4}){0,3}(?:-[\w.]+)?",  # a version
-        r"\d{1,4}\.\d{1,4}\.\d{1,4}(?:-[\w.]+)?",  # a version without its letter
-        r"(?:v?\d{4,14}|[0-9a-f]{12})_[a-z][a-z0-9_]*",  # a migration
-        # A git hash, whole or as git shortens it: digits alone are a number, letters a word.
-        r"(?=[a-f]*\d)(?=\d*[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40}|[0-9a-f]{64})",
-        r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|~/",  # a path from a root
-        r"[\w.@+-]+/(?:[\w.@+-]+/)*[\w@+-]*\.[\w.+-]+",  # a file in a folder
-        r"[\w.@+-]*[^\W\d][\w.@+-]*(?:/[\w.@+-]+){2,}/?",  # a folder in a folder, and no date
-        r"[\w-]+(?:\.[\w-]+)*\.(?:py|pyi|ts|tsx|js|jsx|go|rs|java|kt|rb|php|c|h|cc|cpp|cs|sh|sql|md"
-        r"|rst|txt|toml|yaml|yml|json|jsonl|csv|ini|cfg|lock|env|html|css|ipynb|db|log|xml|proto"
-        r"|tf)",  # a file
-        r"\.(?:env|gitignore|dockerignore|bashrc|zshrc|npmrc)|Dockerfile|Makefile|justfile",
-    )
+_REFERENCES: Final = (
+    r"#\d{1,9}",  # an issue
+    r"@[\w.-]+/[\w.-]+",  # a package with a scope
+    r"(?!(?:UTF|SHA|ISO|RFC|TLS|HTTP|AES|RSA|MD|PEP)-)[A-Z][A-Z0-9]{1,9}-\d{1,7}",  # a ticket
+    r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+",  # an environment variable
+    r"v\d{1,4}(?:\.\d{1,4}){0,3}(?:-[\w.]+)?",  # a version
+    r"\d{1,4}\.\d{1,4}\.\d{1,4}(?:-[\w.]+)?",  # a version without its letter
+    r"(?:v?\d{4,14}|[0-9a-f]{12})_[a-z][a-z0-9_]*",  # a migration
+    # A git hash, whole or as git shortens it: digits alone are a number, letters a word.
+    r"(?=[a-f]*\d)(?=\d*[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40}|[0-9a-f]{64})",
+    r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|~/",  # a path from a root
+    r"[\w.@+-]+/(?:[\w.@+-]+/)*[\w@+-]*\.[\w.+-]+",  # a file in a folder
+    r"[\w.@+-]*[^\W\d][\w.@+-]*(?:/[\w.@+-]+){2,}/?",  # a folder in a folder, and no date
+    r"[\w-]+(?:\.[\w-]+)*\.(?:py|pyi|ts|tsx|js|jsx|go|rs|java|kt|rb|php|c|h|cc|cpp|cs|sh|sql|md"
+    r"|rst|txt|toml|yaml|yml|json|jsonl|csv|ini|cfg|lock|env|html|css|ipynb|db|log|xml|proto"
+    r"|tf)",  # a file
+    r"\.(?:env|gitignore|dockerignore|bashrc|zshrc|npmrc)|Dockerfile|Makefile|justfile",
 )
+_REFERENCE: Final = re.compile("|".join(_REFERENCES))
 
 _NOT_PEOPLE: Final = frozenset(
     # What annotates code, what addresses everybody, and this product's own marks in a text.
@@ -117,7 +115,7 @@ def _sort_of(name: str, *, opens: bool) -> str | None:
     """Say what sort of entity a piece of text is, if any; `opens` a sentence or not."""
     if len(name) > NAME_CHARS_MAX:
         return None
-    if any(pattern.fullmatch(name) for pattern in _REFERENCES):
+    if _REFERENCE.fullmatch(name):
         return "references"
     if _TAG.fullmatch(name):
         return "tags"

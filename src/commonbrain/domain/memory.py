@@ -183,7 +183,10 @@ ERASED: Final = "(erased)"
 
 def full_text(headline: str, body: str) -> str:
     """Join headline and body, saying the headline once."""
-    is_said = f" {_folded(headline.removesuffix('…'))}" in f" {_folded(body)}"
+    said = headline.removesuffix("…")
+    if body.startswith(said):
+        return body
+    is_said = f" {_folded(said)}" in f" {_folded(body)}"
     return body if is_said else f"{headline}\n{body}"
 
 

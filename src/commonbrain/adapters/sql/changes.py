@@ -69,9 +69,10 @@ class ChangeShelf:
 
     def add(self, change: Change) -> None:
         """Append one change; its id is drawn here."""
-        row = self._row(change)
-        while not self.work.add(changes, row | {"id": self._next(change.at)}):
-            pass
+        row, id_ = self._row(change), self._next(change.at)
+        while not self.work.add(changes, row | {"id": id_}):
+            id_ = self._next(change.at)
+        self.work.highest[changes] = id_
 
     def add_alike(self, change: Change, ids: Sequence[int]) -> None:
         """Append the same change of many memories, in their order; it holds plain words only."""
@@ -80,9 +81,11 @@ class ChangeShelf:
         del shared["tenant_id"], shared["memory_id"]
         each = {"memory_id": ids, "id": range(first, first + len(ids))}
         add_many(self.work, changes, shared=shared, each=each)
+        self.work.highest.pop(changes, None)
 
     def merge(self, change: Change) -> bool:
         """Take in a change of another store under its own id; False when it is known."""
+        self.work.highest.pop(changes, None)
         return self.work.add(changes, self._row(change) | {"id": change.id})
 
     def latest(self, ids: Sequence[int]) -> dict[int, int]:
@@ -162,7 +165,9 @@ class ChangeShelf:
 
     def _next(self, at: datetime) -> int:
         """Draw an id above every other: undo goes by their order, whatever the clock does."""
-        [(last,)] = self.work.rows(_LAST, {})
+        last = self.work.highest.get(changes)
+        if last is None:
+            [(last,)] = self.work.rows(_LAST, {})
         return max(ids_.make_id(at, secrets.randbits(ids_.RANDOM_BITS)), (last or 0) + 1)
 
     def _kind(self, memory_id: int) -> Kind:

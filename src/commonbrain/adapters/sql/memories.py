@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from commonbrain.adapters.sql.looks import confine, within
 from commonbrain.adapters.sql.many import LISTED
-from commonbrain.adapters.sql.memory_rows import NAMED, PROJECTED, SPEAKER, fetch
+from commonbrain.adapters.sql.memory_rows import COLUMNS, NAMED, PROJECTED, SPEAKER, fetch
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories, threads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
@@ -115,15 +115,12 @@ class MemoryShelf:
         if not self.work.add(memories, tenant | row):
             raise IdTaken
         own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
-        detail = asdict(memory.detail)
-        self.work.connection.execute(_ADD_DETAIL[memory.kind], tenant | own | detail)
+        detail = {name: getattr(memory.detail, name) for name in COLUMNS[memory.kind]}
+        self.work.change(_ADD_DETAIL[memory.kind], tenant | own | detail)
         if isinstance(memory.detail, MessageDetail) and memory.detail.thread_id is not None:
-            thread = {"tenant": self.work.tenant, "thread": memory.detail.thread_id}
-            self.work.connection.execute(_IN_THREAD, thread | {"message": memory.id})
-        rows = _names(memory)
-        if rows:
-            entity = tenant | {"memory_id": memory.id}
-            self.work.connection.execute(_ADD_ENTITIES, [entity | row for row in rows])
+            self._put_in_thread(memory.id, thread_id=memory.detail.thread_id)
+        entity = tenant | {"memory_id": memory.id}
+        self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(memory)])
 
     def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of any state by id."""
@@ -183,9 +180,7 @@ class MemoryShelf:
             return
         self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
         entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
-        rows = [entity | row for row in _names(after)]
-        if rows:
-            self.work.connection.execute(_ADD_ENTITIES, rows)
+        self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
 
     def turn(self, ids: Sequence[int], state: State) -> None:
         """Bring memories into one state and leave everything else of them."""
@@ -246,6 +241,13 @@ class MemoryShelf:
         )
         rows = self.work.connection.execute(statement)
         return {(kind, state): count for kind, state, count in rows}
+
+    def _put_in_thread(self, message: int, *, thread_id: int) -> None:
+        given = {"tenant": self.work.tenant, "thread": thread_id, "message": message}
+        self.work.change(_IN_THREAD, given)
+        known = self.work.highest.get(threads)
+        if known is not None:
+            self.work.highest[threads] = max(known, message)
 
     def _update(self, memory_id: int, changes: Mapping[str, Any], *, table: Table) -> None:
         if not changes:

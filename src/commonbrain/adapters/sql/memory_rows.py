@@ -29,7 +29,7 @@ PROJECTED: Final = tuple(
 )
 _ID: Final = PROJECTED.index("id")
 _KIND: Final = PROJECTED.index("kind")
-_COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
+COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
 
 
 def _as_read(column: Column[Any]) -> ColumnElement[Any]:
@@ -42,7 +42,7 @@ _GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED)).where(
 )
 _GET_DETAIL: Final = {
     kind: select(
-        table.c.memory_id, table.c.body, *(_as_read(table.c[name]) for name in _COLUMNS[kind])
+        table.c.memory_id, table.c.body, *(_as_read(table.c[name]) for name in COLUMNS[kind])
     ).where(table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED))
     for kind, table in DETAILS.items()
 }
@@ -88,5 +88,5 @@ def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: dict[str, Any])
     """Put the rows of one memory together."""
     kind: Kind = row[_KIND]
     body, *columns = detail
-    own = KINDS[kind].detail(**dict(zip(_COLUMNS[kind], columns, strict=True)))
+    own = KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True)))
     return Memory(**dict(zip(PROJECTED, row, strict=True)), body=body, detail=own, **names)

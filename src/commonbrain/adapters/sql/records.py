@@ -2,7 +2,7 @@
 
 import hmac
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from commonbrain.domain.times import to_millis
 from commonbrain.ports.records import AuditEntry, Reply
 
 _AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
-_REPLY: Final = select(*(idempotency.c[field.name] for field in fields(Reply))).where(
+_REPLY: Final = select(*(idempotency.c[one.name] for one in fields(Reply))).where(
     idempotency.c.tenant_id == bindparam("tenant"),
     idempotency.c.agent == bindparam("agent"),
     idempotency.c.key == bindparam("key"),
@@ -35,6 +35,7 @@ class RecordShelf:
     """Records of one tenant in one transaction."""
 
     work: Work
+    _keys: list[bytes] = field(default_factory=list[bytes])
 
     def audit(self, entry: AuditEntry) -> None:
         """Append one line, with a keyed digest in place of the content."""
@@ -55,8 +56,10 @@ class RecordShelf:
         add_many(self.work, audit, shared=shared, each=each)
 
     def _audit_key(self) -> bytes:
-        [(key,)] = self.work.rows(_AUDIT_KEY, {})
-        return key
+        """Give the tenant's key, which no transaction changes."""
+        if not self._keys:
+            self._keys.extend(key for (key,) in self.work.rows(_AUDIT_KEY, {}))
+        return self._keys[0]
 
     def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
         """Put an event into the outbox."""

@@ -151,6 +151,7 @@ class SqliteIndex:
             size=self.whole.vector_bytes,
             seq=self.whole.last_seq + 1,
         )
+        self.work.highest.pop(vectors, None)
         # What is kept in the process follows after the commit, like every other reader.
         self.work.followed.update((None, *CausalField))
         return dropped
@@ -166,6 +167,7 @@ class SqliteIndex:
         row = vectors.c
         own = (row.tenant_id == self.work.tenant) & (row.memory_id == memory_id)
         seq = self.whole.last_seq + 1 + row.part
+        self.work.highest.pop(vectors, None)
         self.work.connection.execute(update(vectors).where(own).values(vector=None, seq=seq))
         self.work.connection.execute(_DROP_FIELDS, self.whole.here | {"memory": memory_id})
         self.work.changed.add(memory_id)
@@ -219,13 +221,16 @@ class SqliteIndex:
         )
 
     def _put_windows(self, memory_id: int, windows: Matrix) -> None:
-        seq = self.whole.last_seq
+        seq = self.work.highest.get(vectors)
+        if seq is None:
+            seq = self.whole.last_seq
         key = {"tenant_id": self.work.tenant, "memory_id": memory_id, "space_id": self.space_id}
         rows = [
             key | {"part": part, "seq": seq + part + 1, "vector": half.tobytes()}
             for part, half in enumerate(windows.astype(np.float16))
         ]
-        self.work.connection.execute(_PUT_WINDOW, rows)
+        self.work.change_by_each(_PUT_WINDOW, rows)
+        self.work.highest[vectors] = seq + len(rows)
         self.work.changed.add(memory_id)
 
     def _put_fields(self, memory_id: int, given: Mapping[CausalField, Matrix]) -> None:
@@ -235,7 +240,7 @@ class SqliteIndex:
             for name, vector in given.items()
         ]
         if rows:
-            self.work.connection.execute(_PUT_FIELD, rows)
+            self.work.change_by_each(_PUT_FIELD, rows)
             self.work.changed.add(memory_id)
 
     def _lacking(self, what: ColumnElement[bool], given: ColumnElement[int]) -> Select[int]:

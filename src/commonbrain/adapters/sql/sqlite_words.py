@@ -85,11 +85,11 @@ class Words:
     def put(self, memory: Memory) -> None:
         """Index what a memory says, and what an atom says in each field."""
         words = {"rowid": memory.id, "text": memory.text, "keywords": memory.keywords}
-        self.work.connection.execute(_PUT, words)
+        self.work.change(_PUT, words)
         if memory.kind is Kind.ATOM:
             told = dict.fromkeys(CausalField, "") | fields_of(memory.detail)
             fields = {str(name): said for name, said in told.items()}
-            self.work.connection.execute(_PUT_ATOM, {"rowid": memory.id, **fields})
+            self.work.change(_PUT_ATOM, {"rowid": memory.id, **fields})
 
     def drop(self, memory_id: int) -> None:
         """Take a memory out, whatever its kind."""

@@ -85,8 +85,11 @@ class ThreadShelf:
 
     def last(self) -> int:
         """Give the id of the newest message of any thread."""
-        given = {"tenant": self.work.tenant}
-        return self.work.connection.execute(_LAST, given).scalar() or 0
+        last = self.work.highest.get(threads)
+        if last is None:
+            [(last,)] = self.work.rows(_LAST, {})
+            self.work.highest[threads] = last or 0
+        return last or 0
 
     def is_begun(self, thread_id: int) -> bool | None:
         """Say whether a message was ever in a thread; None when there is no such thread."""
@@ -179,14 +182,15 @@ class ThreadShelf:
         return passages, gaps
 
     def _id_of(self, key: str) -> int | None:
-        given = {"tenant": self.work.tenant, "key": key}
-        return self.work.connection.execute(_BY_KEY, given).scalar()
+        found = self.work.rows(_BY_KEY, {"key": key})
+        return found[0][0] if found else None
 
     def _add(self, thread: Thread) -> bool:
         return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
 
     def _follow(self, id_: int) -> None:
         """Bring what a thread keeps of its newest message up to its messages."""
+        self.work.highest.pop(threads, None)
         here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
         newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
         self.work.connection.execute(update(threads).where(*self._at(id_)).values(last_id=newest))

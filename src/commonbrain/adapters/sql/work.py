@@ -1,15 +1,16 @@
 """One transaction in progress: what every shelf is made of."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine, Insert, SelectBase, Table
+from sqlalchemy import Connection, Engine, Insert, SelectBase, Table, UpdateBase
 
-from commonbrain.adapters.sql.reading import Row, rows_of
+from commonbrain.adapters.sql.compiled import Row, compiled
+from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.domain import ids
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress
@@ -93,6 +94,8 @@ class Work:
     """The fields, None for whole memories, whose vectors kept in the process are up to date."""
     changed: set[int] = field(default_factory=set[int])
     """The memories whose vectors this transaction wrote or dropped itself."""
+    highest: dict[Table, int] = field(default_factory=dict["Table", int])
+    """The highest number in a table, where it is known: no other transaction can raise it."""
 
     def append(self, table: Table, row: Mapping[str, Any], *, at: datetime) -> int:
         """Insert a row under an id drawn here, for what nobody outside ever names; give it.
@@ -110,4 +113,19 @@ class Work:
 
     def add(self, table: Table, row: Mapping[str, Any]) -> bool:
         """Insert a row unless its primary key is taken; say whether it went in."""
-        return self.connection.execute(self.dialect.insert_or_skip(table), row).rowcount > 0
+        return self.change(self.dialect.insert_or_skip(table), row) > 0
+
+    def change(self, statement: UpdateBase, given: Mapping[str, Any]) -> int:
+        """Write what is written all the time; give the number of rows that changed."""
+        names = tuple(given)
+        return compiled(statement, self.connection.dialect, names=names).change(
+            self.connection, given
+        )
+
+    def change_by_each(self, statement: UpdateBase, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write the same once for each of these, which all have the same names."""
+        if rows:
+            names = tuple(rows[0])
+            compiled(statement, self.connection.dialect, names=names).change_by_each(
+                self.connection, rows
+            )

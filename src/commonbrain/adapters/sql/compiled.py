@@ -1,0 +1,98 @@
+"""Statements in the words of the driver: compiled once, then given to it directly.
+
+SQLAlchemy takes 0.05 ms to find a statement that it has compiled, to bind its parameters and to
+wrap its result, and more for every row; SQLite does most of the small ones in 0.01 ms. One recall
+asks fifteen of them, and one memory is written by ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, SelectBase, UpdateBase, exc
+from sqlalchemy.engine.interfaces import Dialect
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.dml import Insert
+
+Row = tuple[Any, ...]
+_Told = TypeVar("_Told")
+_Turn = Callable[[Any], Any] | None
+"""What turns a value of ours into one of the driver's, or back; None leaves it as it is."""
+_KEPT_MAX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A statement as the driver takes it."""
+
+    text: str
+    fixed: Sequence[Any]
+    """Its parameters by their places; those that are given each time are None."""
+    given: Sequence[tuple[int, str, _Turn]]
+
+    def rows(self, connection: Connection, given: Mapping[str, Any]) -> list[Row]:
+        """Ask the driver; every answer is read at once."""
+        values = self._values(given)
+
+        def ask(cursor: Any) -> list[Row]:  # noqa: ANN401 a driver's own
+            cursor.execute(self.text, values)
+            return cursor.fetchall()
+
+        return self._done(connection, ask)
+
+    def change(self, connection: Connection, given: Mapping[str, Any]) -> int:
+        """Tell the driver; give the number of rows that it changed."""
+        values = self._values(given)
+        return self._done(connection, lambda cursor: cursor.execute(self.text, values).rowcount)
+
+    def change_by_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Tell the driver once for each of these."""
+        values = [self._values(row) for row in rows]
+        self._done(connection, lambda cursor: cursor.executemany(self.text, values))
+
+    def _values(self, given: Mapping[str, Any]) -> list[Any]:
+        values = list(self.fixed)
+        for place, name, write in self.given:
+            values[place] = given[name] if write is None else write(given[name])
+        return values
+
+    def _done(self, connection: Connection, act: Callable[[Any], _Told]) -> _Told:
+        """Let the driver do it; what it raises is told as SQLAlchemy tells it."""
+        failure: Any = connection.dialect.loaded_dbapi.Error
+        cursor: Any = connection.connection.cursor()
+        try:
+            return act(cursor)
+        except failure as error:
+            raise exc.DBAPIError.instance(
+                self.text, None, error, failure, hide_parameters=True, dialect=connection.dialect
+            ) from error
+        finally:
+            cursor.close()
+
+
+@lru_cache(_KEPT_MAX)
+def compiled(
+    statement: SelectBase | UpdateBase, dialect: Dialect, *, names: tuple[str, ...]
+) -> Compiled:
+    """Compile a statement whose parameters of these names are given each time."""
+    # An insert puts something into the columns that are named, and no parameter into the others.
+    columns = list(names) if isinstance(statement, Insert) else None
+    made = statement.compile(dialect=dialect, column_keys=columns)
+    assert isinstance(made, SQLCompiler)  # noqa: S101 whatever selects or writes is compiled by one
+    whole = made.construct_expanded_state(dict.fromkeys(names))
+    order = whole.positiontup or ()
+    own = {name: bound.type.dialect_impl(dialect) for name, bound in made.binds.items()}
+    writes = {name: type_.bind_processor(dialect) for name, type_ in own.items()}
+    writes |= whole.processors
+    return Compiled(
+        text=whole.statement,
+        fixed=[_turned(whole.parameters[name], writes.get(name)) for name in order],
+        given=[(at, name, writes.get(name)) for at, name in enumerate(order) if name in names],
+    )
+
+
+def _turned(value: Any, turn: _Turn) -> Any:  # noqa: ANN401 columns hold anything
+    return value if turn is None else turn(value)

@@ -1,0 +1,99 @@
+"""Writes that go past SQLAlchemy: they leave what it would leave, and fail as it would."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from commonbrain.adapters.sql.memory_rows import PROJECTED
+from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
+from commonbrain.adapters.sql.tables import entities, memories, vectors
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.revision import Action, Change
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.ports.models import Vectors
+from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import SPACE
+
+TEXTS = sa.select(sa.column("rowid", sa.Integer)).select_from(sa.table("memory_text"))
+WINDOW = Vectors(windows=np.eye(1, SPACE.dimensions, dtype=np.float32))
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqlStore]:
+    with closing(
+        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    ) as opened:
+        yield opened
+
+
+def test_a_memory_is_written_as_sqlalchemy_writes_it(store: SqlStore) -> None:
+    whole = a_memory(1, "one", payload={"a": ["ü"]}, expires_at=NOON, pinned=True)
+    twin = replace(whole, id=2)
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.memories.add(whole)
+        row = {name: getattr(twin, name) for name in PROJECTED}
+        tx.work.connection.execute(sa.insert(memories), {"tenant_id": LOCAL_TENANT, **row})
+        as_stored = sa.text("SELECT * FROM memories ORDER BY id")
+        ours, usual = tx.work.connection.execute(as_stored).mappings()
+        assert {**ours, "id": 2} == dict(usual)
+
+
+def test_a_write_that_fails_is_told_as_by_sqlalchemy_and_leaves_nothing(store: SqlStore) -> None:
+    twice = {"tenant_id": LOCAL_TENANT, "memory_id": 1, "type": "tag", "name": "a", "position": 1}
+    memory = a_memory(1, "one")
+    with pytest.raises(IntegrityError, match="UNIQUE"):
+        _put_and_fail(store, memory, rows=[twice, twice])
+    with store.snapshot(LOCAL_TENANT) as tx:
+        assert tx.memories.get([1]) == {}
+        assert tx.work.rows(TEXTS, {}) == []
+
+
+def test_vectors_are_numbered_on_whatever_a_transaction_does_between(store: SqlStore) -> None:
+    numbered = sa.select(vectors.c.memory_id, vectors.c.seq).order_by(vectors.c.seq)
+    with store.begin(LOCAL_TENANT) as tx:
+        _put(tx, a_memory(1, "one"))
+        _put(tx, a_memory(2, "two"))
+        tx.index.drop(1)
+        _put(tx, a_memory(3, "three"))
+    with store.begin(LOCAL_TENANT) as tx:
+        _put(tx, a_memory(4, "four"))
+        seqs = tx.work.connection.execute(numbered).all()
+    assert [tuple(row) for row in seqs] == [(2, 2), (1, 3), (3, 4), (4, 5)]
+
+
+def test_changes_stand_in_the_order_they_were_made_whatever_came_between(store: SqlStore) -> None:
+    made = Change(
+        memory_id=1, action=Action.CREATE, agent="bob", session=None, reason=None, at=NOON
+    )
+    with store.begin(LOCAL_TENANT) as tx:
+        _put(tx, a_memory(1, "one"))
+        tx.changes.add(made)
+        [first] = tx.changes.of([1])
+        # Of another store, whose clock goes ahead.
+        tx.changes.merge(replace(made, id=first.id + 2**40, action=Action.PIN))
+        tx.changes.add(replace(made, action=Action.FORGET))
+        tx.changes.add_alike(replace(made, action=Action.CASCADE), [1, 1])
+        tx.changes.add(replace(made, action=Action.RESTORE))
+        told = [one.action for one in tx.changes.of([1])]
+    order = [Action.CREATE, Action.PIN, Action.FORGET, Action.CASCADE, Action.CASCADE]
+    assert told == [*order, Action.RESTORE]
+
+
+def _put_and_fail(store: SqlStore, memory: Memory, *, rows: Sequence[Mapping[str, object]]) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        _put(tx, memory)
+        tx.work.change_by_each(sa.insert(entities), rows)
+
+
+def _put(tx: SqlTransaction, memory: Memory) -> None:
+    tx.memories.add(memory)
+    tx.index.put(memory, WINDOW)
