@@ -44,3 +44,23 @@ def test_a_rare_word_outweighs_one_of_every_sentence() -> None:
 
 def test_a_stretch_without_a_break_is_not_cut() -> None:
     assert excerpt("x" * 5000, Sought.of(["x"]), chars=400) == ""
+
+
+def test_a_run_of_blanks_costs_no_more_than_its_length() -> None:
+    # Tried anew at every blank, this would take minutes.
+    text = f"It begins.{' ' * 200_000}The pump is in Visby. {chr(9) * 200_000}x"
+
+    assert "The pump is in Visby." in excerpt(text, Sought.of(["pump"]), chars=400)
+
+
+def test_a_word_is_found_where_it_stands_whatever_its_case_takes() -> None:
+    text = f"{'İ' * 300}. Nothing is here. The PUMP is in Visby. Nor is anything there."
+
+    assert "The PUMP is in Visby." in excerpt(text, Sought.of(["pump"]), chars=40)
+
+
+def test_what_a_colon_leads_to_is_not_shown_without_it() -> None:
+    text = f"{'Filler comes first. ' * 20}Never do this in production: restore with force."
+
+    shown = excerpt(text, Sought.of(["restore"]), chars=80)
+    assert shown.endswith("Never do this in production: restore with force.")

@@ -220,8 +220,8 @@ def test_what_an_earlier_item_of_the_thread_tells_is_not_told_again() -> None:
     assert lines == [
         "[1] mem_0000000000001 | event | 2026-03-02 | by ann | project api | source talk:1"
         " | in Monday",
-        "[2] mem_0000000000002 | in Tuesday | rest as [1]",
-        "[3] mem_0000000000003 | rest as [2]",
+        "[2] mem_0000000000002 | event | in Tuesday | rest as [1]",
+        "[3] mem_0000000000003 | event | rest as [2]",
     ]
 
 

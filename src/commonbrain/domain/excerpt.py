@@ -8,8 +8,9 @@ from typing import Final
 
 GAP: Final = "[...]"
 """Stands where something was left out."""
-# Not within a number, a name or an abbreviation: only before a space or after a full-width mark.
-_BREAK: Final = re.compile(r"(?<=[.!?:;])\s+|(?<=[。！？；])\s*|\s*\n\s*")  # noqa: RUF001 full-width marks
+# Not within a number, a name or an abbreviation: only before a space or after a full-width mark;
+# nor after a colon, which leads to what must not stand alone. A run of blanks is tried once.
+_BREAK: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|(?<!\s)\s*\n\s*")  # noqa: RUF001 full-width marks
 _PIECE_CHARS_MAX: Final = 240
 """A longer stretch without the end of a sentence is cut between words."""
 _STEM_CHARS_MIN: Final = 4
@@ -34,12 +35,12 @@ class Sought:
         if not stems:
             return cls()
         longest = sorted(stems, key=len, reverse=True)
-        return cls(re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})"))
+        return cls(re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE))
 
     def places(self, text: str) -> Iterator[tuple[int, str]]:
-        """Give where in a text, as lower case, each word stands."""
+        """Give where in a text each word stands, and the word in lower case."""
         if self._stems is not None:
-            yield from ((match.start(), match[0]) for match in self._stems.finditer(text))
+            yield from ((match.start(), match[0].lower()) for match in self._stems.finditer(text))
 
 
 def _stem(term: str) -> str:
@@ -92,7 +93,7 @@ def _worth(text: str, pieces: Sequence[tuple[int, int]], *, sought: Sought) -> S
     """Weigh pieces by the words they hold, the rarer the more, and by what is near."""
     starts = [start for start, _ in pieces]
     holding: dict[str, set[int]] = {}
-    for place, word in sought.places(text.lower()):
+    for place, word in sought.places(text):
         holding.setdefault(word, set()).add(max(0, bisect_right(starts, place) - 1))
     own = [0.0] * len(pieces)
     for places in holding.values():
