@@ -198,7 +198,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("RT-15", "The embedded store scans codes and scores 500 exactly; Postgres is missing."),
     Gap("RT-16", "recall answers questions of time; of cause it tells, trace follows them."),
     Adopted("RT-17", "recall plans, asks arms, fuses, expands, reranks, filters and packs."),
-    Gap("RT-18", "40 and 60 candidates become at most 12 items; 40 are merged, not 80."),
+    Gap("RT-18", "60 and 60 candidates become at most 12 items; 40 are weighed, not 80."),
     Adopted("RT-19", "Similarity, strength, salience, trust and the kind asked for are weighed."),
     Adopted("RT-20", "A pack keeps a trusted rule or fact, two near-duplicates, conflicts."),
     Adopted("RT-21", "The reply has source, salience, tokens, conflicts and trace_id."),

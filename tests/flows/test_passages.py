@@ -54,6 +54,14 @@ def test_an_answer_comes_with_what_was_asked_before_it(brain: Brain) -> None:
     assert ANSWER not in found(brain, QUESTION, "passages")
 
 
+def test_what_was_found_for_its_passage_says_so(brain: Brain) -> None:
+    say(brain)
+    why = {item.body: item.why for item in brain.recall(QUESTION).items}
+
+    assert why[ANSWER] == ("passage",)
+    assert "passage" not in why[ASKED]
+
+
 def test_who_asks_comes_behind_who_tells(brain: Brain) -> None:
     say(brain, [("mia", "Does the ferry leave from Visby?"), ("olof", "The ferry leaves Visby.")])
 

@@ -27,6 +27,8 @@ from commonbrain.domain.tokens import estimate
 
 _REASON_AT: Final = 0.5
 """A feature this strong, 0..1, is named as a reason."""
+_MORE_BESIDE: Final = 0.1
+"""So much better than by itself has a message to match by its passage for that to be a reason."""
 _REASONS: Final = {
     "lexical": "words",
     "vector": "meaning",
@@ -330,5 +332,8 @@ def _reasons(candidate: Candidate) -> Iterator[str]:
     for name, reason in _REASONS.items():
         if candidate.features.get(name, 0.0) >= _REASON_AT:
             yield reason
+    own, beside = (candidate.features.get(name, 0.0) for name in ("own", "beside"))
+    if own < _REASON_AT and own + _MORE_BESIDE <= beside:
+        yield "passage"
     if candidate.features.get("linked"):
         yield "linked"

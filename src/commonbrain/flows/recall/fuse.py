@@ -107,10 +107,12 @@ def fuse(
 ) -> Fused:
     """Bring the arms' scores, and those of the passages around what they found, to one scale."""
     weights = _shares(tuning.of(ARM_WEIGHTS), of={arm for arm, scores in found.items() if scores})
-    scaled = {arm: _scale(scores, is_bare=arm == _WORDS) for arm, scores in found.items()}
+    scaled = {
+        arm: _scale(scores, least=0.0 if arm == _WORDS else None) for arm, scores in found.items()
+    }
     own = _quadratic_means(scaled, weights=weights)
     own |= dict.fromkeys((threads or {}).keys() - own.keys(), 0.0)
-    beside = _means(_views(views or {}, scaled=scaled), weights=weights)
+    beside = _means(_views(views or {}, found=found, scaled=scaled), weights=weights)
     return Fused(
         scaled=scaled,
         own=own,
@@ -136,15 +138,17 @@ def _quadratic_means(scaled: Found, *, weights: Mapping[str, float]) -> dict[int
     return {id_: math.sqrt(square) for id_, square in squares.items()}
 
 
-def _views(views: Found, *, scaled: Found) -> Found:
-    """Bring views to one scale, the best of which is as good as the best message by itself.
+def _views(views: Found, *, found: Found, scaled: Found) -> Found:
+    """Bring views to one scale: from the least that was found to the best message by itself.
 
-    Or the best of passages that all miss would stand above knowledge that has none.
+    Were the least of a few passages nothing, the next best would be. Were the best always all,
+    passages that miss would stand above knowledge that has none.
     """
     told: dict[str, dict[int, float]] = {}
     for arm, scores in views.items():
         most = max((scaled[arm].get(id_, 0.0) for id_ in scores), default=0.0)
-        told[arm] = {id_: most * score for id_, score in _scale(scores).items()}
+        least = 0.0 if arm == _WORDS else min(found[arm].values(), default=0.0)
+        told[arm] = {id_: most * score for id_, score in _scale(scores, least=least).items()}
     return told
 
 
@@ -179,16 +183,16 @@ def _by_thread(own: Mapping[int, float], threads: Mapping[int, int]) -> dict[int
     }
 
 
-def _scale(scores: Mapping[int, float], *, is_bare: bool = False) -> dict[int, float]:
+def _scale(scores: Mapping[int, float], *, least: float | None = None) -> dict[int, float]:
     """Bring scores to 0..1 by min-max; when all are equal, all are 1.
 
-    Where the rest has no score at all, being `is_bare` of what is asked for, 0 is the least.
+    `least` is what counts as nothing, where that may be less than the least of them.
     """
     if not scores:
         return {}
     high, low = max(scores.values()), min(scores.values())
-    if is_bare and high > 0:
-        low = min(low, 0.0)
+    if least is not None and high > least:
+        low = min(low, least)
     if high == low:
         return dict.fromkeys(scores, 1.0)
-    return {id_: max((score - low) / (high - low), 0.0) for id_, score in scores.items()}
+    return {id_: (score - low) / (high - low) for id_, score in scores.items()}
