@@ -20,15 +20,15 @@ from commonbrain.evals.retrieval.stand import standing
 from commonbrain.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "data" / "harbour"
-TODAY: Final = {"R@10 all": 0.898, "R@1 any": 0.727, "nDCG@10": 0.819}
+TODAY: Final = {"R@10 all": 0.943, "R@1 any": 0.727, "nDCG@10": 0.849}
 """What recall reaches on the questions that have an answer."""
 TOLERANCE: Final = 0.03
 """Three questions of eighty-eight."""
 LEAST: Final = 0.8
 """What every sort of question reaches at the least, but for those of `POOR`."""
-POOR: Final = {"context": 0.4}
+POOR: Final = {"context": 0.7}
 """Answers that share nothing with the question; what was said before them does."""
-ABSTAINED: Final = {"none": 11, "unsaid": 1}
+ABSTAINED: Final = {"none": 10, "unsaid": 1}
 """Of the questions without an answer, those told to have none.
 
 Nobody spoke of the matter of the first sort; of the second much is told, but not what is asked.

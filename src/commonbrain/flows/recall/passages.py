@@ -22,6 +22,8 @@ STAGE: Final = "passages"
 _BEFORE: Final = 2
 _AFTER: Final = 1
 """What is said next answers to a message more often than it explains it."""
+_REACH: Final = max(_BEFORE, _AFTER)
+"""How far either way a message is read around: so far lie the passages that it is part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def read_around(tx: Transaction, plan: Plan, *, found: Found, asked: Asked) -> P
     if not plan.query or plan.is_unasked or not plan.tuning.has(STAGE):
         return Passages(found=found)
     ids = list(dict.fromkeys(id_ for arm in (WORDS, MEANING) for id_ in found[arm]))
-    around = tx.threads.around(ids, plan.look, before=_BEFORE, after=_AFTER)
+    around = tx.threads.around(ids, plan.look, before=_REACH, after=_REACH)
     if not around:
         return Passages(found=found)
     threads = {id_: passage.thread for passage in around.values() for id_ in passage.ids}
