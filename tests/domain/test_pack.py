@@ -122,6 +122,14 @@ def test_the_budget_is_never_exceeded(
     assert estimate(as_json) <= packed.tokens
 
 
+def test_what_was_noted_beside_an_item_is_paid_for_in_json_too() -> None:
+    noted = [replace(a_candidate(n, f"Word {n}"), notes=("careful " * 20,)) for n in range(1, 9)]
+    packed = pack(noted, Budget(max_items=8, max_tokens=3000))
+    as_json = ",".join(one.to_json() for one in told_to_agents(packed.items))
+    assert all(item.notes for item in packed.items)
+    assert estimate(as_json) <= packed.tokens
+
+
 @given(candidates(), BUDGETS)
 def test_no_text_forges_a_line_of_its_own_or_is_obeyed(
     ranked: list[Candidate], budget: Budget

@@ -143,7 +143,7 @@ class Text:
         key = (telling.number, told.rest_as, *mark)
         if key not in self._counted:
             line = provenance(item, told, number=telling.number + 1)
-            rest = evidence(self.bare().item, told)
+            rest = evidence(replace(item, body=None, excerpt=None, headline=None), told)
             self._counted[key] = Cost(estimate(line) + 1, estimate(rest.to_json()) + 1)
         return self._counted[key] + form.said
 
