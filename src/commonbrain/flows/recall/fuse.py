@@ -24,8 +24,9 @@ ARM_WEIGHTS: Final[Mapping[str, float]] = {
     "time": 0.0,
     "vector": 0.5,
 }
-_WORDS: Final = "lexical"
-_NAMING: Final = ("recent", "skill", "lexical")
+WORDS: Final = "lexical"
+"""The arm that asks by words; what it does not find has none of them."""
+_NAMING: Final = ("recent", "skill", WORDS)
 """Arms that find only what the query names."""
 
 _NOTHING: Final[Mapping[int, float]] = {}
@@ -108,7 +109,7 @@ def fuse(
     """Bring the arms' scores, and those of the passages around what they found, to one scale."""
     weights = _shares(tuning.of(ARM_WEIGHTS), of={arm for arm, scores in found.items() if scores})
     scaled = {
-        arm: _scale(scores, least=0.0 if arm == _WORDS else None) for arm, scores in found.items()
+        arm: _scale(scores, least=0.0 if arm == WORDS else None) for arm, scores in found.items()
     }
     own = _quadratic_means(scaled, weights=weights)
     own |= dict.fromkeys((threads or {}).keys() - own.keys(), 0.0)
@@ -147,7 +148,7 @@ def _views(views: Found, *, found: Found, scaled: Found) -> Found:
     told: dict[str, dict[int, float]] = {}
     for arm, scores in views.items():
         most = max((scaled[arm].get(id_, 0.0) for id_ in scores), default=0.0)
-        least = 0.0 if arm == _WORDS else min(found[arm].values(), default=0.0)
+        least = 0.0 if arm == WORDS else min(found[arm].values(), default=0.0)
         told[arm] = {id_: most * score for id_, score in _scale(scores, least=least).items()}
     return told
 

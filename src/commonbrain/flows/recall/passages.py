@@ -11,13 +11,11 @@ from math import fsum
 from typing import Final
 
 from commonbrain.flows.recall.arms import MEANING, Asked, Scores
-from commonbrain.flows.recall.fuse import Found
+from commonbrain.flows.recall.fuse import WORDS, Found
 from commonbrain.flows.recall.plan import Plan
 from commonbrain.ports.store import Transaction
 from commonbrain.ports.threads import Passage
 
-WORDS: Final = "lexical"
-"""The arm that asks by words."""
 STAGE: Final = "passages"
 _BEFORE: Final = 2
 _AFTER: Final = 1
