@@ -2,6 +2,7 @@
 
 CommonbrainError
 ├── Invalid        the call is malformed: mend the arguments
+├── Unknown        nobody can be told from the credential: give another one
 ├── Refused        the gate or a policy said no: mend the content or the authority, then resend
 ├── NotFound       no such memory, or none that the caller may see
 ├── Unavailable    a dependency did not answer in time: nothing was changed, retry
@@ -30,6 +31,12 @@ class Invalid(CommonbrainError):
     """The call is malformed; nothing was done."""
 
     default_code = "invalid"
+
+
+class Unknown(CommonbrainError):
+    """The credential is missing, wrong, over or revoked; nothing was done."""
+
+    default_code = "invalid_credential"
 
 
 class Refused(CommonbrainError):

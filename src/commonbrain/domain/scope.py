@@ -33,6 +33,11 @@ class Role(StrEnum):
     WRITER = "writer"
     ADMIN = "admin"
 
+    def covers(self, other: "Role") -> bool:
+        """Say whether who has this role may do what takes the other."""
+        order = tuple(Role)
+        return order.index(self) >= order.index(other)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:

@@ -13,6 +13,7 @@ from commonbrain.domain.errors import (
     NotFound,
     Refused,
     Unavailable,
+    Unknown,
 )
 
 EXIT_REFUSED: Final = 3
@@ -30,6 +31,7 @@ class Fault:
 
 ERRORS: Final = (
     Fault(error=Invalid, exit_code=2, http_status=422),
+    Fault(error=Unknown, exit_code=EXIT_REFUSED, http_status=401),
     Fault(error=Refused, exit_code=EXIT_REFUSED, http_status=403),
     Fault(error=NotFound, exit_code=4, http_status=404),
     Fault(error=Unavailable, exit_code=5, http_status=503),

@@ -44,6 +44,7 @@ from commonbrain.domain.inert import inert
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.sessions.registry import contact_here
+from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp_pages import PAGES, PROMPT, read_page, start_up
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
@@ -204,7 +205,7 @@ class _Handlers:
     ) -> CallToolResult:
         try:
             request = operation.request.model_validate(arguments)
-            reply = operation.handle(self._view(client), request)
+            reply = answer(operation, self._view(client), request=request)
         except ValidationError as error:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:

@@ -18,10 +18,11 @@ from commonbrain.ports.keeping import Progress
 
 
 class Door(StrEnum):
-    """A way in; networked ones come later."""
+    """A way in."""
 
     CLI = "cli"
     MCP = "mcp"
+    REST = "rest"
 
 
 class Request(BaseModel):

@@ -1,0 +1,35 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.scope import Role
+from commonbrain.interfaces.calling import answer
+from commonbrain.interfaces.operations import OPERATIONS, Operation
+from commonbrain.testing.builders import a_brain
+
+
+def as_role(brain: Brain, role: Role) -> Brain:
+    return Brain.of(brain.house, replace(brain.caller, role=role))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS if one.role is not Role.READER],
+    ids=lambda one: one.name,
+)
+def test_a_reader_is_refused_what_takes_a_writer(
+    path: Path, operation: Operation[Any, Any]
+) -> None:
+    with a_brain(path) as brain, pytest.raises(Refused) as refused:
+        answer(operation, as_role(brain, Role.READER), request=operation.request.model_construct())
+    assert refused.value.code == "insufficient_role"
+
+
+def test_an_admin_may_do_what_takes_a_writer_and_a_writer_not_what_takes_an_admin() -> None:
+    assert Role.ADMIN.covers(Role.WRITER)
+    assert Role.WRITER.covers(Role.WRITER)
+    assert not Role.WRITER.covers(Role.ADMIN)
