@@ -181,7 +181,7 @@ def _kept(command: Sequence[str], *, home: _Home) -> Generator[subprocess.Popen[
     try:
         yield keeper
     finally:
-        assert keeper.stdin is not None  # noqa: S101 it was asked for
+        assert keeper.stdin is not None
         keeper.stdin.close()
         keeper.wait(_STOP_S)
 
