@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain.adapters.access.making import make_rates, make_seals
+from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.screen import PatternScreen
@@ -17,6 +20,7 @@ from commonbrain.domain.memory import Memory, semantic_hash
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
@@ -56,6 +60,9 @@ def a_brain(
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
         screen=screen,
+        bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
+        refusals=CountedRefusals(store=store, clock=clock),
+        seals=cache(make_seals),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

@@ -129,7 +129,8 @@ class CredentialsContract:
             shelf.end_key("00000001", revoked_at=SOON, expires_at=SOON)
             assert shelf.agent("ann") is None
             assert shelf.key("00000001") is None
-            assert not (shelf.agents(limit=MANY) or shelf.keys(limit=MANY))
+            assert not shelf.agents(limit=MANY)
+            assert not shelf.keys(limit=MANY)
             assert not shelf.noted(limit=MANY)
         with store.snapshot("acme") as tx:
             assert tx.credentials.key("00000001") == a_key()

@@ -1,11 +1,11 @@
 """The shelf of access: a tenant's standing, its agents, their keys, and the audit of refusals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, or_, select, update
 
 from commonbrain.adapters.sql.access_tables import access_audit, agents, api_keys
 from commonbrain.adapters.sql.tables import tenants
@@ -23,10 +23,11 @@ TENANTS: Final = select(
 _POLICY: Final = frozenset(one.name for one in fields(Policy))
 
 
-def a_tenant(row: Mapping[str, Any]) -> Tenant:
+def a_tenant(row: RowMapping) -> Tenant:
     """Read a tenant; what a newer program added to its policy is passed over."""
     known = {name: value for name, value in row["policy"].items() if name in _POLICY}
-    return Tenant(**{**row, "policy": Policy(**known)})
+    given: dict[str, Any] = {**row, "policy": Policy(**known)}
+    return Tenant(**given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,5 @@ class CredentialShelf:
         self.work.connection.execute(update(tenants).where(here).values(**values))
 
 
-def _a_key(row: Mapping[str, Any]) -> ApiKey:
-    return replace(
-        ApiKey(**row), scopes=tuple(KeyScope(one) for one in row["scopes"])
-    )
+def _a_key(row: RowMapping) -> ApiKey:
+    return replace(ApiKey(**row), scopes=tuple(KeyScope(one) for one in row["scopes"]))

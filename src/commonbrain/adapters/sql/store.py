@@ -342,7 +342,7 @@ def _add_tenant(connection: Connection, tenant: str, *, now: datetime) -> bool:
     if connection.execute(select(tenants.c.id).where(tenants.c.id == tenant)).first() is not None:
         return False
     key = secrets.token_bytes(_AUDIT_KEY_BYTES)
-    row = {"id": tenant, "created_at": now, "audit_key": key, "policy": {}}
+    row = {"id": tenant, "created_at": now, "audit_key": key}
     connection.execute(insert(tenants).values(row))
     return True
 
