@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from commonbrain.adapters.access.making import make_rates, make_seals
+from commonbrain.adapters.access.issuer import Issuer
+from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models.patterns import PatternExtractor
@@ -24,6 +25,7 @@ from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.models import Embedder
 from commonbrain.testing.clock import FakeClock, SeededChance
@@ -85,3 +87,16 @@ def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Mem
         occurred_at=NOON,
     )
     return replace(plain, **more)
+
+
+def an_access(brain: Brain, issuer: Issuer | None = None) -> Access:
+    """Make what tells callers of a brain's house by their credentials."""
+    house = brain.house
+    ground = Ground(
+        store=house.store,
+        clock=house.clock,
+        refusals=house.refusals,
+        rates=house.bounds.rates(),
+        seals=house.seals(),
+    )
+    return make_access(ground, issuer)
