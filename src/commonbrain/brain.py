@@ -15,6 +15,7 @@ from commonbrain.flows.forget.erase import Erase
 from commonbrain.flows.forget.pipeline import Forget
 from commonbrain.flows.forget.prune import Prune
 from commonbrain.flows.get import Get
+from commonbrain.flows.governing import Govern
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
 from commonbrain.flows.keep import Keep
@@ -28,6 +29,7 @@ from commonbrain.flows.sessions.boot import Boot
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.skills import Skills
 from commonbrain.flows.status import Doctor, Status
+from commonbrain.flows.tenancy import Tenants
 from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
@@ -41,6 +43,7 @@ class Identity(TypedDict, total=False):
     session: str | None
     contact: Contact
     trust_ceiling: Trust
+    request_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class Brain:
     embed_pending: EmbedPending
     repair: Repair
     backup: Keep
+    govern: Govern
+    tenants: Tenants
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -106,6 +111,8 @@ class Brain:
             embed_pending=EmbedPending(house, caller),
             repair=Repair(house, caller),
             backup=Keep(house, caller),
+            govern=Govern(house, caller),
+            tenants=Tenants(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
@@ -124,6 +131,7 @@ class Brain:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
         self.house.waiting.shutdown(wait=False, cancel_futures=True)
         self.house.journal.close()
+        self.house.refusals.close()
         self.house.store.close()
 
     def __enter__(self) -> Self:

@@ -1,7 +1,9 @@
 """Every setting once: its name, unit, default, bounds and environment variable."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
@@ -12,9 +14,26 @@ from commonbrain.domain.limits import (
     HOOK_PROMPT_S,
     HOOK_PROMPT_TOKENS,
     HOOK_START_S,
+    KEY_CALLS_PER_MINUTE,
     LOCK_WAIT_S,
+    TENANT_CALLS_PER_MINUTE,
 )
 from commonbrain.domain.locations import is_url
+from commonbrain.domain.scope import LOCAL_TENANT
+
+
+class Profile(StrEnum):
+    """How many tools an MCP client is shown; each shows those of the one before."""
+
+    LITE = "lite"
+    CORE = "core"
+    OPERATOR = "operator"
+
+
+ASYMMETRIC: Final = frozenset(
+    "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 ES256K EdDSA".split()
+)
+"""Signatures by a key pair, as RFC 7518 and RFC 8037 name them."""
 
 
 def _default_store() -> Path:
@@ -38,6 +57,21 @@ Store = Path | SecretStr
 def store_at(named: object) -> object:
     """Take what names a store for a URL or for a file."""
     return SecretStr(str(named)) if is_url(named) else named
+def _safe_url(url: str | None) -> str | None:
+    """Take no address that others on the way could answer for."""
+    parts = urlsplit(url or "")
+    is_here = parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_here):
+        raise ValueError("it must be https, or http on this machine")
+    return url
+
+
+def _asymmetric(names: str) -> str:
+    """Take signatures that only the issuer can make."""
+    wrong = {one.strip() for one in names.split(",")} - ASYMMETRIC
+    if wrong:
+        raise ValueError(f"it may name {', '.join(sorted(ASYMMETRIC))}")
+    return names
 
 
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
@@ -62,6 +96,67 @@ class Settings(BaseSettings):
         default=None,
         max_length=128,
         description="Where new memories belong unless they say.",
+    )
+    tenant: str = Field(
+        default=LOCAL_TENANT,
+        max_length=63,
+        description="Whose memories local doors show; networked ones go by the credential.",
+    )
+    redis_url: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+        default=None,
+        description="Where several servers count rates together; it is never shown.",
+    )
+    key_calls_per_minute: int = Field(
+        default=KEY_CALLS_PER_MINUTE,
+        ge=1,
+        le=1_000_000,
+        description="Calls of one credential, where the tenant's policy says nothing.",
+    )
+    tenant_calls_per_minute: int = Field(
+        default=TENANT_CALLS_PER_MINUTE,
+        ge=1,
+        le=1_000_000,
+        description="Calls of a whole tenant, where its policy says nothing.",
+    )
+    mcp_profile: Profile = Field(
+        default=Profile.CORE,
+        description="Which tools MCP shows: lite (five), core, operator (also admin).",
+    )
+    jwt_issuer: str | None = Field(
+        default=None, max_length=2000, description="Whose tokens are taken; unset: none are."
+    )
+    jwt_audience: str | None = Field(
+        default=None, max_length=2000, description="Whom a token must be made for: this server."
+    )
+    jwt_jwks_url: Annotated[str | None, AfterValidator(_safe_url)] = Field(
+        default=None,
+        max_length=2000,
+        description="Where the issuer's keys are: https, or http on this machine.",
+    )
+    jwt_algorithms: Annotated[str, AfterValidator(_asymmetric)] = Field(
+        default="RS256,ES256,EdDSA",
+        max_length=200,
+        description="Signatures that are taken, by commas; none and shared secrets never are.",
+    )
+    jwt_tenant_claim: str = Field(
+        default="tenant",
+        min_length=1,
+        max_length=200,
+        description="The claim that says the tenant.",
+    )
+    jwt_agent_claim: str = Field(
+        default="sub", min_length=1, max_length=200, description="The claim that says the agent."
+    )
+    jwt_role_claim: str | None = Field(
+        default="role",
+        max_length=200,
+        description="The claim that says reader, writer or admin; without it the agent's own.",
+    )
+    jwt_leeway_s: float = Field(
+        default=30, ge=0, le=300, description="Seconds by which clocks may disagree."
+    )
+    jwt_timeout_s: float = Field(
+        default=5, gt=0, le=60, description="Seconds that the issuer may take to give its keys."
     )
     embedder: str = Field(
         default="minilm",

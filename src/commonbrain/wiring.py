@@ -1,16 +1,21 @@
 """Builds the house from settings; nobody else knows the adapters."""
 
 import getpass
+import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from importlib.util import find_spec
+from functools import cache, partial
 from pathlib import Path
 from typing import Unpack
 
 from pydantic import SecretStr, ValidationError
 
+from commonbrain.adapters.access import making
+from commonbrain.adapters.access.issuer import Issuer
+from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
 from commonbrain.adapters.models.repeating import Repeating
@@ -23,12 +28,14 @@ from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain.errors import Corrupt, Invalid
 from commonbrain.domain.locations import is_url
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
+from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.keeping import Progress, Replacement, Restored, Upgraded, unwatched
 from commonbrain.ports.models import Embedder, Extractor
@@ -36,7 +43,14 @@ from commonbrain.ports.store import SpaceMismatch
 from commonbrain.settings import Settings, Store
 
 _HIDDEN = frozenset(
-    {"embedder_api_key", "embedder_url", "extractor_api_key", "extractor_url", "store"}
+    {
+        "embedder_api_key",
+        "embedder_url",
+        "extractor_api_key",
+        "extractor_url",
+        "redis_url",
+        "store",
+    }
 )
 """Settings that may hold a secret: errors do not repeat what they were given."""
 
@@ -44,6 +58,7 @@ _HIDDEN = frozenset(
 def open_brain(
     store: str | Path | None = None,
     *,
+    tenant: str | None = None,
     lock_wait_s: float | None = None,
     **identity: Unpack[Identity],
 ) -> Brain:
@@ -51,11 +66,13 @@ def open_brain(
 
     Args:
         store: the file, or the URL of a Postgres.
+        tenant: whose memories; by default those that the settings name.
         lock_wait_s: how long to wait for other writers, where that is less than the settings say.
         identity: who acts.
 
     Raises:
         Invalid: a setting or an environment variable is out of bounds.
+        NotFound: there is no such tenant.
         Unavailable: the store cannot be opened or stayed locked; it was left as found.
         Corrupt: the store is damaged, foreign or newer; it was left as found.
 
@@ -67,11 +84,19 @@ def open_brain(
         )
     house = build_house(settings, _named(store, settings))
     caller = Caller(
+        tenant=tenant or settings.tenant,
         agent=settings.agent or _login_name(),
         session=settings.session,
         project=settings.project,
     )
-    return Brain.of(house, caller).acting_as(**identity)
+    brain = Brain.of(house, caller).acting_as(**identity)
+    if caller.tenant != LOCAL_TENANT:
+        # The first is made with the store; of the others each must have been made by name.
+        with ExitStack() as unless_known:
+            unless_known.callback(brain.close)
+            brain.tenants.get(caller.tenant)
+            unless_known.pop_all()
+    return brain
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
@@ -182,14 +207,22 @@ def _need_server() -> None:
 
 
 def load_settings() -> Settings:
-    """Read the settings from the environment.
+    """Read the settings from the environment, and secrets from the files of a folder it names.
+
+    A file there has the name of the variable in whose place it stands: that is how containers are
+    handed secrets. A variable beats it.
 
     Raises:
-        Invalid: one of them is out of bounds.
+        Invalid: one of them is out of bounds, or there is no such folder.
 
     """
+    folder = os.environ.get("COMMONBRAIN_SECRETS_DIR") or None
+    if folder is not None and not Path(folder).is_dir():
+        raise Invalid(
+            "COMMONBRAIN_SECRETS_DIR is no folder.", hint="Name one that holds files, or unset it."
+        )
     try:
-        return Settings()
+        return Settings(_secrets_dir=folder)  # pyright: ignore[reportCallIssue]
     except ValidationError as error:
         first = error.errors()[0]
         name = "_".join(str(part) for part in first["loc"])
@@ -226,6 +259,15 @@ def build_house(
         archive=JsonLines(),
         processes=LocalProcesses(),
         screen=screen,
+        bounds=Bounds(
+            store=store,
+            clock=clock,
+            rates=cache(partial(making.make_rates, _told(settings.redis_url))),
+            key_calls_per_minute=settings.key_calls_per_minute,
+            tenant_calls_per_minute=settings.tenant_calls_per_minute,
+        ),
+        refusals=CountedRefusals(store=store, clock=clock),
+        seals=cache(making.make_seals),
         on_secret=OnSecret(settings.secrets),
     )
 
@@ -246,6 +288,52 @@ def _open(at: Store, settings: Settings, *, space: Space, clock: Clock) -> SqlSt
     return open_postgres(
         at.get_secret_value(), space=space, clock=clock, lock_wait_s=settings.lock_wait_s
     )
+
+
+def make_access(settings: Settings, house: House) -> Access:
+    """Make what tells the callers of networked doors by their credentials.
+
+    Raises:
+        Invalid: the extra `server` is not installed, or only half of an issuer is told.
+
+    """
+    ground = making.Ground(
+        store=house.store,
+        clock=house.clock,
+        refusals=house.refusals,
+        rates=house.bounds.rates(),
+        seals=house.seals(),
+    )
+    return making.make_access(ground, _issuer(settings))
+
+
+def _issuer(settings: Settings) -> Issuer | None:
+    told = {
+        "COMMONBRAIN_JWT_ISSUER": settings.jwt_issuer,
+        "COMMONBRAIN_JWT_AUDIENCE": settings.jwt_audience,
+        "COMMONBRAIN_JWT_JWKS_URL": settings.jwt_jwks_url,
+    }
+    name, audience, keys_url = told.values()
+    if name is None or audience is None or keys_url is None:
+        if not any(told.values()):
+            return None
+        missing = ", ".join(setting for setting, value in told.items() if not value)
+        raise Invalid(f"Tokens are taken only with {missing} too.", hint="Set all three, or none.")
+    return Issuer(
+        name=name,
+        audience=audience,
+        keys_url=keys_url,
+        algorithms=tuple(one.strip() for one in settings.jwt_algorithms.split(",")),
+        tenant_claim=settings.jwt_tenant_claim,
+        agent_claim=settings.jwt_agent_claim,
+        role_claim=settings.jwt_role_claim,
+        leeway_s=settings.jwt_leeway_s,
+        timeout_s=settings.jwt_timeout_s,
+    )
+
+
+def _told(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None
 
 
 def make_embedder(settings: Settings) -> Embedder:

@@ -30,6 +30,7 @@ from commonbrain.testing.board_contract import BoardContract
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.credentials_contract import CredentialsContract
 from commonbrain.testing.disputes_contract import DisputesContract
 from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.field_contract import FieldContract
@@ -70,6 +71,10 @@ class TestSqliteCascade(CascadeContract):
 
 
 class TestSqliteBoard(BoardContract):
+    pass
+
+
+class TestSqliteCredentials(CredentialsContract):
     pass
 
 

@@ -4,6 +4,7 @@ CommonbrainError
 ├── Invalid        the call is malformed: mend the arguments
 ├── Unknown        nobody can be told from the credential: give another one
 ├── Refused        the gate or a policy said no: mend the content or the authority, then resend
+├── Limited        too much or too often: wait, or make room, then resend
 ├── NotFound       no such memory, or none that the caller may see
 ├── Unavailable    a dependency did not answer in time: nothing was changed, retry
 └── Corrupt        the store cannot be trusted or understood: stop, see the hint
@@ -43,6 +44,19 @@ class Refused(CommonbrainError):
     """The gate or a policy refused the call; nothing was done."""
 
     default_code = "refused"
+
+
+class Limited(CommonbrainError):
+    """A rate or a quota is used up; nothing was done."""
+
+    default_code = "rate_limited"
+
+    def __init__(
+        self, message: str, *, code: str = "", hint: str = "", retry_after_s: int | None = None
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.retry_after_s = retry_after_s
+        """Whole seconds after which it may succeed; None where time alone does not help."""
 
 
 class NotFound(CommonbrainError):

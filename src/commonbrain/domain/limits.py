@@ -121,3 +121,28 @@ AGENDA_DEFAULT: Final = 10
 """Things to decide that are listed of each sort, when nobody says."""
 AGENDA_MAX: Final = 100
 AGENDA_SKIP_MAX: Final = 10_000
+NETWORKS_MAX: Final = 50
+"""Entries in the allow list of one key."""
+KEYS_MAX: Final = 1000
+"""Good keys, and agents, of one tenant: every list of them is whole."""
+ACCESS_KEPT_S: Final = 10.0
+"""How long a process goes by what it read of a key, an agent and a policy.
+
+Within this time every process has learnt of a key that was revoked and of a tenant that was
+suspended.
+"""
+VERIFIED_MAX: Final = 10_000
+"""Credentials of which one process knows that they are right; the longest unused goes first."""
+ROTATION_MINUTES_DEFAULT: Final = 60
+"""How long a key that was replaced goes on to be good, so that its holder can change over."""
+ROTATION_MINUTES_MAX: Final = 7 * 24 * 60
+KEY_CALLS_PER_MINUTE: Final = 600
+TENANT_CALLS_PER_MINUTE: Final = 6000
+WRONG_CREDENTIALS_PER_MINUTE: Final = 30
+"""From one address; past it none is looked at that is not known to be right, for a hash is dear."""
+REFUSALS_APART_S: Final = 60.0
+"""Refusals alike within this time are one line of the audit that counts them."""
+REFUSALS_APART_MAX: Final = 1000
+"""Sorts of refusals that one process counts at once; past it they are told to the log only."""
+USAGE_KEPT_S: Final = 60.0
+"""How long a process goes by its count of a tenant's memories, adding what it stores itself."""

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.limits import NAME_CHARS_MAX
+from commonbrain.domain.policy import NO_POLICY, Policy
 from commonbrain.domain.session import UNKNOWN, Contact
 from commonbrain.domain.trust import Trust
 
@@ -40,6 +41,17 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """How a caller of a networked door came in."""
+
+    credential: str
+    """What the credential is counted under: a key's prefix, or whom a token is of."""
+    role: Role
+    """The agent's; the caller's own is less where the credential narrows it."""
+    policy: Policy = NO_POLICY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Who acts: everything a decision may depend on but for the content itself."""
 
@@ -51,6 +63,10 @@ class Caller:
     project: str | None = None
     trust_default: Trust = Trust.USER_CLAIM
     trust_ceiling: Trust = Trust.TRUSTED_TOOL
+    admission: Admission | None = None
+    """None at local doors, whose caller is the store's owner."""
+    request_id: str | None = None
+    """By which a networked door's log and the audit tell of the same call."""
 
     def __post_init__(self) -> None:
         """Refuse names that no store or terminal should be given.
@@ -59,7 +75,7 @@ class Caller:
             Invalid: a name is empty, too long, or holds something that cannot be printed.
 
         """
-        for what in ("agent", "session", "project"):
+        for what in ("agent", "session", "project", "request_id"):
             name: str | None = getattr(self, what)
             if name is not None and not (name.isprintable() and 0 < len(name) <= NAME_CHARS_MAX):
                 raise Invalid(
@@ -98,6 +114,25 @@ def is_visible(caller: Caller, owned: Owned) -> bool:
     """Say whether the caller may see it: all of the tenant's but what is private to others."""
     is_own = owned.agent == caller.agent or caller.agent in owned.audience
     return is_own or owned.scope is not Scope.PRIVATE
+
+
+def check_claims(caller: Caller, *, tenant: str | None, agent: str | None) -> None:
+    """Refuse who says to be somebody else than the credential does; None says nothing.
+
+    Raises:
+        Refused: `tenant_mismatch` or `agent_mismatch`.
+
+    """
+    for what, claimed, known in (
+        ("tenant", tenant, caller.tenant),
+        ("agent", agent, caller.agent),
+    ):
+        if claimed is not None and claimed != known:
+            raise Refused(
+                f"The credential is not of the {what} that the call claims.",
+                code=f"{what}_mismatch",
+                hint=f"Leave the {what} out: the credential tells it.",
+            )
 
 
 def check_may_write(caller: Caller, scope: Scope) -> None:

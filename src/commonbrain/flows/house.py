@@ -1,19 +1,22 @@
 """What every flow stands on: the ports, filled by wiring."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
 
 from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.domain.screening import OnSecret
+from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.processes import Processes
+from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.screen import Screen
+from commonbrain.ports.seals import Seals
 from commonbrain.ports.store import Store
 
 
@@ -31,6 +34,10 @@ class House:
     screen: Screen
     archive: Archive
     processes: Processes
+    bounds: Bounds
+    refusals: Refusals
+    seals: Callable[[], Seals]
+    """Made when they are needed: what a local door never asks for need not be installed."""
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
     is_behind: Event = field(default_factory=Event)

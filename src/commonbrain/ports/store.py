@@ -20,6 +20,7 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
 from commonbrain.ports.board import Board
+from commonbrain.ports.credentials import Credentials, Tenant
 from commonbrain.ports.disputes import Disputes
 from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.graph import Graph
@@ -194,6 +195,11 @@ class Transaction(Protocol):
         """What sessions keep at hand."""
         ...
 
+    @property
+    def credentials(self) -> Credentials:
+        """Who may call."""
+        ...
+
     def scrub(self, memory_id: int) -> Mapping[str, int]:
         """Take the text of a memory out of every table; its id stays as a forgotten memory.
 
@@ -257,6 +263,19 @@ class Store(Protocol):
 
         Raises:
             Unavailable: the store stayed locked, is full or read-only; nothing was kept.
+
+        """
+        ...
+
+    def tenants(self) -> list[Tenant]:
+        """List every tenant by name; only who owns the store may ask."""
+        ...
+
+    def make_tenant(self, name: str, *, at: datetime) -> bool:
+        """Make a tenant; say whether there was none of that name. Only the owner may.
+
+        Raises:
+            Unavailable: the store stayed locked, is full or read-only; nothing was made.
 
         """
         ...

@@ -4,9 +4,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from commonbrain.adapters.access.issuer import Issuer
+from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
+from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.screen import PatternScreen
@@ -20,9 +24,11 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.models import Embedder
 from commonbrain.ports.store import Store
@@ -80,6 +86,9 @@ def a_brain(
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
         screen=screen,
+        bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
+        refusals=CountedRefusals(store=store, clock=clock),
+        seals=cache(make_seals),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))
@@ -102,3 +111,16 @@ def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Mem
         occurred_at=NOON,
     )
     return replace(plain, **more)
+
+
+def an_access(brain: Brain, issuer: Issuer | None = None) -> Access:
+    """Make what tells callers of a brain's house by their credentials."""
+    house = brain.house
+    ground = Ground(
+        store=house.store,
+        clock=house.clock,
+        refusals=house.refusals,
+        rates=house.bounds.rates(),
+        seals=house.seals(),
+    )
+    return make_access(ground, issuer)

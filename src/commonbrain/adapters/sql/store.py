@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
+from commonbrain.adapters.sql.credentials import TENANTS, CredentialShelf, a_tenant
 from commonbrain.adapters.sql.disputes import DisputeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.graph import GraphShelf
@@ -35,6 +36,7 @@ from commonbrain.domain.query import Trace
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.times import to_millis
+from commonbrain.ports.credentials import Tenant
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
@@ -81,6 +83,7 @@ class SqlTransaction:
     duties: DutyShelf
     board: BoardShelf
     notes: NoteShelf
+    credentials: CredentialShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -102,6 +105,7 @@ class SqlTransaction:
             duties=DutyShelf(work),
             board=BoardShelf(work),
             notes=NoteShelf(work),
+            credentials=CredentialShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -177,6 +181,22 @@ class SqlStore:
             yield SqlTransaction.of(
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
+
+    def tenants(self) -> list[Tenant]:
+        """List every tenant by name; only who owns the store may ask."""
+        with translated(self.location), self._reader(None) as connection:
+            names = sorted(self.dialect.each_tenant(connection))
+        found: list[Tenant] = []
+        for name in names:
+            with self.snapshot(name) as tx:
+                rows = tx.work.connection.execute(TENANTS.where(tenants.c.id == name)).mappings()
+                found += [a_tenant(row) for row in rows]
+        return found
+
+    def make_tenant(self, name: str, *, at: datetime) -> bool:
+        """Make a tenant; say whether there was none of that name."""
+        with self.begin(name) as tx:
+            return _add_tenant(tx.work.connection, name, now=at)
 
     def examine(self) -> list[Finding]:
         """Check that the store is whole and that what is derived agrees with the rows."""
@@ -325,16 +345,22 @@ def known_space(connection: Connection, space: Space) -> int | None:
 
 def register(connection: Connection, tenant: str, *, space: Space, now: datetime) -> int:
     """Make the tenant's and the space's rows where they are missing; give the space's id."""
-    if connection.execute(select(tenants.c.id).where(tenants.c.id == tenant)).first() is None:
-        key = secrets.token_bytes(_AUDIT_KEY_BYTES)
-        row = {"id": tenant, "created_at": now, "audit_key": key}
-        connection.execute(insert(tenants).values(row))
+    _add_tenant(connection, tenant, now=now)
     space_id = known_space(connection, space)
     if space_id is not None:
         return space_id
     row = {"name": space.name, "dimensions": space.dimensions}
     added = connection.execute(insert(spaces).values(row).returning(spaces.c.id))
     return added.scalar_one()
+
+
+def _add_tenant(connection: Connection, tenant: str, *, now: datetime) -> bool:
+    if connection.execute(select(tenants.c.id).where(tenants.c.id == tenant)).first() is not None:
+        return False
+    key = secrets.token_bytes(_AUDIT_KEY_BYTES)
+    row = {"id": tenant, "created_at": now, "audit_key": key}
+    connection.execute(insert(tenants).values(row))
+    return True
 
 
 def _bodiless(connection: Connection, tenant: str) -> int:

@@ -63,6 +63,8 @@ tenants = Table(
     Column("id", String(128), primary_key=True),
     Column("created_at", Instant, nullable=False),
     Column("audit_key", LargeBinary, nullable=False),
+    Column("policy", JSON, nullable=False, server_default=text("'{}'")),
+    Column("suspended_at", Instant),
 )
 
 spaces = Table(

@@ -3,6 +3,7 @@
 from alembic import context
 
 from commonbrain.adapters.sql import (  # noqa: F401
+    access_tables,
     cascade_tables,
     coordination_tables,
     field_tables,

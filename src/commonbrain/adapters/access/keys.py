@@ -1,0 +1,159 @@
+"""Tells callers by their API keys: argon2id once, then from what the process knows for a while."""
+
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from typing import Final
+
+from commonbrain.adapters.access.kept import Kept
+from commonbrain.adapters.access.standing import (
+    ADMITTING,
+    Standing,
+    a_caller,
+    check_open,
+    unknown,
+)
+from commonbrain.domain.credentials import ApiKey, KeyText, read_key
+from commonbrain.domain.errors import CommonbrainError, Limited, Refused, Unknown
+from commonbrain.domain.limits import (
+    ACCESS_KEPT_S,
+    VERIFIED_MAX,
+    WRONG_CREDENTIALS_PER_MINUTE,
+)
+from commonbrain.domain.scope import Admission, Caller
+from commonbrain.ports.clock import Clock
+from commonbrain.ports.credentials import AccessEntry
+from commonbrain.ports.rates import Rates
+from commonbrain.ports.refusals import Refusals
+from commonbrain.ports.seals import Seals
+from commonbrain.ports.store import Store
+
+_MS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """A key whose secret was found right, as the store had it when it was last looked at."""
+
+    key: ApiKey
+    standing: Standing
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyAccess:
+    """Admits who has a good API key.
+
+    What is known of a key is kept under a keyed digest of it, never under the key, and read again
+    from the store every `ACCESS_KEPT_S` seconds: so long may a revoked key go on to work.
+    """
+
+    store: Store
+    seals: Seals
+    clock: Clock
+    rates: Rates
+    refusals: Refusals
+    known: Kept[bytes, _Known] = field(default_factory=lambda: Kept(most=VERIFIED_MAX))
+    _digesting: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def admit(self, credential: str | None, *, address: str | None) -> Caller:
+        """Give who calls with a key."""
+        text = read_key(credential or "")
+        if text is None:
+            self._count_wrong(address)
+            raise unknown()
+        digest = hmac.digest(self._digesting, str(text).encode(), "sha256")
+        known = self.known.get(digest)
+        if known is None or self._is_old(known.standing):
+            known = self._look(text, digest, known=known, address=address)
+        try:
+            self._check(known, address)
+        except (Unknown, Refused) as error:
+            self._note(text.tenant, error, known=known)
+            raise
+        return known.caller
+
+    def _look(
+        self, text: KeyText, digest: bytes, *, known: _Known | None, address: str | None
+    ) -> _Known:
+        """Read the key and its agent, and check the secret unless it is known to fit that seal."""
+        if known is None:
+            self._check_patience(address)
+        with self.store.snapshot(text.tenant) as tx:
+            shelf = tx.credentials
+            key = shelf.key(text.prefix)
+            standing = Standing(
+                tenant=shelf.tenant(),
+                # Asked for even where there is no key, so that this takes as long.
+                agent=shelf.agent(key.agent if key else ""),
+                read_at_ms=self.clock.elapsed_ms(),
+            )
+        seal = key.seal if key else None
+        is_known = known is not None and known.key.seal == seal
+        is_right = is_known or self.seals.fits(seal, secret=text.secret)
+        if not (is_right and key and standing.agent and standing.is_good):
+            self.known.drop(digest)
+            self._count_wrong(address)
+            error = unknown()
+            if standing.tenant is not None:
+                self._note(text.tenant, error)
+            raise error
+        found = _Known(key=key, standing=standing, caller=_caller(key, standing))
+        self.known.put(digest, found)
+        self.refusals.used(text.tenant, text.prefix)
+        return found
+
+    def _check(self, known: _Known, address: str | None) -> None:
+        """Refuse a key that is over, or is not to be used from there."""
+        if not known.key.is_good(self.clock.now()):
+            raise unknown()
+        if known.standing.tenant is not None:
+            check_open(known.standing.tenant)
+        if not known.key.allows(address):
+            raise Refused(
+                "This key may not be used from this address.",
+                code="scope_denied",
+                hint="Ask an admin to widen its allow list.",
+            )
+
+    def _is_old(self, standing: Standing) -> bool:
+        return self.clock.elapsed_ms() - standing.read_at_ms >= ACCESS_KEPT_S * _MS
+
+    def _check_patience(self, address: str | None) -> None:
+        """Refuse to hash for an address that gave many wrong credentials of late."""
+        wait_s = self.rates.wait(_wrong(address), per_minute=WRONG_CREDENTIALS_PER_MINUTE)
+        if wait_s is not None:
+            raise Limited(
+                "Too many credentials from this address were wrong.",
+                hint=f"Try again in {wait_s} s.",
+                retry_after_s=wait_s,
+            )
+
+    def _count_wrong(self, address: str | None) -> None:
+        self.rates.take(_wrong(address), per_minute=WRONG_CREDENTIALS_PER_MINUTE)
+
+    def _note(self, tenant: str, error: CommonbrainError, *, known: _Known | None = None) -> None:
+        # A prefix that somebody made up is not written down, or anybody could fill the audit.
+        entry = AccessEntry(
+            at=self.clock.now(),
+            action=ADMITTING,
+            code=error.code,
+            agent=known.caller.agent if known else None,
+            credential=known.key.prefix if known else None,
+        )
+        self.refusals.note(tenant, entry)
+
+
+def _caller(key: ApiKey, standing: Standing) -> Caller:
+    """Make the caller that a key of a known agent stands for."""
+    if standing.tenant is None or standing.agent is None:
+        raise unknown()
+    admission = Admission(
+        credential=key.prefix, role=standing.agent.role, policy=standing.tenant.policy
+    )
+    role = key.narrowed(standing.agent.role)
+    return a_caller(standing, agent=standing.agent.name, role=role, admission=admission)
+
+
+def _wrong(address: str | None) -> str:
+    return f"wrong/{address or 'somewhere'}"

@@ -1,0 +1,156 @@
+"""What every store promises of tenants, agents, keys and the audit of access."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from commonbrain.domain.credentials import Agent, ApiKey, KeyScope
+from commonbrain.domain.policy import Policy
+from commonbrain.domain.scope import LOCAL_TENANT, Role
+from commonbrain.domain.trust import Trust
+from commonbrain.ports.credentials import AccessEntry
+from commonbrain.ports.store import Store
+from commonbrain.testing.builders import NOON
+from commonbrain.testing.store_steps import LATER, OpenStore
+
+SOON = NOON + timedelta(minutes=1)
+MANY = 100
+
+
+def an_agent(name: str = "ann", **more: Any) -> Agent:  # noqa: ANN401
+    """Make a writer of noon, with anything else as given."""
+    return replace(Agent(name=name, role=Role.WRITER, created_at=NOON), **more)
+
+
+def a_key(prefix: str = "00000001", **more: Any) -> ApiKey:  # noqa: ANN401
+    """Make a key of ann's that holds for ever, with anything else as given."""
+    return replace(ApiKey(prefix=prefix, agent="ann", seal="sealed", created_at=NOON), **more)
+
+
+class CredentialsContract:
+    """The promises of the shelf of access; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it, with a second tenant."""
+        store = open_store()
+        store.make_tenant("acme", at=NOON)
+        return store
+
+    def test_a_tenant_is_made_once_and_listed_by_name(self, store: Store) -> None:
+        assert not store.make_tenant("acme", at=LATER)
+
+        assert [(one.name, one.suspended_at) for one in store.tenants()] == [
+            ("acme", None),
+            (LOCAL_TENANT, None),
+        ]
+        with store.snapshot("nobody") as tx:
+            assert tx.credentials.tenant() is None
+
+    def test_a_policy_and_a_suspension_are_of_one_tenant(self, store: Store) -> None:
+        policy = Policy(memories_max=7, is_boot_required=True)
+        with store.begin("acme") as tx:
+            tx.credentials.set_policy(policy)
+            tx.credentials.suspend(SOON)
+
+        acme, default = store.tenants()
+        assert (acme.policy, acme.suspended_at) == (policy, SOON)
+        assert (default.policy, default.suspended_at) == (Policy(), None)
+        with store.begin("acme") as tx:
+            tx.credentials.suspend(None)
+            assert tx.credentials.tenant() == replace(acme, suspended_at=None)
+
+    def test_an_agent_comes_back_as_it_went_in_and_keeps_its_birth(self, store: Store) -> None:
+        low = an_agent(
+            trust_default=Trust.UNTRUSTED_WEB, trust_ceiling=Trust.USER_CLAIM, disabled_at=SOON
+        )
+        with store.begin("acme") as tx:
+            tx.credentials.save_agent(an_agent("bob"))
+            tx.credentials.save_agent(an_agent())
+            tx.credentials.save_agent(replace(low, created_at=LATER))
+
+            assert tx.credentials.agent("ann") == low
+            assert tx.credentials.agents(limit=MANY) == [low, an_agent("bob")]
+            assert tx.credentials.agents(limit=1) == [low]
+
+    def test_a_key_comes_back_as_it_went_in_and_its_prefix_is_its_own(self, store: Store) -> None:
+        whole = a_key(
+            label="laptop",
+            scopes=(KeyScope.READ, KeyScope.WRITE),
+            networks=("192.0.2.0/24",),
+            expires_at=LATER,
+            revoked_at=SOON,
+            last_used_at=SOON,
+        )
+        with store.begin("acme") as tx:
+            tx.credentials.save_agent(an_agent())
+            tx.credentials.save_agent(an_agent("bob"))
+            assert tx.credentials.add_key(whole)
+            assert not tx.credentials.add_key(a_key(agent="bob"))
+            newer = a_key("00000002", agent="bob", created_at=SOON)
+            assert tx.credentials.add_key(newer)
+
+            assert tx.credentials.key("00000001") == whole
+            assert tx.credentials.keys(limit=MANY) == [newer, whole]
+            assert tx.credentials.keys(limit=MANY, agent="ann") == [whole]
+
+    def test_a_key_ends_once_and_is_never_prolonged(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key())
+            shelf.end_key("00000001", revoked_at=None, expires_at=SOON)
+            shelf.end_key("00000001", revoked_at=NOON, expires_at=LATER)
+            shelf.end_key("00000001", revoked_at=LATER, expires_at=LATER)
+
+            assert shelf.key("00000001") == a_key(expires_at=SOON, revoked_at=NOON)
+
+    def test_the_last_use_never_moves_back(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key())
+            shelf.used(["00000001", "ffffffff"], at=SOON)
+            shelf.used(["00000001"], at=NOON)
+
+            assert shelf.key("00000001") == a_key(last_used_at=SOON)
+
+    def test_no_tenant_sees_anothers_agents_keys_or_refusals(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            tx.credentials.save_agent(an_agent())
+            tx.credentials.add_key(a_key())
+            tx.credentials.note(AccessEntry(at=NOON, action="recall", code="rate_limited"))
+
+        with store.begin(LOCAL_TENANT) as tx:
+            shelf = tx.credentials
+            shelf.used(["00000001"], at=SOON)
+            shelf.end_key("00000001", revoked_at=SOON, expires_at=SOON)
+            assert shelf.agent("ann") is None
+            assert shelf.key("00000001") is None
+            assert not shelf.agents(limit=MANY)
+            assert not shelf.keys(limit=MANY)
+            assert not shelf.noted(limit=MANY)
+        with store.snapshot("acme") as tx:
+            assert tx.credentials.key("00000001") == a_key()
+
+    def test_what_was_noted_is_listed_the_newest_first(self, store: Store) -> None:
+        entries = [
+            AccessEntry(
+                at=NOON + timedelta(seconds=number),
+                action="recall",
+                code="rate_limited",
+                agent="ann",
+                credential="00000001",
+                request_id=f"req-{number}",
+                subject="bob",
+                count=number + 1,
+            )
+            for number in range(3)
+        ]
+        with store.begin("acme") as tx:
+            for entry in entries:
+                tx.credentials.note(entry)
+
+            assert tx.credentials.noted(limit=2) == [entries[2], entries[1]]

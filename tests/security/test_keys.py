@@ -1,0 +1,371 @@
+"""API keys: who gets in, who does not, and that neither words nor work tell the two apart."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.adapters.access.keys import KeyAccess
+from commonbrain.adapters.access.rates import WindowRates
+from commonbrain.brain import Brain
+from commonbrain.domain.credentials import KeyScope, KeyText, check_tenant_name, read_key
+from commonbrain.domain.errors import CommonbrainError, Invalid, Limited, Refused, Unknown
+from commonbrain.domain.limits import ACCESS_KEPT_S, WRONG_CREDENTIALS_PER_MINUTE
+from commonbrain.domain.scope import Role
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.governing import AgentWish, KeyWish, NewKey
+from commonbrain.ports.access import Access
+from commonbrain.ports.seals import Seals
+from commonbrain.testing.builders import an_access
+from commonbrain.testing.clock import FakeClock
+
+HERE = "192.0.2.7"
+KEPT = timedelta(seconds=ACCESS_KEPT_S)
+
+
+@dataclass
+class CountingSeals:
+    """The real seals, with every use of them counted."""
+
+    real: Seals
+    asked: list[bool] = field(default_factory=list[bool])
+
+    def seal(self, secret: str) -> str:
+        return self.real.seal(secret)
+
+    def fits(self, seal: str | None, *, secret: str) -> bool:
+        fits = self.real.fits(seal, secret=secret)
+        self.asked.append(seal is not None)
+        return fits
+
+
+@pytest.fixture
+def new(brain: Brain) -> Callable[..., NewKey]:
+    def make(agent: str = "bob", role: Role = Role.WRITER, **more: object) -> NewKey:
+        return brain.govern.create_key(KeyWish(agent=agent, role=role, **more))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def access(brain: Brain) -> Access:
+    return an_access(brain)
+
+
+@pytest.fixture
+def seals(brain: Brain) -> CountingSeals:
+    return CountingSeals(brain.house.seals())
+
+
+@pytest.fixture
+def counted(brain: Brain, seals: CountingSeals) -> KeyAccess:
+    house = brain.house
+    return KeyAccess(
+        store=house.store,
+        seals=seals,
+        clock=house.clock,
+        rates=WindowRates(),
+        refusals=house.refusals,
+    )
+
+
+def refusal(access: Access, credential: object, address: str | None = HERE) -> CommonbrainError:
+    with pytest.raises(CommonbrainError) as told:
+        access.admit(None if credential is None else str(credential), address=address)
+    return told.value
+
+
+def altered(key: NewKey) -> KeyText:
+    return KeyText(tenant=key.text.tenant, prefix=key.text.prefix, secret="0" * 48)
+
+
+@pytest.mark.requirement("ST-14")
+def test_a_key_tells_tenant_agent_role_and_trust(
+    brain: Brain, new: Callable[..., NewKey], access: Access
+) -> None:
+    brain.govern.set_agent(
+        "bob",
+        AgentWish(
+            role=Role.READER,
+            trust_default=Trust.UNTRUSTED_WEB,
+            trust_ceiling=Trust.UNTRUSTED_WEB,
+        ),
+    )
+    key = new()
+
+    caller = access.admit(str(key.text), address=HERE)
+
+    assert (caller.tenant, caller.agent, caller.role) == ("default", "bob", Role.READER)
+    assert caller.trust_default is caller.trust_ceiling is Trust.UNTRUSTED_WEB
+    assert caller.admission is not None
+    assert caller.admission.credential == key.key.prefix
+
+
+def test_whoever_has_no_credential_is_told_so(access: Access) -> None:
+    assert refusal(access, None).code == refusal(access, "").code == "missing_credential"
+
+
+def test_whatever_is_wrong_with_a_key_is_told_in_the_same_words(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    good, over, revoked, gone = new(), new(days=1), new(), new("eve")
+    brain.govern.revoke_key(revoked.key.prefix)
+    brain.govern.set_agent("eve", AgentWish(is_disabled=True))
+    clock.move(timedelta(days=1))
+    text = good.text
+    wrong = [
+        altered(good),
+        KeyText(tenant=text.tenant, prefix="ffffffff", secret=text.secret),
+        KeyText(tenant="nobody", prefix=text.prefix, secret=text.secret),
+        over.text,
+        revoked.text,
+        gone.text,
+        f"{text} ",
+        str(text).upper(),
+        "cb_",
+        "a.b.c",
+        "nonsense",
+    ]
+
+    errors = [refusal(access, one) for one in wrong]
+
+    assert {type(error) for error in errors} == {Unknown}
+    assert len({(error.code, str(error)) for error in errors}) == 1
+    assert access.admit(str(text), address=HERE).agent == "bob"
+
+
+def test_a_key_that_is_not_there_costs_the_work_of_one_that_is(
+    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals
+) -> None:
+    key = new()
+    for wrong in (
+        altered(key),
+        KeyText(tenant="default", prefix="ffffffff", secret="0" * 48),
+        KeyText(tenant="nobody", prefix="ffffffff", secret="0" * 48),
+    ):
+        refusal(counted, wrong)
+
+    assert seals.asked == [True, False, False]
+
+
+def test_a_seal_takes_as_long_without_a_key_as_with_one(brain: Brain) -> None:
+    seals = brain.house.seals()
+    seal = seals.seal("a" * 48)
+
+    assert seals.fits(seal, secret="a" * 48)
+    assert not seals.fits(seal, secret="b" * 48)
+    assert not seals.fits(None, secret="0" * 48)
+    assert not seals.fits("no seal", secret="a" * 48)
+    assert seal.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+
+
+def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
+    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals, clock: FakeClock
+) -> None:
+    key = new()
+    for _ in range(5):
+        counted.admit(str(key.text), address=HERE)
+        clock.move(KEPT)
+
+    assert len(seals.asked) == 1
+
+
+@pytest.mark.requirement("ST-13")
+def test_a_revoked_key_and_a_changed_agent_are_noticed_within_the_bound(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key, other = new(), new("eve")
+    access.admit(str(key.text), address=HERE)
+    access.admit(str(other.text), address=HERE)
+    brain.govern.revoke_key(key.key.prefix)
+    brain.govern.set_agent("eve", AgentWish(role=Role.ADMIN))
+
+    clock.move(KEPT)
+
+    assert refusal(access, key.text).code == "invalid_credential"
+    assert access.admit(str(other.text), address=HERE).role is Role.ADMIN
+
+
+@pytest.mark.requirement("ST-13")
+def test_an_expiry_is_kept_to_the_moment_also_by_who_was_admitted_before(
+    new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key = new(days=5 / 86_400)
+    access.admit(str(key.text), address=HERE)
+
+    clock.move(timedelta(seconds=5))
+
+    assert refusal(access, key.text).code == "invalid_credential"
+
+
+@pytest.mark.requirement("ST-13")
+def test_a_rotated_key_goes_on_for_its_grace_beside_the_new_one(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    old = new(label="laptop", scopes=(KeyScope.READ,), networks=("192.0.2.0/24",))
+    fresh = brain.govern.rotate_key(old.key.prefix, minutes=10)
+
+    assert fresh.key.label == "laptop"
+    assert fresh.key.scopes == (KeyScope.READ,)
+    assert fresh.key.networks == ("192.0.2.0/24",)
+    for key in (old, fresh):
+        assert access.admit(str(key.text), address=HERE).agent == "bob"
+    clock.move(timedelta(minutes=10))
+    assert refusal(access, old.text).code == "invalid_credential"
+    assert access.admit(str(fresh.text), address=HERE).agent == "bob"
+
+
+@pytest.mark.requirement("ST-13")
+@pytest.mark.parametrize(
+    ("address", "is_let_in"),
+    [
+        ("192.0.2.7", True),
+        ("::ffff:192.0.2.7", True),
+        ("2001:db8::1", True),
+        ("198.51.100.1", False),
+        ("2001:db9::1", False),
+        ("not an address", False),
+        (None, False),
+    ],
+)
+def test_an_allow_list_is_kept(
+    new: Callable[..., NewKey], access: Access, address: str | None, *, is_let_in: bool
+) -> None:
+    key = new(networks=("192.0.2.0/24", "2001:db8::/32"))
+
+    if is_let_in:
+        assert access.admit(str(key.text), address=address).agent == "bob"
+    else:
+        assert refusal(access, key.text, address).code == "scope_denied"
+
+
+def test_an_allow_list_holds_networks_only(new: Callable[..., NewKey]) -> None:
+    for wrong in (("somewhere",), ("192.0.2.7/24",), tuple("192.0.2.7" for _ in range(51))):
+        with pytest.raises(Invalid):
+            new(networks=wrong)
+
+
+@pytest.mark.requirement("ST-13")
+@pytest.mark.parametrize(
+    ("role", "scopes", "left"),
+    [
+        (Role.ADMIN, (), Role.ADMIN),
+        (Role.ADMIN, (KeyScope.READ,), Role.READER),
+        (Role.ADMIN, (KeyScope.READ, KeyScope.WRITE), Role.WRITER),
+        (Role.WRITER, (KeyScope.ADMIN,), Role.WRITER),
+        (Role.READER, (KeyScope.WRITE,), Role.READER),
+    ],
+)
+def test_scopes_narrow_a_role_and_never_widen_it(
+    new: Callable[..., NewKey],
+    access: Access,
+    role: Role,
+    scopes: tuple[KeyScope, ...],
+    left: Role,
+) -> None:
+    key = new(role=role, scopes=scopes)
+
+    assert access.admit(str(key.text), address=HERE).role is left
+
+
+def test_a_suspended_tenant_is_shut_to_good_credentials_and_silent_to_bad_ones(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key = new()
+    brain.tenants.suspend("default", is_suspended=True)
+
+    assert refusal(access, key.text).code == "tenant_suspended"
+    assert refusal(access, altered(key)).code == "invalid_credential"
+    brain.tenants.suspend("default", is_suspended=False)
+    clock.move(KEPT)
+    assert access.admit(str(key.text), address=HERE).agent == "bob"
+
+
+def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_out(
+    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals
+) -> None:
+    key, late = new(), new()
+    counted.admit(str(key.text), address=HERE)
+    for _ in range(WRONG_CREDENTIALS_PER_MINUTE):
+        refusal(counted, "cb_nonsense")
+    before = len(seals.asked)
+
+    told = refusal(counted, late.text)
+
+    assert isinstance(told, Limited)
+    assert told.retry_after_s is not None
+    assert 0 < told.retry_after_s <= 60
+    assert len(seals.asked) == before
+    assert counted.admit(str(key.text), address=HERE).agent == "bob"
+    assert counted.admit(str(late.text), address="198.51.100.9").agent == "bob"
+
+
+def test_when_a_key_was_used_is_written_behind_the_call(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key = new()
+    access.admit(str(key.text), address=HERE)
+    brain.house.refusals.close()
+
+    assert brain.govern.keys()[0].last_used_at == clock.now()
+
+
+def test_a_key_is_nowhere_in_errors_logs_store_or_what_is_shown_of_it(
+    brain: Brain,
+    new: Callable[..., NewKey],
+    access: Access,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        key = new()
+        access.admit(str(key.text), address=HERE)
+        errors = [refusal(access, altered(key)), refusal(access, f"{key.text}x")]
+    brain.house.refusals.close()
+    kept = repr((brain.govern.keys(), brain.govern.noted(), access))
+
+    secret = key.text.secret
+    assert secret not in caplog.text
+    assert all(secret not in str(error) for error in errors)
+    assert secret not in kept
+    assert secret not in repr(key)
+    with open(brain.house.store.location, "rb") as file:  # noqa: PTH123 a path as text
+        assert secret.encode() not in file.read()
+
+
+@given(
+    tenant=st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True),
+    prefix=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
+    secret=st.from_regex(r"[0-9a-f]{48}", fullmatch=True),
+)
+def test_a_key_is_read_back_as_it_was_written(tenant: str, prefix: str, secret: str) -> None:
+    text = KeyText(tenant=check_tenant_name(tenant), prefix=prefix, secret=secret)
+
+    assert read_key(str(text)) == text
+
+
+@given(st.text(max_size=100))
+def test_what_is_no_key_is_read_as_none(text: str) -> None:
+    assert read_key(text) is None
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "a_b", "A", "ä", "a" * 64, "a b", "a\n", "a.b"])
+def test_a_tenant_has_a_name_that_keys_can_hold(name: str) -> None:
+    with pytest.raises(Invalid):
+        check_tenant_name(name)
+
+
+def test_who_came_by_a_credential_governs_no_other_tenant(
+    brain: Brain, new: Callable[..., NewKey], access: Access
+) -> None:
+    admin = access.admit(str(new(role=Role.ADMIN).text), address=HERE)
+    writer = access.admit(str(new("eve").text), address=HERE)
+
+    with pytest.raises(Refused):
+        Brain.of(brain.house, admin).tenants.list()
+    with pytest.raises(Refused):
+        Brain.of(brain.house, writer).govern.keys()
+    assert Brain.of(brain.house, admin).govern.keys()

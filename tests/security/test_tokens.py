@@ -1,0 +1,232 @@
+"""Tokens of a real issuer: what is taken, what is not, and how often its keys are asked for."""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError, Refused, Unavailable, Unknown
+from commonbrain.domain.limits import ACCESS_KEPT_S
+from commonbrain.domain.scope import Role
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.governing import AgentWish
+from commonbrain.ports.access import Access
+from commonbrain.testing.builders import an_access
+from commonbrain.testing.clock import FakeClock
+from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer
+
+Mint = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def issuing() -> Iterator[Issuing]:
+    with an_issuer() as issuing:
+        for kid, algorithm in (("rsa", "RS256"), ("ec", "ES256"), ("ed", "EdDSA")):
+            issuing.add(kid, algorithm)
+        yield issuing
+
+
+@pytest.fixture
+def access(brain: Brain, issuing: Issuing) -> Access:
+    return an_access(brain, issuing.issuer())
+
+
+def claims(**more: Any) -> dict[str, Any]:
+    plain = {
+        "iss": NAME,
+        "aud": AUDIENCE,
+        "sub": "bob",
+        "tenant": "default",
+        "role": "writer",
+        # PyJWT goes by the wall clock; an hour is far from any bound.
+        "exp": int(time.time()) + 3600,
+    }
+    return {name: value for name, value in (plain | more).items() if value is not None}
+
+
+def refusal(access: Access, token: str) -> CommonbrainError:
+    with pytest.raises(CommonbrainError) as told:
+        access.admit(token, address=None)
+    return told.value
+
+
+@pytest.mark.requirement("ST-14")
+@pytest.mark.parametrize("kid", ["rsa", "ec", "ed"])
+def test_a_token_tells_tenant_agent_and_role(access: Access, issuing: Issuing, kid: str) -> None:
+    caller = access.admit(issuing.token(kid, **claims()), address=None)
+
+    assert (caller.tenant, caller.agent, caller.role) == ("default", "bob", Role.WRITER)
+    assert caller.trust_ceiling is Trust.USER_CLAIM
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"aud": "https://other.test"},
+        {"aud": None},
+        {"iss": "https://other.test"},
+        {"iss": None},
+        {"exp": 1_000_000_000},
+        {"exp": None},
+        {"nbf": 4_000_000_000},
+        {"sub": None},
+        {"sub": ""},
+        {"sub": "all"},
+        {"sub": "a\nb"},
+        {"sub": 7},
+        {"tenant": None},
+        {"tenant": "nobody"},
+        {"tenant": "../default"},
+        {"tenant": ["default"]},
+        {"role": "owner"},
+        {"role": ["admin"]},
+        {"role": ""},
+    ],
+    ids=str,
+)
+def test_a_token_that_says_the_wrong_thing_is_not_valid(
+    access: Access, issuing: Issuing, wrong: dict[str, Any]
+) -> None:
+    error = refusal(access, issuing.token("ec", **claims(**wrong)))
+
+    assert type(error) is Unknown
+    assert error.code == "invalid_credential"
+
+
+def test_a_signature_that_is_none_shared_or_anothers_is_not_valid(
+    access: Access, issuing: Issuing
+) -> None:
+    public = issuing.keys["rsa"][1].public_key()
+    pem = public.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    good = issuing.token("rsa", **claims())
+    head, body, signature = good.split(".")
+
+    def headed(**header: str) -> str:
+        raw = base64.urlsafe_b64encode(json.dumps(header).encode()).rstrip(b"=").decode()
+        return f"{raw}.{body}"
+
+    # PyJWT refuses to sign so itself, as the attack needs.
+    by_hand = headed(alg="HS256", kid="rsa", typ="JWT")
+    shared = base64.urlsafe_b64encode(
+        jwt.algorithms.HMACAlgorithm(jwt.algorithms.HMACAlgorithm.SHA256).sign(
+            by_hand.encode(), pem
+        )
+    ).rstrip(b"=")
+    for token in (
+        jwt.encode(claims(), "", algorithm="none", headers={"kid": "rsa"}),
+        f"{headed(alg='none', kid='rsa')}.",
+        f"{by_hand}.{shared.decode()}",
+        f"{headed(alg='RS256', kid='ec')}.{signature}",
+        f"{headed(alg='RS512', kid='rsa')}.{signature}",
+        f"{head}.{body}.",
+        f"{head}.{body}.{signature[:-4]}AAAA",
+        f"{head}.{body}",
+        good + "x" * 20_000,
+    ):
+        assert refusal(access, token).code == "invalid_credential"
+
+
+def test_a_shared_secret_among_the_issuers_keys_signs_nothing(brain: Brain) -> None:
+    with an_issuer() as issuing:
+        issuing.add("ec", "ES256")
+        secret = base64.urlsafe_b64encode(b"0" * 32).rstrip(b"=").decode()
+        issuing.shown.append({"kty": "oct", "k": secret, "kid": "oct", "alg": "HS256"})
+        access = an_access(brain, issuing.issuer(algorithms=("HS256", "ES256")))
+        token = jwt.encode(claims(), b"0" * 32, algorithm="HS256", headers={"kid": "oct"})
+
+        assert refusal(access, token).code == "invalid_credential"
+
+
+def test_a_new_key_is_fetched_and_made_up_ones_are_no_flood(brain: Brain) -> None:
+    with an_issuer() as issuing, an_issuer() as stranger:
+        issuing.add("old", "ES256")
+        stranger.add("new", "ES256")
+        access = an_access(brain, issuing.issuer())
+        for _ in range(20):
+            access.admit(issuing.token("old", **claims()), address=None)
+        assert issuing.fetched == 1
+
+        for _ in range(20):
+            assert refusal(access, stranger.token("new", **claims())).code == "invalid_credential"
+        assert issuing.fetched <= 2
+
+
+def test_an_issuer_that_is_down_is_told_and_not_asked_by_every_call(
+    brain: Brain, clock: FakeClock
+) -> None:
+    with an_issuer() as issuing:
+        issuing.add("ec", "ES256")
+        issuing.is_down = True
+        access = an_access(brain, issuing.issuer(timeout_s=5))
+        token = issuing.token("ec", **claims())
+        errors = [refusal(access, token) for _ in range(10)]
+
+        assert {type(error) for error in errors} == {Unavailable}
+        assert issuing.fetched == 1
+        issuing.is_down = False
+        clock.move(timedelta(seconds=5))
+        assert access.admit(token, address=None).agent == "bob"
+
+
+def test_a_token_and_its_agents_row_give_the_lesser_role_and_the_rows_trust(
+    brain: Brain, access: Access, issuing: Issuing, clock: FakeClock
+) -> None:
+    def admitted(**more: Any) -> Role:
+        clock.move(timedelta(seconds=ACCESS_KEPT_S))
+        return access.admit(issuing.token("ec", **claims(**more)), address=None).role
+
+    assert admitted(role=None) is Role.READER
+    brain.govern.set_agent("bob", AgentWish(role=Role.WRITER, trust_ceiling=Trust.TRUSTED_TOOL))
+    assert admitted(role=None) is Role.WRITER
+    assert admitted(role="admin") is Role.WRITER
+    assert admitted(role="reader") is Role.READER
+    token = issuing.token("ec", **claims())
+    assert access.admit(token, address=None).trust_ceiling is Trust.TRUSTED_TOOL
+    brain.govern.set_agent("bob", AgentWish(is_disabled=True))
+    clock.move(timedelta(seconds=ACCESS_KEPT_S))
+    assert refusal(access, token).code == "invalid_credential"
+
+
+def test_claims_may_have_other_names(brain: Brain, issuing: Issuing) -> None:
+    issuer = issuing.issuer(
+        tenant_claim="https://brain.test/tenant", agent_claim="client_id", role_claim=None
+    )
+    told = claims(sub=None, tenant=None, client_id="ci") | {
+        "https://brain.test/tenant": "default"
+    }
+
+    caller = an_access(brain, issuer).admit(issuing.token("ed", **told), address=None)
+
+    assert (caller.agent, caller.role) == ("ci", Role.READER)
+
+
+def test_a_suspended_tenant_is_shut_to_tokens_too(
+    brain: Brain, access: Access, issuing: Issuing
+) -> None:
+    brain.tenants.suspend("default", is_suspended=True)
+
+    error = refusal(access, issuing.token("ec", **claims()))
+
+    assert isinstance(error, Refused)
+    assert error.code == "tenant_suspended"
+
+
+def test_without_an_issuer_no_token_is_taken(brain: Brain, issuing: Issuing) -> None:
+    assert refusal(an_access(brain), issuing.token("ec", **claims())).code == "invalid_credential"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(token=st.one_of(st.text(max_size=300), st.from_regex(r"[\w-]+\.[\w-]+\.[\w-]*")))
+def test_nonsense_is_not_valid_and_breaks_nothing(access: Access, token: str) -> None:
+    assert refusal(access, token).code in {"invalid_credential", "missing_credential"}
