@@ -1,0 +1,1 @@
+"""How callers are told by their credentials."""
