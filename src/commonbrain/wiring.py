@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeVar, Unpack
 
 from pydantic import ValidationError
+from pydantic_settings import BaseSettings
 
+from commonbrain.adapters.access.local import LocalAccess
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
 from commonbrain.adapters.models.repeating import Repeating
@@ -26,12 +28,14 @@ from commonbrain.domain.space import Space
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.store import SpaceMismatch
-from commonbrain.settings import Settings
+from commonbrain.settings import ServerSettings, Settings
 
+_SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
 _HIDDEN = frozenset({"embedder_api_key", "embedder_url", "extractor_api_key", "extractor_url"})
 """Settings that may hold a secret: errors do not repeat what they were given."""
 
@@ -122,15 +126,46 @@ def load_settings() -> Settings:
         Invalid: one of them is out of bounds.
 
     """
+    return _loaded(Settings)
+
+
+def load_server_settings(**given: Any) -> ServerSettings:  # noqa: ANN401 settings of any type
+    """Read how to serve from the environment, but for what is given.
+
+    Raises:
+        Invalid: something is out of bounds.
+
+    """
+    return _loaded(ServerSettings, **given)
+
+
+def make_access(brain: Brain, *, is_open: bool) -> Access:
+    """Make what tells callers by their credentials.
+
+    Raises:
+        Invalid: `no_access_control`.
+
+    """
+    if is_open:
+        return LocalAccess(brain.caller)
+    raise Invalid(
+        "There is nothing to tell callers by.",
+        code="no_access_control",
+        hint="Serve this machine alone with: brain serve --open",
+    )
+
+
+def _loaded(model: type[_SettingsT], **given: Any) -> _SettingsT:  # noqa: ANN401 the same
     try:
-        return Settings()
+        return model(**given)
     except ValidationError as error:
         first = error.errors()[0]
         name = "_".join(str(part) for part in first["loc"])
+        prefix = model.model_config.get("env_prefix", "")
         is_hidden = name in _HIDDEN
-        given = "not valid" if is_hidden else repr(str(first["input"])[:80])
+        shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
         raise Invalid(
-            f"COMMONBRAIN_{name.upper()} is {given}: {first['msg']}.",
+            f"{prefix}{name.upper()} is {shown}: {first['msg']}.",
             hint="Mend or unset it.",
         ) from (None if is_hidden else error)
 

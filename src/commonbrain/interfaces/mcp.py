@@ -167,9 +167,7 @@ class _Handlers:
         usable = [operation for operation in TOOLS.values() if role.covers(operation.role)]
         return ListToolsResult(tools=[_tool(operation) for operation in usable])
 
-    async def call_tool(
-        self, context: Message, params: CallToolRequestParams
-    ) -> CallToolResult:
+    async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
         """Run one operation in a thread and answer when it is committed."""
         operation = TOOLS.get(params.name)
         if operation is None:
@@ -186,9 +184,7 @@ class _Handlers:
         """Show the one prompt."""
         return ListPromptsResult(prompts=[PROMPT])
 
-    async def get_prompt(
-        self, context: Message, params: GetPromptRequestParams
-    ) -> GetPromptResult:
+    async def get_prompt(self, context: Message, params: GetPromptRequestParams) -> GetPromptResult:
         """Boot and give what to begin with."""
         given = params.arguments or {}
         return await self._give(

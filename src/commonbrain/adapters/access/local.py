@@ -15,7 +15,12 @@ class LocalAccess:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    def admit(self, _credential: str | None, *, address: str | None) -> Caller:
+    def admit(
+        self,
+        credential: str | None,  # noqa: ARG002 the port gives it
+        *,
+        address: str | None,
+    ) -> Caller:
         """Give the user; a call from elsewhere is refused."""
         if address is None or not _is_loopback(address):
             raise Refused(

@@ -21,7 +21,7 @@ from commonbrain.interfaces.server.admission import Desk
 from commonbrain.interfaces.server.guard import Guard
 from commonbrain.interfaces.server.mcp_http import McpDoor
 from commonbrain.interfaces.server.mirror import draw_mirror
-from commonbrain.interfaces.server.problems import internal, malformed, plain
+from commonbrain.interfaces.server.problems import internal, malformed, plain, problem_schemas
 from commonbrain.interfaces.server.resource import MCP_PATH, WELL_KNOWN, Resource
 from commonbrain.interfaces.server.rest import PROBLEMS, draw
 from commonbrain.interfaces.working import Threads
@@ -33,6 +33,16 @@ _ABOUT: Final = (
     "request; errors are Problem Details (RFC 9457) with a stable `code` and the next step in "
     "`hint`. MCP is at `/mcp`."
 )
+
+
+class Application(FastAPI):
+    """What is served, with a description in which every error has its schema."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Describe it."""
+        described = super().openapi()
+        described["components"]["schemas"].update(problem_schemas())
+        return described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +80,7 @@ def make_app(
         resource=resource or Resource(url="http://127.0.0.1:8377"),
     )
     door = McpDoor(desk)
-    app = FastAPI(
+    app = Application(
         title="Commonbrain",
         description=_ABOUT,
         version=version("commonbrain"),

@@ -1,7 +1,7 @@
 """Errors as Problem Details (RFC 9457)."""
 
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -38,6 +38,12 @@ class Problem(BaseModel):
     code: str = Field(description="Stable, for programs")
     hint: str = Field(description="The next step")
     errors: list[Wrong] | None = Field(default=None, description="What is wrong in the request")
+
+
+def problem_schemas() -> dict[str, Any]:
+    """Give the schemas of a problem by their names."""
+    schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**schema.pop("$defs"), "Problem": schema}
 
 
 def problem(

@@ -1,7 +1,6 @@
 """REST: every operation of the table that has this door, as `POST /v1/{operation}`."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from hashlib import sha256
 from inspect import Parameter, Signature
 from typing import Annotated, Any, Final
@@ -14,10 +13,10 @@ from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Caller
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
-from commonbrain.interfaces.operations.get import GET
+from commonbrain.interfaces.operations.get import GET, ViewName
 from commonbrain.interfaces.operations.operation import Request as Asked
-from commonbrain.interfaces.server.admission import KEY_HEADER, SESSION_HEADERS, Desk
-from commonbrain.interfaces.server.problems import MEDIA_TYPE, Problem
+from commonbrain.interfaces.server.admission import KEY_HEADER, Desk
+from commonbrain.interfaces.server.problems import MEDIA_TYPE
 
 SERVED: Final = tuple(one for one in OPERATIONS if Door.REST in one.doors)
 KEY_FIELD: Final = "idempotency_key"
@@ -183,14 +182,16 @@ def showing(desk: Desk) -> Callable[..., Awaitable[Response]]:
         request: Request,
         caller: Annotated[Caller, Depends(admitting(desk))],
         id_: Annotated[str, Path(alias="id", description="mem_...")],
-        views: Annotated[list[str], Query(description=fetched.description)] = [],  # noqa: B006
+        views: Annotated[list[ViewName], Query(description=fetched.description)] = [],  # noqa: B006
         known: Annotated[str | None, Header(alias="If-None-Match")] = None,
     ) -> Response:
         asked = GET.request(id=[id_], views=views)
         body = await carry_out(desk, GET, caller=caller, request=request, asked=asked)
         tag = f'"{sha256(body).hexdigest()[:32]}"'
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-        if known is not None and tag in {one.strip().removeprefix("W/") for one in known.split(",")}:
+        if known is not None and tag in {
+            one.strip().removeprefix("W/") for one in known.split(",")
+        }:
             return Response(status_code=304, headers=headers)
         return Response(body, media_type="application/json", headers=headers)
 
