@@ -60,8 +60,23 @@ def _before(
 
 
 @app.command()
-def mcp(context: typer.Context) -> None:
-    """Serve one MCP client over stdin and stdout."""
+def mcp(
+    context: typer.Context,
+    *,
+    url: Annotated[
+        str | None, typer.Option(help="Of a running server that holds the memory.")
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="Holds the key for it; otherwise COMMONBRAIN_KEY is."),
+    ] = None,
+) -> None:
+    """Serve one MCP client over stdin and stdout, from this machine's store or from a server."""
+    if url is not None:
+        from commonbrain.interfaces.bridge import run_bridge  # noqa: PLC0415
+
+        run_bridge(url, key_file=key_file)
+        return
     # The protocol's library costs every other command half a second.
     from commonbrain.interfaces.mcp import serve_stdio  # noqa: PLC0415
 
