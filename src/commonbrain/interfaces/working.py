@@ -32,7 +32,8 @@ class Threads:
             CommonbrainError: whatever the work raises.
 
         """
-        answer = asyncio.wrap_future(self._pool.submit(copy_context().run, work))
+        future = self._pool.submit(copy_context().run, work)
+        answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
                 async with asyncio.timeout(self._seconds_max):
@@ -48,7 +49,7 @@ class Threads:
             ) from error
         finally:
             # What still waits for its turn is not begun.
-            answer.cancel()
+            future.cancel()
 
     def close(self) -> None:
         """Take on nothing more; what is under way ends by itself."""
