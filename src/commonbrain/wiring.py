@@ -6,15 +6,17 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from importlib.util import find_spec
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Unpack
+from typing import Any, TypeVar, Unpack
 
 from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings
 
 from commonbrain.adapters.access import making
 from commonbrain.adapters.access.issuer import Issuer
+from commonbrain.adapters.access.local import LocalAccess
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
@@ -40,8 +42,9 @@ from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.keeping import Progress, Replacement, Restored, Upgraded, unwatched
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.store import SpaceMismatch
-from commonbrain.settings import Settings, Store
+from commonbrain.settings import ServerSettings, Settings, Store
 
+_SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
 _HIDDEN = frozenset(
     {
         "embedder_api_key",
@@ -216,20 +219,35 @@ def load_settings() -> Settings:
         Invalid: one of them is out of bounds, or there is no such folder.
 
     """
+    return _loaded(Settings)
+
+
+def load_server_settings(**given: Any) -> ServerSettings:  # noqa: ANN401 settings of any type
+    """Read how to serve from the environment, but for what is given.
+
+    Raises:
+        Invalid: something is out of bounds.
+
+    """
+    return _loaded(ServerSettings, **given)
+
+
+def _loaded(model: type[_SettingsT], **given: Any) -> _SettingsT:  # noqa: ANN401 the same
     folder = os.environ.get("COMMONBRAIN_SECRETS_DIR") or None
     if folder is not None and not Path(folder).is_dir():
         raise Invalid(
             "COMMONBRAIN_SECRETS_DIR is no folder.", hint="Name one that holds files, or unset it."
         )
     try:
-        return Settings(_secrets_dir=folder)  # pyright: ignore[reportCallIssue]
+        return model(_secrets_dir=folder, **given)
     except ValidationError as error:
         first = error.errors()[0]
         name = "_".join(str(part) for part in first["loc"])
+        prefix = model.model_config.get("env_prefix", "")
         is_hidden = name in _HIDDEN
-        given = "not valid" if is_hidden else repr(str(first["input"])[:80])
+        shown = "not valid" if is_hidden else repr(str(first["input"])[:80])
         raise Invalid(
-            f"COMMONBRAIN_{name.upper()} is {given}: {first['msg']}.",
+            f"{prefix}{name.upper()} is {shown}: {first['msg']}.",
             hint="Mend or unset it.",
         ) from (None if is_hidden else error)
 
@@ -290,13 +308,21 @@ def _open(at: Store, settings: Settings, *, space: Space, clock: Clock) -> SqlSt
     )
 
 
-def make_access(settings: Settings, house: House) -> Access:
+def make_access(brain: Brain, settings: Settings | None = None, *, is_open: bool = False) -> Access:
     """Make what tells the callers of networked doors by their credentials.
+
+    Args:
+        brain: what shows the house.
+        settings: which tokens are taken; by default as the environment says.
+        is_open: take whoever reaches the loopback for the user.
 
     Raises:
         Invalid: the extra `server` is not installed, or only half of an issuer is told.
 
     """
+    if is_open:
+        return LocalAccess(brain.caller)
+    house = brain.house
     ground = making.Ground(
         store=house.store,
         clock=house.clock,
@@ -304,7 +330,7 @@ def make_access(settings: Settings, house: House) -> Access:
         rates=house.bounds.rates(),
         seals=house.seals(),
     )
-    return making.make_access(ground, _issuer(settings))
+    return making.make_access(ground, _issuer(settings or load_settings()))
 
 
 def _issuer(settings: Settings) -> Issuer | None:

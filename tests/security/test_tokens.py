@@ -202,9 +202,7 @@ def test_claims_may_have_other_names(brain: Brain, issuing: Issuing) -> None:
     issuer = issuing.issuer(
         tenant_claim="https://brain.test/tenant", agent_claim="client_id", role_claim=None
     )
-    told = claims(sub=None, tenant=None, client_id="ci") | {
-        "https://brain.test/tenant": "default"
-    }
+    told = claims(sub=None, tenant=None, client_id="ci") | {"https://brain.test/tenant": "default"}
 
     caller = an_access(brain, issuer).admit(issuing.token("ed", **told), address=None)
 

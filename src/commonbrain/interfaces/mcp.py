@@ -6,13 +6,12 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from importlib.metadata import version
 from threading import Lock, Thread
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
-import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -39,9 +38,10 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Invalid
+from commonbrain.domain.errors import CommonbrainError, Invalid, Unavailable
 from commonbrain.domain.inert import inert
 from commonbrain.domain.limits import NAME_CHARS_MAX
+from commonbrain.domain.scope import Role
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.sessions.registry import contact_here
 from commonbrain.interfaces.calling import answer
@@ -49,9 +49,12 @@ from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp_pages import PAGES, PROMPT, read_page, start_up
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
 from commonbrain.interfaces.schemas import lean_output_schema, lean_schema
+from commonbrain.interfaces.working import Threads
 
 _LOG: Final = logging.getLogger(__name__)
 _T = TypeVar("_T")
+Message = ServerRequestContext[Any]
+"""One message of a client, with what is known of where it came from."""
 
 INSTRUCTIONS: Final = (
     "Commonbrain is the memory you share with every other agent of this user. Boot first: it tells "
@@ -110,9 +113,21 @@ class _Lazy:
                 self.brain.close()
 
 
-@dataclass(frozen=True)
-class _Handlers:
-    """Answers the client's requests with the operations of one brain."""
+class Clients(Protocol):
+    """Tells who is behind a message."""
+
+    def role(self, context: Message, /) -> Role:
+        """Give the role whose tools are shown; never waits."""
+        ...
+
+    def see(self, context: Message, /) -> Brain:
+        """Give the brain as it is seen from there; called in the thread that works on it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneClient:
+    """The one client at the other end of a pipe, who is the user that started it."""
 
     brain: Callable[[], Brain]
     agent: str | None
@@ -121,37 +136,55 @@ class _Handlers:
     warm: Callable[[], None]
     """Called when a client has shown that it is there."""
 
-    @cached_property
-    def limiter(self) -> anyio.CapacityLimiter:
-        """Bounds the threads that calls are worked on in."""
-        return anyio.CapacityLimiter(CALLS_AT_ONCE_MAX)
+    def role(self, _context: Message) -> Role:
+        """Take it for the user, and begin to open the brain."""
+        self.warm()
+        return Role.ADMIN
+
+    def see(self, context: Message) -> Brain:
+        """See the brain as the client does, which is the agent unless the user named one."""
+        # A model fills the arguments: it may not claim more trust than its user has.
+        brain = self.brain().acting_as(trust_ceiling=Trust.USER_CLAIM)
+        client = client_of(context)
+        agent = self.agent or (printable_name(client.name) if client else None)
+        named = brain.acting_as(agent=agent) if agent else brain
+        told = printable_name(f"{client.name} {client.version}") if client else None
+        return self.connection.view(named, client=told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Handlers:
+    """Answers clients' messages with the operations."""
+
+    clients: Clients
+    threads: Threads
 
     async def list_tools(
-        self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+        self, context: Message, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """Show every tool; there are too few for pages."""
-        self.warm()
-        return ListToolsResult(tools=[_tool(operation) for operation in TOOLS.values()])
+        """Show every tool that the client's role may use; there are too few for pages."""
+        role = self.clients.role(context)
+        usable = [operation for operation in TOOLS.values() if role.covers(operation.role)]
+        return ListToolsResult(tools=[_tool(operation) for operation in usable])
 
-    async def call_tool(
-        self, context: ServerRequestContext[Any], params: CallToolRequestParams
-    ) -> CallToolResult:
+    async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
         """Run one operation in a thread and answer when it is committed."""
         operation = TOOLS.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
-        call = partial(self._run, operation, params.arguments or {}, client=_client(context))
-        return await anyio.to_thread.run_sync(call, limiter=self.limiter)
+        call = partial(self._run, operation, params.arguments or {}, context=context)
+        try:
+            return await self.threads.run(call)
+        except Unavailable as error:
+            return _failure(error)
 
     async def list_prompts(
-        self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+        self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         """Show the one prompt."""
         return ListPromptsResult(prompts=[PROMPT])
 
-    async def get_prompt(
-        self, context: ServerRequestContext[Any], params: GetPromptRequestParams
-    ) -> GetPromptResult:
+    async def get_prompt(self, context: Message, params: GetPromptRequestParams) -> GetPromptResult:
         """Boot and give what to begin with."""
         given = params.arguments or {}
         return await self._give(
@@ -159,13 +192,13 @@ class _Handlers:
         )
 
     async def list_resources(
-        self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+        self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         """Show none by name: there are as many as memories, and they are found by recall."""
         return ListResourcesResult(resources=[])
 
     async def list_templates(
-        self, _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None
+        self, _context: Message, _params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
         """Show how resources are addressed."""
         return ListResourceTemplatesResult(
@@ -173,18 +206,17 @@ class _Handlers:
         )
 
     async def read_resource(
-        self, context: ServerRequestContext[Any], params: ReadResourceRequestParams
+        self, context: Message, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         """Read one resource."""
         return await self._give(context, lambda brain: read_page(brain, str(params.uri)))
 
-    async def _give(self, context: ServerRequestContext[Any], make: Callable[[Brain], _T]) -> _T:
+    async def _give(self, context: Message, make: Callable[[Brain], _T]) -> _T:
         """Make an answer in a thread; whatever is wrong is an error of the protocol."""
-        client = _client(context)
 
         def run() -> _T:
             try:
-                return make(self._view(client))
+                return make(self.clients.see(context))
             except ValidationError as error:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
@@ -194,18 +226,21 @@ class _Handlers:
                 _LOG.exception("an offer failed")
                 raise MCPError(INTERNAL_ERROR, f"internal: {_FAULT} {_AFTER_A_FAULT}") from error
 
-        return await anyio.to_thread.run_sync(run, limiter=self.limiter)
+        try:
+            return await self.threads.run(run)
+        except Unavailable as error:
+            raise MCPError(INTERNAL_ERROR, f"{error.code}: {error}") from None
 
     def _run(
         self,
         operation: Operation[Any, Any],
         arguments: dict[str, Any],
         *,
-        client: Implementation | None,
+        context: Message,
     ) -> CallToolResult:
         try:
             request = operation.request.model_validate(arguments)
-            reply = answer(operation, self._view(client), request=request)
+            reply = answer(operation, self.clients.see(context), request=request)
         except ValidationError as error:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:
@@ -221,15 +256,6 @@ class _Handlers:
             structured_content=operation.to_agent_json(reply),
         )
 
-    def _view(self, client: Implementation | None) -> Brain:
-        """See the brain as the client does, which is the agent unless the user named one."""
-        # A model fills the arguments: it may not claim more trust than its user has.
-        brain = self.brain().acting_as(trust_ceiling=Trust.USER_CLAIM)
-        agent = self.agent or (_name(client.name) if client else None)
-        named = brain.acting_as(agent=agent) if agent else brain
-        told = _name(f"{client.name} {client.version}") if client else None
-        return self.connection.view(named, client=told)
-
 
 def build_server(
     brain: Callable[[], Brain],
@@ -242,7 +268,14 @@ def build_server(
 
     `brain` is asked for at the first call, and `connection` for the session of every call.
     """
-    handlers = _Handlers(brain=brain, agent=agent, connection=connection or Connection(), warm=warm)
+    connection = connection or Connection()
+    client = OneClient(brain=brain, agent=agent, connection=connection, warm=warm)
+    return server_of(client, threads=Threads(CALLS_AT_ONCE_MAX))
+
+
+def server_of(clients: Clients, *, threads: Threads) -> Server[Any]:
+    """Make a server for whoever `clients` can tell, whose tools are the operations."""
+    handlers = _Handlers(clients=clients, threads=threads)
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -312,12 +345,13 @@ def _tool(operation: Operation[Any, Any]) -> Tool:
     )
 
 
-def _client(context: ServerRequestContext[Any]) -> Implementation | None:
+def client_of(context: Message) -> Implementation | None:
+    """Give what the client calls itself, where it said so."""
     known = context.session.client_params
     return known.client_info if known else None
 
 
-def _name(given: str) -> str | None:
+def printable_name(given: str) -> str | None:
     """Make what a client calls itself into what a name may be."""
     words = " ".join(given.split())
     return "".join(filter(str.isprintable, words))[:NAME_CHARS_MAX].strip() or None

@@ -63,13 +63,49 @@ def _before(
 
 
 @app.command()
-def mcp(context: typer.Context) -> None:
-    """Serve one MCP client over stdin and stdout."""
+def mcp(
+    context: typer.Context,
+    *,
+    url: Annotated[
+        str | None, typer.Option(help="Of a running server that holds the memory.")
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="Holds the key for it; otherwise COMMONBRAIN_KEY is."),
+    ] = None,
+) -> None:
+    """Serve one MCP client over stdin and stdout, from this machine's store or from a server."""
+    if url is not None:
+        from commonbrain.interfaces.bridge import run_bridge  # noqa: PLC0415
+
+        run_bridge(url, key_file=key_file)
+        return
     # The protocol's library costs every other command half a second.
     from commonbrain.interfaces.mcp import serve_stdio  # noqa: PLC0415
 
     state: State = context.obj
     serve_stdio(state.open, agent=state.agent)
+
+
+@app.command()
+def serve(
+    *,
+    host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="8377.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that answer; 1.")] = None,
+    open: Annotated[  # noqa: A002 the option is --open
+        bool, typer.Option("--open", help="Let every program of this machine in, without a key.")
+    ] = False,
+    url: Annotated[str | None, typer.Option(help="How callers know it, behind a proxy.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name that requests may be meant for.")
+    ] = None,
+) -> None:
+    """Serve many agents over HTTP: REST under /v1, MCP at /mcp."""
+    from commonbrain.interfaces.cli.serving import run_server  # noqa: PLC0415
+
+    given = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
+    run_server(_STATE.get(), **given, allow_hosts=allow_host)
 
 
 # What shows progress, tables and colours is loaded by the commands that do, for it takes longer to

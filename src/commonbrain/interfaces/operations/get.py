@@ -22,6 +22,9 @@ def _listed(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
 
+ViewName = Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
+
+
 class GetRequest(Request):
     """Which memories to fetch, and what to show of them."""
 
@@ -29,9 +32,7 @@ class GetRequest(Request):
         default=[], description="mem_..., one or several"
     )
     skill: Name = Field(default=None, description="A skill's name, instead of id")
-    views: list[
-        Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
-    ] = Field(default=[], description="What else to show")
+    views: list[ViewName] = Field(default=[], description="What else to show")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

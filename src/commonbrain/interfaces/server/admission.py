@@ -1,0 +1,92 @@
+"""Lets callers in: who calls is told by the credential alone, of which session by headers."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError, Unknown
+from commonbrain.domain.limits import NAME_CHARS_MAX
+from commonbrain.domain.scope import Caller
+from commonbrain.domain.session import Contact
+from commonbrain.interfaces.server.problems import problem
+from commonbrain.interfaces.server.resource import Resource
+from commonbrain.interfaces.working import Threads
+from commonbrain.ports.access import Access
+
+SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
+"""Where a client may name its session, the first that is there."""
+KEY_HEADER: Final = "x-api-key"
+_NAMELESS: Final = "client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Where every request is let in, whatever its door."""
+
+    brain: Brain
+    """What shows the house that all callers share."""
+    access: Access
+    threads: Threads
+    resource: Resource
+
+    async def admit(self, request: HTTPConnection) -> Caller:
+        """Say who calls.
+
+        Raises:
+            Unknown: the credential is missing or not valid.
+            Refused: it may not be used from there.
+            Unavailable: it cannot be checked now.
+
+        """
+        address = request.client.host if request.client else None
+        check = partial(self.access.admit, credential_of(request), address=address)
+        return await self.threads.run(check)
+
+    def see(self, caller: Caller, request: HTTPConnection, *, client: str | None = None) -> Brain:
+        """Show the house to a caller, in the session that the request is of; a sign of its life.
+
+        A client that names no session has one for each agent, under its own name: a program that
+        keeps nothing between two calls does not begin a session with each.
+
+        Raises:
+            Invalid: what a header says is no name.
+
+        """
+        called = client or request.headers.get("user-agent", "")
+        named = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
+        contact = Contact(client=_printable(called) or None)
+        seated = replace(caller, session=named or f"http {_family(called)}", contact=contact)
+        session = Brain.of(self.brain.house, seated).session.meet()
+        return Brain.of(
+            self.brain.house, replace(seated, project=caller.project or session.project)
+        )
+
+    def refusal(self, error: CommonbrainError, request: HTTPConnection) -> Response:
+        """Write an error as a response; who was not known is told how to become so."""
+        response = problem(error)
+        if isinstance(error, Unknown):
+            given = credential_of(request) is not None
+            response.headers["WWW-Authenticate"] = self.resource.challenge(was_given=given)
+        return response
+
+
+def credential_of(request: HTTPConnection) -> str | None:
+    """Give the credential that a request bears: a bearer token, or a key in its own header."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return request.headers.get(KEY_HEADER) or None
+
+
+def _family(client: str) -> str:
+    """Give a client's name without its version, which changes while it is the same client."""
+    words = _printable(client).partition("/")[0].split()
+    return " ".join(words)[: NAME_CHARS_MAX // 2] or _NAMELESS
+
+
+def _printable(given: str) -> str:
+    return "".join(filter(str.isprintable, given))[:NAME_CHARS_MAX].strip()

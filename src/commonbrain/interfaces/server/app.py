@@ -1,0 +1,170 @@
+"""The application: REST, MCP and health for one house, in one process."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.interfaces.server.admission import Desk
+from commonbrain.interfaces.server.guard import Guard
+from commonbrain.interfaces.server.mcp_http import McpDoor
+from commonbrain.interfaces.server.mirror import draw_mirror
+from commonbrain.interfaces.server.problems import internal, malformed, plain, problem_schemas
+from commonbrain.interfaces.server.resource import MCP_PATH, WELL_KNOWN, Resource
+from commonbrain.interfaces.server.rest import PROBLEMS, draw
+from commonbrain.interfaces.working import Threads
+from commonbrain.ports.access import Access
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_ABOUT: Final = (
+    "One long-term memory that all your agents share. Every operation is a POST whose body is its "
+    "request; errors are Problem Details (RFC 9457) with a stable `code` and the next step in "
+    "`hint`. MCP is at `/mcp`."
+)
+
+
+class Application(FastAPI):
+    """What is served, with a description in which every error has its schema."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Describe it."""
+        described = super().openapi()
+        described["components"]["schemas"].update(problem_schemas())
+        return described
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much one process takes on."""
+
+    body_bytes_max: int = 1024 * 1024
+    request_s: float = 30.0
+    calls_at_once: int = 16
+
+
+def make_app(
+    brain: Brain,
+    access: Access,
+    *,
+    resource: Resource | None = None,
+    hosts: frozenset[str] = LOOPBACK,
+    bounds: Bounds | None = None,
+) -> FastAPI:
+    """Make the application for an open house, which it closes when it ends.
+
+    Args:
+        brain: what shows the house; each request acts as its own caller, never as this one.
+        access: who tells callers by their credentials.
+        resource: under which URL callers know this server, and who issues tokens for it.
+        hosts: names and addresses that requests may be meant for.
+        bounds: how much is taken on at once.
+
+    """
+    bounds = bounds or Bounds()
+    desk = Desk(
+        brain=brain,
+        access=access,
+        threads=Threads(bounds.calls_at_once, seconds_max=bounds.request_s),
+        resource=resource or Resource(url="http://127.0.0.1:8377"),
+    )
+    door = McpDoor(desk)
+    app = Application(
+        title="Commonbrain",
+        description=_ABOUT,
+        version=version("commonbrain"),
+        lifespan=partial(_life, desk=desk, door=door),
+        # Both pages load scripts from elsewhere.
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=True,
+    )
+    _handle_errors(app, desk)
+    app.include_router(draw(desk))
+    app.include_router(draw_mirror(desk))
+    _add_health(app, desk)
+    app.router.routes.append(Route(MCP_PATH, endpoint=door))
+    app.add_middleware(
+        Guard, hosts=hosts, body_bytes_max=bounds.body_bytes_max, body_s=bounds.request_s
+    )
+    return app
+
+
+@asynccontextmanager
+async def _life(_app: FastAPI, *, desk: Desk, door: McpDoor) -> AsyncGenerator[None]:
+    async with door.open():
+        try:
+            yield
+        finally:
+            desk.threads.close()
+            desk.brain.close()
+
+
+def _handle_errors(app: FastAPI, desk: Desk) -> None:
+    """Answer every error with Problem Details."""
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        match error:
+            case CommonbrainError():
+                return desk.refusal(error, request)
+            case RequestValidationError():
+                return malformed(error)
+            case HTTPException():
+                return plain(error)
+            case _:
+                return internal()
+
+    for kind in (CommonbrainError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, refuse)
+
+
+def _add_health(app: FastAPI, desk: Desk) -> None:
+    """Add what a supervisor asks: whether this lives, whether it can be sent requests."""
+
+    async def live() -> dict[str, str]:
+        return {"status": "live"}
+
+    async def ready() -> dict[str, str]:
+        await desk.threads.run(partial(check, desk.brain))
+        return {"status": "ready"}
+
+    async def metadata(_request: Request) -> JSONResponse:
+        return JSONResponse(desk.resource.document())
+
+    told: dict[str, Any] = {"tags": ["health"], "methods": ["GET"]}
+    app.add_api_route("/healthz", live, summary="The process lives", **told)
+    app.add_api_route(
+        "/readyz",
+        ready,
+        summary="Store and embedder answer",
+        responses={503: PROBLEMS[503]},
+        **told,
+    )
+    if desk.resource.issuer:
+        for path in (WELL_KNOWN, f"{WELL_KNOWN}{MCP_PATH}"):
+            app.router.routes.append(Route(path, metadata))
+
+
+def check(brain: Brain) -> None:
+    """See to it that the store can be read and that the embedder is loaded and has answered.
+
+    Raises:
+        Unavailable: one of them does not answer.
+
+    """
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        tx.sessions.get("readiness", "readiness")
+    # An answer to the same question is kept: an embedder that goes away later degrades recall,
+    # which goes on by words, and takes no server out of service.
+    brain.house.embedder.query("readiness")

@@ -1,0 +1,85 @@
+"""MCP over streamable HTTP: stateless, so that any worker may answer any message."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError, Invalid
+from commonbrain.domain.scope import Caller, Role
+from commonbrain.domain.trust import Trust
+from commonbrain.interfaces.mcp import Message, client_of, server_of
+from commonbrain.interfaces.server.admission import Desk
+from commonbrain.interfaces.server.problems import problem
+
+_CALLER: Final = "commonbrain.caller"
+"""Where a request carries who makes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The clients that were let in: each message comes with its caller."""
+
+    desk: Desk
+
+    def role(self, context: Message) -> Role:
+        """Give the role of the credential."""
+        return _caller(_request(context)).role
+
+    def see(self, context: Message) -> Brain:
+        """See the brain as the credential's agent, in the client's session."""
+        request = _request(context)
+        client = client_of(context)
+        caller = _caller(request)
+        # A model fills the arguments: it may not claim more trust than a user has.
+        ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
+        named = f"{client.name}/{client.version}" if client else None
+        return self.desk.see(replace(caller, trust_ceiling=ceiling), request, client=named)
+
+
+class McpDoor:
+    """Lets in who has a credential, and gives what they send to the protocol's library."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        server = server_of(Admitted(desk=desk), threads=desk.threads)
+        self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[None]:
+        """Be ready for messages."""
+        async with self._manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one message."""
+        refusal = await self._admit(scope)
+        await (refusal or self._manager.handle_request)(scope, receive, send)
+
+    async def _admit(self, scope: Scope) -> Response | None:
+        request = Request(scope)
+        if request.method != "POST":
+            # Nothing is pushed and no session is kept, so there is nothing to listen to or end.
+            said = Invalid("Messages come by POST.", code="method_not_allowed", hint="Use POST.")
+            response = problem(said, status=405)
+            response.headers["Allow"] = "POST"
+            return response
+        try:
+            scope[_CALLER] = await self._desk.admit(request)
+        except CommonbrainError as error:
+            return self._desk.refusal(error, request)
+        return None
+
+
+def _request(context: Message) -> Request:
+    return cast("Request", context.request)
+
+
+def _caller(request: Request) -> Caller:
+    return request.scope[_CALLER]

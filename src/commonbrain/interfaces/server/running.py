@@ -1,0 +1,106 @@
+"""Runs the application: one process or several that share a port, drained when told to stop."""
+
+import json
+import os
+from ipaddress import ip_address
+
+import uvicorn
+from fastapi import FastAPI
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.interfaces.server.app import LOOPBACK, Bounds, make_app
+from commonbrain.interfaces.server.resource import Resource
+from commonbrain.settings import ServerSettings
+from commonbrain.wiring import load_server_settings, make_access, open_brain
+
+_PREFIX = "COMMONBRAIN_SERVE_"
+_HEADER_BYTES_MAX = 32 * 1024
+"""The longest head of a request; a JWT of the largest sort takes a quarter of it."""
+_KEEP_ALIVE_S = 30
+"""How long an idle connection is kept, so that an agent that thinks need not dial again."""
+
+
+def prepare(settings: ServerSettings) -> None:
+    """See to it that the server can begin, for a worker that cannot is started again for ever.
+
+    Raises:
+        Invalid: nothing tells callers apart, and not only this machine could call.
+        Unavailable: the store cannot be opened.
+        Corrupt: the store is damaged, foreign or newer.
+
+    """
+    _check_reach(settings)
+    with open_brain() as brain:
+        make_access(brain, is_open=settings.open)
+
+
+def serve(settings: ServerSettings) -> None:
+    """Serve until told to stop; what is under way then is finished."""
+    # Workers are processes of their own: the environment tells them what this one was told.
+    os.environ.update(_environment(settings))
+    uvicorn.run(
+        f"{__name__}:make_worker",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        # The faster parser bounds no header.
+        http="h11",
+        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
+        ws="none",
+        limit_concurrency=settings.connections_max,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=settings.drain_s,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+    )
+
+
+def make_worker() -> FastAPI:
+    """Make the application of one process from the environment."""
+    settings = load_server_settings()
+    brain = open_brain()
+    return make_app(
+        brain,
+        make_access(brain, is_open=settings.open),
+        resource=Resource(url=url_of(settings)),
+        hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
+        bounds=Bounds(
+            body_bytes_max=settings.body_bytes_max,
+            request_s=settings.request_s,
+            calls_at_once=settings.calls_at_once,
+        ),
+    )
+
+
+def url_of(settings: ServerSettings) -> str:
+    """Give the URL under which the server is known."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return settings.url or f"http://{host}:{settings.port}"
+
+
+def _check_reach(settings: ServerSettings) -> None:
+    """Let nobody but this machine in where nobody is told apart."""
+    if settings.open and not _is_loopback(settings.host):
+        raise Invalid(
+            f"Who listens at {settings.host} is reached from elsewhere, and --open lets all in.",
+            code="no_access_control",
+            hint="Leave out --host, or leave out --open and give each caller a key.",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _environment(settings: ServerSettings) -> dict[str, str]:
+    """Give the settings as workers read them."""
+    told = settings.model_dump(mode="json", exclude_none=True)
+    return {
+        f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in told.items()
+    }

@@ -1,0 +1,140 @@
+"""Servers for tests: in this process on a free port, or as people start them."""
+
+import asyncio
+import socket
+import subprocess
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Literal
+
+import httpx2
+import uvicorn
+from fastapi import FastAPI
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Implementation
+from starlette.testclient import TestClient
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Unknown
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.domain.trust import Trust
+from commonbrain.interfaces.server.app import Bounds, make_app
+from commonbrain.interfaces.server.resource import Resource
+from tests.processes import PATIENCE_S, clean_environment, command
+
+Era = Literal["auto", "legacy"]
+ISSUER = "https://login.example.org"
+CALLERS: Mapping[str, Caller] = {
+    "key-of-ann": Caller(agent="ann", role=Role.WRITER),
+    "key-of-ben": Caller(agent="ben", role=Role.WRITER),
+    "key-of-rea": Caller(agent="rea", role=Role.READER),
+    "key-of-web": Caller(agent="web", role=Role.WRITER, trust_ceiling=Trust.UNTRUSTED_WEB),
+    "key-of-zoe": Caller(tenant="other", agent="zoe", role=Role.ADMIN),
+    "key-of-ada": Caller(agent="ada", role=Role.ADMIN, tenant=LOCAL_TENANT),
+}
+
+
+@dataclass(slots=True)
+class KeyRing:
+    """Tells callers by keys that a test made up."""
+
+    callers: Mapping[str, Caller] = field(default_factory=lambda: CALLERS)
+
+    def admit(self, credential: str | None, *, address: str | None) -> Caller:
+        if credential is None:
+            raise Unknown("No credential.", code="missing_credential", hint="Give a key.")
+        if credential not in self.callers or address is None:
+            raise Unknown("This credential is not known.", hint="Give another one.")
+        return self.callers[credential]
+
+
+def an_app(brain: Brain, *, issuer: str | None = None, bounds: Bounds | None = None) -> FastAPI:
+    resource = Resource(url="http://127.0.0.1:8377", issuer=issuer)
+    return make_app(brain, KeyRing(), resource=resource, bounds=bounds)
+
+
+@contextmanager
+def calling(app: FastAPI, key: str | None = "key-of-ann") -> Generator[TestClient]:
+    """A client in this process, which bears a key."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
+        client.headers.update(headers)
+        yield client
+
+
+@contextmanager
+def listening(app: FastAPI) -> Generator[str]:
+    """Serve on a free port in a thread; give the URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, http="h11")
+        server = uvicorn.Server(config)
+        thread = Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE_S)
+
+
+@asynccontextmanager
+async def client_at(
+    url: str, *, key: str, era: Era = "auto", name: str = "codex", session: str | None = None
+) -> AsyncGenerator[Client]:
+    """An MCP client that bears a key, and may name its session."""
+    headers = {"Authorization": f"Bearer {key}"}
+    headers |= {"Commonbrain-Session": session} if session else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http:
+        transport = streamable_http_client(f"{url}/mcp", http_client=http)
+        named = Implementation(name=name, version="1")
+        async with Client(transport, mode=era, client_info=named) as client:
+            yield client
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@contextmanager
+def started(
+    store: Path, *options: str, port: int, **settings: str
+) -> Generator[subprocess.Popen[bytes]]:
+    """Start `brain serve --open` as people do, and wait until it is ready."""
+    line = command(store, "serve", "--open", "--port", str(port), *options)
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(**settings)
+    ) as process:
+        try:
+            asyncio.run(_ready(f"http://127.0.0.1:{port}", process))
+            yield process
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+async def _ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    transport = httpx2.AsyncHTTPTransport(retries=0)
+    async with asyncio.timeout(PATIENCE_S), httpx2.AsyncClient(transport=transport) as http:
+        while process.poll() is None:
+            try:
+                if (await http.get(f"{url}/readyz", timeout=PATIENCE_S)).is_success:
+                    return
+            except httpx2.TransportError:
+                # It does not listen yet; nothing tells when it does.
+                await asyncio.to_thread(_pause)
+    raise AssertionError(process.communicate())
+
+
+def _pause() -> None:
+    """Wait a moment for something that cannot be waited for."""
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        nobody.settimeout(0.05)
+        try:
+            nobody.accept()
+        except TimeoutError:
+            return

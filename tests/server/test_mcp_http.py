@@ -1,0 +1,150 @@
+"""MCP over HTTP in both eras: who acts, what is shown to whom, and which session a call is of."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult
+
+from commonbrain.brain import Brain
+from commonbrain.interfaces.mcp import TOOLS
+from commonbrain.testing.builders import a_brain
+from tests.server.serving import Era, an_app, client_at, listening
+
+KETTLE = "The kettle is in the blue cupboard."
+
+
+@pytest.fixture
+def shared(path: Path) -> Iterator[tuple[Brain, str]]:
+    """A brain, and where a server of it listens."""
+    brain = a_brain(path)
+    with listening(an_app(brain)) as url:
+        yield brain, url
+
+
+def structured(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+async def remembered(client: Client, text: str = KETTLE, **more: str) -> str:
+    stored = await client.call_tool("remember", {"text": text, "kind": "fact", **more})
+    return structured(stored)["items"][0]["id"]
+
+
+async def test_who_acts_is_the_credential_s_agent_and_never_the_client_s_name(
+    url: str, era: Era
+) -> None:
+    async with (
+        client_at(url, key="key-of-ann", era=era, name="ben") as ann,
+        client_at(url, key="key-of-ben", era=era, name="ben") as ben,
+    ):
+        hers, his = await remembered(ann), await remembered(ben, "Ben is off on Fridays.")
+        shown = structured(await ben.call_tool("recall", {"query": "kettle"}))["items"]
+        assert [one["id"] for one in shown] == [hers]
+        for id_, agent in ((hers, "ann"), (his, "ben")):
+            told = structured(await ann.call_tool("get", {"id": id_, "views": ["provenance"]}))
+            assert told["agent"] == agent
+
+
+async def test_readers_are_shown_no_writing_tool_and_may_call_none(url: str, era: Era) -> None:
+    async with client_at(url, key="key-of-rea", era=era) as reader:
+        shown = [tool.name for tool in (await reader.list_tools()).tools]
+        assert shown == [name for name, tool in TOOLS.items() if tool.is_read_only]
+        refused = await reader.call_tool("remember", {"text": KETTLE})
+        assert refused.is_error
+        assert "insufficient_role" in str(refused.content)
+        # A page shows what an operation gives, so it takes the same role.
+        with pytest.raises(MCPError, match="insufficient_role"):
+            await reader.read_resource("thread://thr_0000000000000")
+    async with client_at(url, key="key-of-ann", era=era) as writer:
+        assert [tool.name for tool in (await writer.list_tools()).tools] == list(TOOLS)
+
+
+async def test_a_tenant_s_memory_is_not_found_under_another(url: str, era: Era) -> None:
+    async with (
+        client_at(url, key="key-of-ann", era=era) as ann,
+        client_at(url, key="key-of-zoe", era=era) as zoe,
+    ):
+        id_ = await remembered(ann)
+        found = structured(await zoe.call_tool("recall", {"query": KETTLE}))
+        assert (found["items"], found["verdict"]) == ([], "nothing_stored")
+        missed = await zoe.call_tool("get", {"id": id_})
+        assert "not_found" in str(missed.content)
+        with pytest.raises(MCPError, match="not_found"):
+            await zoe.read_resource(f"memory://{id_}")
+        page = await ann.read_resource(f"memory://{id_}")
+        assert KETTLE in str(page.contents)
+
+
+async def test_a_client_may_claim_no_more_trust_than_its_credential_has(url: str) -> None:
+    async with client_at(url, key="key-of-web") as web, client_at(url, key="key-of-ann") as ann:
+        id_ = await remembered(web)
+        told = structured(await ann.call_tool("get", {"id": id_}))
+        assert told["trust"] == "untrusted_web"
+        for client, trust in ((web, "user_claim"), (ann, "trusted_tool")):
+            claimed = await client.call_tool("remember", {"text": "It is so.", "trust": trust})
+            assert "trust_override_denied" in str(claimed.content)
+
+
+@pytest.mark.requirement("SE-31")
+async def test_a_client_that_names_no_session_has_one_however_often_it_calls(
+    shared: tuple[Brain, str], era: Era
+) -> None:
+    brain, url = shared
+    for _ in range(2):
+        async with client_at(url, key="key-of-ann", era=era) as client:
+            for _ in range(3):
+                structured(await client.call_tool("session", {"op": "list"}))
+    brain.house.journal.flush()
+    with brain.house.store.snapshot("default") as tx:
+        live = tx.sessions.live(project=None, agent="ann", limit=10)
+    # A client of the handshake era tells its name once, and is known by its program after that.
+    name = "codex" if era == "auto" else "python-httpx2"
+    assert [one.key for one in live] == [f"http {name}"]
+    assert live[0].process is None
+
+
+@pytest.mark.requirement("SE-31")
+async def test_clients_that_name_their_sessions_are_told_of_each_other(
+    shared: tuple[Brain, str], era: Era
+) -> None:
+    brain, url = shared
+    async with (
+        client_at(url, key="key-of-ann", era=era, session="one") as one,
+        client_at(url, key="key-of-ann", era=era, session="two") as two,
+    ):
+        structured(await one.call_tool("boot", {"project": "api", "task": "The kettle."}))
+        brain.house.journal.flush()
+        seen = structured(await two.call_tool("session", {"op": "list", "project": "api"}))
+        assert seen["session"] == "two"
+        assert [peer["session"] for peer in seen["sessions"]] == ["one"]
+        # What the session was booted in is where its memories belong.
+        id_ = await remembered(one)
+        told = structured(await two.call_tool("get", {"id": id_}))
+        assert (told["project"], told["session"]) == ("api", "one")
+
+
+async def test_a_client_without_a_credential_is_told_so(url: str) -> None:
+    async with httpx2.AsyncClient() as http:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        reply = await http.post(f"{url}/mcp", json=asked)
+        assert (reply.status_code, reply.json()["code"]) == (401, "missing_credential")
+        assert reply.headers["WWW-Authenticate"] == "Bearer"
+        for method in ("GET", "DELETE"):
+            refused = await http.request(method, f"{url}/mcp")
+            assert (refused.status_code, refused.headers["Allow"]) == (405, "POST")
+
+
+async def test_what_is_said_over_rest_is_heard_over_mcp(url: str) -> None:
+    async with client_at(url, key="key-of-ben") as ben, httpx2.AsyncClient() as http:
+        sent = {"text": KETTLE, "kind": "fact"}
+        key = {"X-API-Key": "key-of-ann"}
+        stored = (await http.post(f"{url}/v1/remember", json=sent, headers=key)).json()
+        found = structured(await ben.call_tool("recall", {"query": "kettle"}))["items"]
+        assert [one["id"] for one in found] == [stored["items"][0]["id"]]

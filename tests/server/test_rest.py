@@ -1,0 +1,249 @@
+"""REST: every operation by its own path, errors as Problem Details, and what HTTP adds."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from commonbrain.interfaces.server.app import Bounds
+from commonbrain.interfaces.server.rest import SERVED
+from commonbrain.testing.builders import a_brain
+from tests.server.serving import ISSUER, an_app, calling
+
+KETTLE = "The kettle is in the blue cupboard."
+
+
+def as_key(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def remembered(client: TestClient, text: str = KETTLE, **more: Any) -> str:
+    reply = client.post("/v1/remember", json={"text": text, "kind": "fact", **more})
+    assert reply.status_code == 200, reply.text
+    return reply.json()["items"][0]["id"]
+
+
+def is_problem(reply: Any, status: int, code: str) -> dict[str, Any]:
+    assert reply.status_code == status, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    told = reply.json()
+    assert {"status": told["status"], "code": told["code"]} == {"status": status, "code": code}
+    assert told["type"] == f"urn:commonbrain:{code}"
+    assert told["title"]
+    assert told["detail"]
+    return told
+
+
+@pytest.mark.requirement("DO-09")
+def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) -> None:
+    brain = a_brain(path)
+    with calling(an_app(brain), "key-of-ada") as client:
+        id_ = remembered(client)
+        calls: dict[str, dict[str, Any]] = {
+            "boot": {"project": "api"},
+            "remember": {"text": "Ann is off on Fridays."},
+            "recall": {"query": "where is the kettle?"},
+            "get": {"id": [id_], "views": ["history"]},
+            "revise": {"op": "rate", "id": id_, "value": "up"},
+            "trace": {"op": "provenance", "id": id_},
+            "session": {"op": "list"},
+            "message": {"op": "inbox"},
+            "skill": {},
+            "status": {"unsettled": True},
+            "unsettled": {},
+            "forget": {"ids": [id_], "reason": "Nobody asks."},
+        }
+        assert set(calls) == {operation.name for operation in SERVED}
+        for operation in SERVED:
+            reply = client.post(f"/v1/{operation.name}", json=calls[operation.name])
+            assert reply.status_code == 200, (operation.name, reply.text)
+            read = operation.replies.validate_python(reply.json())
+            assert operation.to_json(read).keys() == reply.json().keys()
+
+
+def test_the_description_tells_of_every_operation_and_of_every_error(ann: TestClient) -> None:
+    described = ann.get("/openapi.json").json()
+    for operation in SERVED:
+        told = described["paths"][f"/v1/{operation.name}"]["post"]
+        assert told["summary"] == operation.title
+        assert operation.purpose in told["description"]
+        assert told["security"]
+        assert {"200", "401", "403", "404", "422", "503"} <= set(told["responses"])
+    assert described["components"]["schemas"]["Problem"]["properties"]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code"),
+    [
+        (("POST", "/v1/recall", {"qery": "kettle"}), 422, "invalid"),
+        (("POST", "/v1/recall", {"query": "kettle", "max_items": 0}), 403, "limit_exceeded"),
+        (("POST", "/v1/get", {"id": ["mem_0000000000000"]}), 404, "not_found"),
+        (("POST", "/v1/get", {}), 422, "invalid"),
+        (("GET", "/v1/memories/mem_0000000000000", None), 404, "not_found"),
+        (("GET", "/v1/dream", None), 404, "no_such_path"),
+        (("GET", "/v1/recall", None), 405, "method_not_allowed"),
+        (("GET", "/mcp", None), 405, "method_not_allowed"),
+    ],
+)
+def test_what_is_wrong_is_a_problem_with_a_code(
+    ann: TestClient, asked: tuple[str, str, Any], status: int, code: str
+) -> None:
+    method, where, body = asked
+    told = is_problem(ann.request(method, where, json=body), status, code)
+    assert told["hint"]
+
+
+def test_what_is_wrong_in_a_body_is_told_by_field_and_not_repeated(ann: TestClient) -> None:
+    given = {"text": KETTLE, "confidence": "password-123"}
+    told = is_problem(ann.post("/v1/remember", json=given), 422, "invalid")
+    assert [one["field"] for one in told["errors"]] == ["body.confidence"]
+    assert "password-123" not in str(told)
+
+
+def test_a_body_that_is_no_json_is_a_bad_request(ann: TestClient) -> None:
+    sent = ann.post("/v1/recall", content=b"{", headers={"Content-Type": "application/json"})
+    is_problem(sent, 400, "invalid")
+
+
+@pytest.mark.requirement("ST-14")
+def test_nothing_is_answered_without_a_credential(path: Path) -> None:
+    with calling(an_app(a_brain(path), issuer=ISSUER), None) as client:
+        described = client.get("/openapi.json").json()["paths"]
+        open_to_all = {"/healthz", "/readyz"}
+        for where, methods in described.items():
+            for method in methods if where not in open_to_all else ():
+                # What is wrong with the body is not told to strangers either.
+                reply = client.request(method, where.replace("{id}", "x"), json={"no": "field"})
+                is_problem(reply, 401, "missing_credential")
+                assert reply.headers["WWW-Authenticate"].startswith("Bearer resource_metadata=")
+        told = client.post("/mcp", json={}, headers=as_key("key-of-nobody"))
+        is_problem(told, 401, "invalid_credential")
+        challenge = told.headers["WWW-Authenticate"]
+        assert challenge.startswith('Bearer error="invalid_token", resource_metadata="http')
+        where = challenge.rpartition('resource_metadata="')[2].rstrip('"')
+        assert client.get(where).json() == {
+            "resource": "http://127.0.0.1:8377/mcp",
+            "resource_name": "Commonbrain",
+            "authorization_servers": [ISSUER],
+            "bearer_methods_supported": ["header"],
+        }
+
+
+def test_a_key_may_stand_in_a_header_of_its_own(path: Path) -> None:
+    with calling(an_app(a_brain(path)), None) as client:
+        assert client.post("/v1/status", headers={"X-API-Key": "key-of-rea"}).status_code == 200
+
+
+def test_who_acts_is_told_by_the_credential_alone(ann: TestClient) -> None:
+    id_ = remembered(ann)
+    told = ann.get(f"/v1/memories/{id_}", headers={"User-Agent": "ben/1"}).json()
+    assert (told["agent"], told["session"]) == ("ann", "http testclient")
+    mine = {"text": "Ben claims this.", "agent": "ben"}
+    is_problem(ann.post("/v1/remember", json=mine), 422, "invalid")
+
+
+def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
+    id_ = remembered(ann)
+    reader = as_key("key-of-rea")
+    assert ann.get(f"/v1/memories/{id_}", headers=reader).status_code == 200
+    for operation in SERVED:
+        if not operation.is_read_only:
+            body = {"text": "x"} if operation.name == "remember" else {"op": "list"}
+            body = {"ids": [id_], "reason": "x"} if operation.name == "forget" else body
+            body = {"op": "rate", "id": id_} if operation.name == "revise" else body
+            body = {"op": "inbox"} if operation.name == "message" else body
+            reply = ann.post(f"/v1/{operation.name}", json=body, headers=reader)
+            is_problem(reply, 403, "insufficient_role")
+
+
+def test_a_tenant_s_memory_is_not_found_under_another(ann: TestClient) -> None:
+    id_ = remembered(ann)
+    other = as_key("key-of-zoe")
+    is_problem(ann.get(f"/v1/memories/{id_}", headers=other), 404, "not_found")
+    is_problem(ann.delete(f"/v0/memory/{id_}", headers=other), 404, "not_found")
+    found = ann.post("/v1/recall", json={"query": KETTLE}, headers=other).json()
+    assert (found["items"], found["verdict"]) == ([], "nothing_stored")
+    assert ann.post("/v1/status", headers=other).json()["memories"] == 0
+
+
+def test_the_same_idempotency_key_stores_once(ann: TestClient) -> None:
+    once = {"Idempotency-Key": "k1"}
+    first = ann.post("/v1/remember", json={"text": KETTLE}, headers=once).json()
+    again = ann.post("/v1/remember", json={"text": KETTLE}, headers=once).json()
+    assert [one["id"] for one in again["items"]] == [one["id"] for one in first["items"]]
+    both = {"text": KETTLE, "idempotency_key": "k2"}
+    is_problem(ann.post("/v1/remember", json=both, headers=once), 422, "invalid")
+    other = ann.post("/v1/remember", json={"text": "Ann is off on Fridays."}, headers=once)
+    is_problem(other, 403, "idempotency_conflict")
+
+
+def test_a_memory_that_is_as_it_was_is_not_sent_again(ann: TestClient) -> None:
+    id_ = remembered(ann)
+    first = ann.get(f"/v1/memories/{id_}")
+    tag = first.headers["ETag"]
+    same = ann.get(f"/v1/memories/{id_}", headers={"If-None-Match": f'"x", W/{tag}'})
+    assert (same.status_code, same.content, same.headers["ETag"]) == (304, b"", tag)
+    ann.post("/v1/revise", json={"op": "rate", "id": id_, "value": "up"})
+    assert ann.get(f"/v1/memories/{id_}", headers={"If-None-Match": tag}).status_code == 200
+    viewed = ann.get(f"/v1/memories/{id_}", params={"views": ["history", "links"]}).json()
+    assert viewed["history"]
+    assert viewed["links"] == []
+
+
+def test_a_call_is_of_the_session_that_its_header_names(ann: TestClient) -> None:
+    listed = ann.post("/v1/session", json={"op": "list"}, headers={"Commonbrain-Session": "s1"})
+    assert listed.json()["session"] == "s1"
+    for _ in range(2):
+        listed = ann.post("/v1/session", json={"op": "list"}, headers={"User-Agent": "tool/1.2 x"})
+        assert listed.json()["session"] == "http tool"
+    told = ann.post("/v1/status", headers={"Commonbrain-Session": "s" * 200})
+    is_problem(told, 422, "invalid")
+
+
+@pytest.mark.requirement("DO-10")
+def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None:
+    stored = ann.post("/v0/memory/remember", json={"text": KETTLE, "kind": "fact"}).json()
+    id_ = stored["items"][0]["id"]
+    found = ann.post("/v0/memory/recall", json={"query": "where is the kettle?"}).json()
+    assert [one["id"] for one in found["items"]] == [id_]
+    assert ann.get(f"/v0/memory/{id_}").json()["body"] == KETTLE
+    gone = ann.delete(f"/v0/memory/{id_}", params={"reason": "Nobody asks."})
+    assert gone.status_code == 200
+    assert ann.get(f"/v0/memory/{id_}").json()["state"] == "forgotten"
+    for name in ("reflect", "train"):
+        is_problem(ann.post(f"/v0/memory/{name}"), 501, "not_built")
+
+
+@pytest.mark.requirement("ST-12")
+def test_foreign_pages_and_hosts_are_refused_and_browsers_are_told_nothing(ann: TestClient) -> None:
+    for header, status, code in (
+        ({"Host": "evil.example"}, 421, "host_denied"),
+        ({"Host": "["}, 421, "host_denied"),
+        ({"Origin": "https://evil.example"}, 403, "origin_denied"),
+        ({"Origin": "null"}, 403, "origin_denied"),
+    ):
+        reply = ann.post("/v1/status", headers=header)
+        is_problem(reply, status, code)
+        assert "Access-Control-Allow-Origin" not in reply.headers
+    fine = ann.post("/v1/status", headers={"Origin": "http://localhost:8377"})
+    assert fine.status_code == 200
+    assert fine.headers["X-Content-Type-Options"] == "nosniff"
+    assert fine.headers["Cache-Control"] == "no-store"
+    asked = {"Origin": "http://localhost:9999", "Access-Control-Request-Method": "POST"}
+    assert "Access-Control-Allow-Origin" not in ann.options("/v1/status", headers=asked).headers
+
+
+def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(path: Path) -> None:
+    app = an_app(a_brain(path), bounds=Bounds(body_bytes_max=1024))
+    with calling(app) as client:
+        large = b'{"query": "' + b"x" * 2000 + b'"}'
+        is_problem(client.post("/v1/recall", content=large), 413, "limit_exceeded")
+        is_problem(client.post("/v1/recall", content=iter([large])), 413, "limit_exceeded")
+        is_problem(client.post("/mcp", content=large), 413, "limit_exceeded")
+
+
+def test_the_server_says_that_it_lives_and_when_it_is_ready(path: Path) -> None:
+    with calling(an_app(a_brain(path)), None) as client:
+        assert client.get("/healthz").json() == {"status": "live"}
+        assert client.get("/readyz").json() == {"status": "ready"}

@@ -1,0 +1,128 @@
+"""`brain serve` as people start it: processes on a port, told to stop, several on one store."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from commonbrain.adapters.sql.sqlite import driver
+from tests.processes import PATIENCE_S, clean_environment, command
+from tests.server.serving import free_port, started
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+KETTLE = {"text": "The kettle is in the blue cupboard.", "kind": "fact"}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep every writer waiting."""
+    other = driver().connect(str(path), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def send(port: int, body: dict[str, Any]) -> socket.socket:
+    """Ask to remember, and do not wait for the answer."""
+    content = json.dumps(body).encode()
+    head = (
+        "POST /v1/remember HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+    )
+    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+    connection.sendall(head.encode() + content)
+    return connection
+
+
+def read_all(connection: socket.socket) -> bytes:
+    with connection, connection.makefile("rb") as answer:
+        return answer.read()
+
+
+def is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_server_told_to_stop_takes_no_more_and_finishes_what_is_under_way(path: Path) -> None:
+    port = free_port()
+    with started(path, port=port) as server:
+        url = f"http://127.0.0.1:{port}"
+        assert httpx2.post(f"{url}/v1/remember", json=KETTLE).status_code == 200
+        with locked(path):
+            waiting = send(port, {"text": "Ann is off on Fridays.", "kind": "fact"})
+            # The server reads in order: whatever is answered now was asked after it.
+            assert httpx2.get(f"{url}/healthz").status_code == 200
+            server.send_signal(signal.SIGTERM)
+            while is_listening(port):
+                continue
+        answer = read_all(waiting)
+        server.wait(PATIENCE_S)
+        complaints = server.stderr.read() if server.stderr else b""
+
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b'"status":"stored"' in answer
+    assert b"Traceback" not in complaints
+
+
+def test_two_workers_answer_as_one(path: Path) -> None:
+    port = free_port()
+    with started(path, "--workers", "2", port=port) as server:
+        url = f"http://127.0.0.1:{port}"
+        stored = httpx2.post(f"{url}/v1/remember", json=KETTLE).json()["items"][0]["id"]
+        for _ in range(20):
+            # Each of these dials anew, so that either worker may take it.
+            assert httpx2.get(f"{url}/v1/memories/{stored}").status_code == 200
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+            accepted = {"Accept": "application/json, text/event-stream"}
+            told = httpx2.post(f"{url}/mcp", json=asked, headers=accepted)
+            assert told.json()["result"]["tools"]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.requirement("ST-16")
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ((), "no_access_control"),
+        (("--open", "--host", "0.0.0.0"), "no_access_control"),  # noqa: S104 it is refused
+        (("--open", "--host", "::"), "no_access_control"),
+        (("--open", "--workers", "0"), "COMMONBRAIN_SERVE_WORKERS"),
+        (("--open", "--url", "memory"), "COMMONBRAIN_SERVE_URL"),
+    ],
+)
+def test_a_server_that_would_let_strangers_in_does_not_begin(
+    path: Path, options: tuple[str, ...], says: str
+) -> None:
+    line = command(path, "serve", *options)
+    done = subprocess.run(
+        line, capture_output=True, check=False, env=clean_environment(), timeout=PATIENCE_S
+    )
+    assert done.returncode == 2
+    assert says in done.stderr.decode()
+    assert b"Serving" not in done.stderr
+
+
+def test_a_store_that_cannot_be_opened_is_told_before_anything_listens(path: Path) -> None:
+    path.write_bytes(b"This is no store." * 100)
+    line = command(path, "serve", "--open", "--workers", "2")
+    done = subprocess.run(
+        line, capture_output=True, check=False, env=clean_environment(), timeout=PATIENCE_S
+    )
+    assert done.returncode == 6
+    assert b"Traceback" not in done.stderr

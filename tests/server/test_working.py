@@ -1,0 +1,56 @@
+"""The threads that calls are worked on in: how many, how long, and what is left behind."""
+
+import asyncio
+from threading import Event
+
+import anyio
+import pytest
+
+from commonbrain.domain.errors import Unavailable
+from commonbrain.interfaces.working import Threads
+from tests.processes import PATIENCE_S
+
+
+async def test_a_call_that_takes_too_long_is_left_behind_and_its_thread_stays_taken() -> None:
+    threads, go_on = Threads(1, seconds_max=0.05), Event()
+    done: list[str] = []
+    try:
+        with pytest.raises(Unavailable, match="may still be done") as late:
+            await threads.run(lambda: go_on.wait(PATIENCE_S))
+        assert late.value.code == "deadline"
+        with pytest.raises(Unavailable):
+            await threads.run(lambda: done.append("second"))
+    finally:
+        go_on.set()
+    # The second is never begun: whoever asked has gone by now.
+    done.append(await threads.run(lambda: "third"))
+    assert done == ["third"]
+
+
+async def test_what_a_call_raises_is_raised_even_where_it_looks_like_a_deadline() -> None:
+    def fail() -> None:
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        await Threads(1, seconds_max=PATIENCE_S).run(fail)
+
+
+async def test_without_a_limit_a_call_that_is_called_off_is_waited_for() -> None:
+    begun, go_on = Event(), Event()
+
+    def work() -> str:
+        begun.set()
+        go_on.wait(PATIENCE_S)
+        return "done"
+
+    seen: list[str] = []
+
+    async def ask() -> None:
+        seen.append(await Threads(1).run(work))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        tasks.cancel_scope.cancel()
+        go_on.set()
+    assert seen == ["done"]
