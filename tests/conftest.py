@@ -9,6 +9,7 @@ from commonbrain.settings import Settings
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.clients.selection import ClientsSelection, add_option
+from tests.postgres import Database, Server, running
 
 # A law holds however busy the machine is: no test reads the wall clock.
 settings.register_profile("untimed", deadline=None)
@@ -31,6 +32,20 @@ def clock() -> FakeClock:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "brain.db"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A real Postgres, started for the first test that asks for it."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: Server) -> Iterator[Database]:
+    """A database of its own, as an upgrade leaves it."""
+    with postgres.database() as made:
+        yield made
 
 
 @pytest.fixture

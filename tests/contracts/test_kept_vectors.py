@@ -92,7 +92,7 @@ def test_a_word_that_very_many_have_finds_new_and_old(store: SqlStore) -> None:
         "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 6000)"
         " INSERT INTO memory_text(rowid, text, keywords) SELECT i, 'tea', '' FROM n"
     )
-    with store.dialect.writer() as connection, connection.begin():
+    with store.dialect.writer("default") as connection, connection.begin():
         connection.execute(many)
 
     assert set(lexical(store, "tea")) == {1, 9000}

@@ -34,7 +34,7 @@ def as_of_version_one(path: Path) -> None:
     """A store as the first release left it: one memory superseded by another, one forgotten."""
     dialect = Sqlite(path=path, space=SPACE, is_durable=True, lock_wait_s=LOCK_WAIT_S)
     dialect.prepare()
-    with dialect.writer() as connection, connection.begin():
+    with dialect.writer("default") as connection, connection.begin():
         migrate(connection, to="0001")
         fill(connection)
     dialect.engine.dispose()

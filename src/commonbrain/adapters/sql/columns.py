@@ -74,7 +74,7 @@ class Told(TypeDecorator[Any]):
     impl = String
     cache_ok = True
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002
         """Read a text as JSON, a list as a tuple; the parser is asked only where there is more."""
         match value:
             case None | "[]":
@@ -82,7 +82,8 @@ class Told(TypeDecorator[Any]):
             case "{}":
                 return {}
             case _:
-                read = json.loads(value)
+                # A driver may have read it already, as that of Postgres does.
+                read: Any = json.loads(value) if isinstance(value, str) else value
                 return tuple(cast("list[Any]", read)) if isinstance(read, list) else read
 
 

@@ -11,11 +11,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from commonbrain.adapters.sql.columns import Instant, Word, one_of
-from commonbrain.adapters.sql.metadata import METADATA, tenant
+from commonbrain.adapters.sql.metadata import METADATA, only, tenant
 from commonbrain.domain.action_items import Decision
 from commonbrain.domain.session import Ending
 
@@ -45,7 +44,7 @@ sessions = Table(
     Column("ending", Word(Ending)),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("tenant_id", "agent", "key"),
-    Index("ix_sessions_live", "tenant_id", "id", sqlite_where=text("ended_at IS NULL")),
+    Index("ix_sessions_live", "tenant_id", "id", **only("ended_at IS NULL")),
     one_of("ending", Ending),
 )
 
@@ -63,7 +62,7 @@ notes = Table(
     Column("at", Instant, nullable=False),
     Column("expires_at", Instant),
     PrimaryKeyConstraint("tenant_id", "agent", "session", "key"),
-    Index("ix_notes_pinned", "tenant_id", "project", sqlite_where=text("pinned")),
+    Index("ix_notes_pinned", "tenant_id", "project", **only("pinned")),
 )
 
 # What was decided on an action item; who has no session decides under the empty one.
@@ -109,7 +108,7 @@ receipts = Table(
         "project",
         "is_urgent",
         "message_id",
-        sqlite_where=text("read_at IS NULL"),
+        **only("read_at IS NULL"),
     ),
 )
 

@@ -32,7 +32,7 @@ _ALL: Final = 2**63 - 1
 
 def _touching(*, is_typed: bool) -> Select[Any] | CompoundSelect[Any]:
     """Select links by their ends, a part for each: for "from or to" SQLite reads them all."""
-    of_type = [links.c.type.in_(listed("types"))] if is_typed else []
+    of_type = [links.c.type.in_(listed("types", String))] if is_typed else []
     parts = (
         _ROW.where(
             links.c.tenant_id == bindparam("tenant"),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     CompoundSelect,
     Executable,
@@ -69,7 +70,7 @@ _IS_UNTAKEN: Final = and_(
     receipts.c.sender != bindparam("reader"),
 )
 _BELOW: Final = tuple_(receipts.c.is_urgent, receipts.c.message_id) < tuple_(
-    bindparam("is_urgent", type_=Integer), bindparam("below", type_=BigInteger)
+    bindparam("is_urgent", type_=Boolean), bindparam("below", type_=BigInteger)
 )
 _TAKEN: Final = select(mailboxes.c.taken_until).where(
     mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader")
@@ -335,10 +336,10 @@ def _by_agent(receipt: Receipt) -> str:
     return receipt.agent
 
 
-def _place(place: Place) -> dict[str, int]:
+def _place(place: Place) -> dict[str, int | bool]:
     """Give a place as the bounds of all parts: below what is quiet nothing loud is left."""
     loud, quiet = (place.message_id, ids.LAST) if place.is_urgent else (0, place.message_id)
-    own = {"is_urgent": int(place.is_urgent), "below": place.message_id}
+    own = {"is_urgent": place.is_urgent, "below": place.message_id}
     return own | {"below_loud": loud, "below_quiet": quiet}
 
 

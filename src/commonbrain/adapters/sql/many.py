@@ -5,20 +5,20 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Any, Final
 
-from sqlalchemy import JSON, Select, Table, bindparam, delete, func, insert, select
+from sqlalchemy import BigInteger, Select, String, Table, bindparam, delete, insert, select
 from sqlalchemy.engine.interfaces import Dialect
 
+from commonbrain.adapters.sql.spelling import members_of
 from commonbrain.adapters.sql.work import Work
 
 
-def listed(name: str) -> Select[int]:
-    """Select the ids that a parameter lists.
+def listed(name: str, of: type[BigInteger | String] = BigInteger) -> Select[Any]:
+    """Select the ids that a parameter lists, or the words.
 
     A parameter for each would be thousands of names to make up, and a statement to be parsed anew
-    whenever their number differs; one list costs a tenth of that. The function is SQLite's own.
+    whenever their number differs; one list costs a tenth of that.
     """
-    values = func.json_each(bindparam(name, type_=JSON)).table_valued("value")
-    return select(values.c.value)
+    return select(members_of(name, of).c.value)
 
 
 LISTED: Final = listed("ids")

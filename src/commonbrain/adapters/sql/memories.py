@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
-    JSON,
+    BigInteger,
     Executable,
     Select,
+    String,
     Table,
     bindparam,
     delete,
@@ -24,6 +25,7 @@ from sqlalchemy import (
 from commonbrain.adapters.sql.looks import confine, within
 from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.memory_rows import COLUMNS, NAMED, PROJECTED, SPEAKER, fetch
+from commonbrain.adapters.sql.spelling import greater, members_of
 from commonbrain.adapters.sql.tables import DETAILS, EntityType, entities, memories, threads
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
@@ -39,7 +41,7 @@ _ADD_ENTITIES: Final = insert(entities)
 _IN_THREAD: Final = (
     update(threads)
     .where(threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread"))
-    .values(last_id=func.max(func.coalesce(threads.c.last_id, 0), bindparam("message")))
+    .values(last_id=greater(func.coalesce(threads.c.last_id, 0), bindparam("message", type_=BigInteger)))
 )
 _HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
@@ -55,7 +57,7 @@ _TURN: Final = (
     .where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
     .values(state=bindparam("into"))
 )
-_ASKED: Final = func.json_each(bindparam("names", type_=JSON)).table_valued("value")
+_ASKED: Final = members_of("names", String)
 # One look into the index per name, however much its bearer said.
 _PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(
     select(1)

@@ -1,8 +1,8 @@
 """What every table belongs to, and the column that every key begins with."""
 
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Column, ForeignKey, MetaData, String
+from sqlalchemy import Column, ForeignKey, MetaData, String, text
 
 METADATA: Final = MetaData(
     naming_convention={
@@ -18,3 +18,8 @@ METADATA: Final = MetaData(
 def tenant() -> Column[str]:
     """Make the column that confines a row to its tenant."""
     return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
+
+
+def only(condition: str) -> dict[str, Any]:
+    """Confine an index to the rows of a condition, whatever the engine."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}

@@ -48,7 +48,7 @@ def open_sqlite(
 def _settle(dialect: Dialect, *, space: Space, clock: Clock) -> int:
     """Give the id of the space in a store of our version; take the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
-        version = _version(connection, dialect.location)
+        version = version_of(connection, dialect.location)
         is_prepared = version is not None and dialect.is_prepared(connection)
         if version == SCHEMA_VERSION and is_prepared:
             space_id = known_space(connection, space)
@@ -56,14 +56,14 @@ def _settle(dialect: Dialect, *, space: Space, clock: Clock) -> int:
                 return space_id
     if not is_prepared:
         dialect.prepare()
-    with dialect.writer() as connection, connection.begin():
+    with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
         # Another process may have been faster; what it made is found and left alone.
-        if _version(connection, dialect.location) != SCHEMA_VERSION:
-            _upgrade(connection)
+        if version_of(connection, dialect.location) != SCHEMA_VERSION:
+            upgrade(connection)
         return register(connection, LOCAL_TENANT, space=space, now=clock.now())
 
 
-def _version(connection: Connection, location: str) -> str | None:
+def version_of(connection: Connection, location: str) -> str | None:
     """Give the schema's version, None for an empty database.
 
     Raises:
@@ -90,7 +90,8 @@ def _version(connection: Connection, location: str) -> str | None:
     return version
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection) -> None:
+    """Run the migrations that are missing, in the transaction of a connection."""
     # Only a new or an older store pays for loading the migration tool.
     from alembic import command  # noqa: PLC0415
     from alembic.config import Config  # noqa: PLC0415

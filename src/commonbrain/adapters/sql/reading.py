@@ -12,6 +12,8 @@ from sqlalchemy.engine.interfaces import Dialect
 from commonbrain.adapters.sql.compiled import Row, compiled
 
 _KEPT_MAX: Final = 1024
+_FLOAT8: Final = 701
+"""What Postgres calls a number that is not whole: of those alone SQLAlchemy asks how they come."""
 
 
 def rows_of(connection: Connection, question: SelectBase, *, given: Mapping[str, Any]) -> list[Row]:
@@ -42,5 +44,5 @@ def _turned(rows: list[Row], reads: Sequence[tuple[int, Callable[[Any], Any]]]) 
 def _reads(question: SelectBase, dialect: Dialect) -> Sequence[tuple[int, Callable[[Any], Any]]]:
     """Give what turns the values of a column into ours, for the columns that need it."""
     types = [one.type.dialect_impl(dialect) for one in question.selected_columns]
-    reads = [type_.result_processor(dialect, None) for type_ in types]
+    reads = [type_.result_processor(dialect, _FLOAT8) for type_ in types]
     return [(place, read) for place, read in enumerate(reads) if read is not None]

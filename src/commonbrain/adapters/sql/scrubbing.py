@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import String, Table, cast, delete, update
+from sqlalchemy import String, Table, cast, delete, null, update
 
 from commonbrain.adapters.sql.cascade_tables import falls, reviews
 from commonbrain.adapters.sql.coordination_tables import acks, receipts
@@ -98,7 +98,7 @@ def _empty_changes(work: Work, memory_id: int) -> int:
 def _empty_vectors(work: Work, memory_id: int, *, table: Table) -> int:
     """Count what `index.drop` has emptied already: a vector tells what its text was about."""
     here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
-    return work.connection.execute(update(table).where(*here).values(vector=None)).rowcount
+    return work.connection.execute(update(table).where(*here).values(vector=null())).rowcount
 
 
 def _empty_traces(work: Work, memory_id: int) -> int:

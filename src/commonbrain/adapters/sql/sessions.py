@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, update
 
+from commonbrain.adapters.sql.beats import BEAT_COLUMNS
 from commonbrain.adapters.sql.coordination_tables import sessions
-from commonbrain.adapters.sql.sqlite_beats import BEAT_COLUMNS
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.liveness import is_same_process
 from commonbrain.domain.session import Ending, Process, Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from sqlalchemy import (
     create_engine,
     event,
     exc,
+    select,
 )
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -30,6 +31,7 @@ from commonbrain.adapters.sql.sqlite_driver import driver
 from commonbrain.adapters.sql.sqlite_file import StoreFile, make_file
 from commonbrain.adapters.sql.sqlite_index import SqliteIndex
 from commonbrain.adapters.sql.sqlite_reads import write_reads
+from commonbrain.adapters.sql.tables import tenants
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.errors import Unavailable
@@ -152,7 +154,7 @@ class Sqlite:
         """Build an insert that does nothing when the primary key is taken."""
         return _insert_or_skip(into)
 
-    def writer(self) -> Connection:
+    def writer(self, tenant: str) -> Connection:  # noqa: ARG002 one lock is for all
         """Open a connection whose transaction takes the write lock as it begins.
 
         A deferred one would have to be thrown away whenever somebody else wrote in between.
@@ -164,10 +166,14 @@ class Sqlite:
         """Acknowledge nothing that went into a file which was moved meanwhile."""
         self._file.check_kept()
 
-    def reader(self) -> Connection:
+    def reader(self, tenant: str | None) -> Connection:  # noqa: ARG002 a file has no roles
         """Open a connection whose transaction sees one moment and waits for nobody."""
         self._file.check_readable()
         return self.engine.connect()
+
+    def each_tenant(self, connection: Connection) -> Iterator[str]:
+        """Give the tenants; what confines a statement to one is in the statement itself."""
+        return iter(connection.execute(select(tenants.c.id).order_by(tenants.c.id)).scalars().all())
 
     def schema_mark(self, connection: Connection) -> int:
         """Give a number that every change of the schema changes; asking takes microseconds."""

@@ -8,34 +8,28 @@ from typing import Final
 
 import numpy as np
 from sqlalchemy import (
-    ColumnElement,
-    Select,
-    and_,
     bindparam,
     func,
     insert,
-    or_,
     select,
     update,
 )
 
 from commonbrain.adapters.sql.codes import Codes
 from commonbrain.adapters.sql.field_tables import field_vectors
+from commonbrain.adapters.sql.lacking import Lacking
 from commonbrain.adapters.sql.sqlite_mending import drop_unsound
 from commonbrain.adapters.sql.sqlite_permits import Permits
 from commonbrain.adapters.sql.sqlite_vectors import VectorShelf
 from commonbrain.adapters.sql.sqlite_words import Words
-from commonbrain.adapters.sql.tables import DETAILS, memories, vectors
+from commonbrain.adapters.sql.tables import vectors
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.memory import Memory
 from commonbrain.ports.index import Hit
 from commonbrain.ports.models import Matrix, Vectors
 from commonbrain.ports.store import Look
 
-_FINDABLE: Final = sorted(FINDABLE_STATES)
-_ATOMS: Final = DETAILS[Kind.ATOM]
 # The row of a vector that was dropped may still be there, without its value.
 _PUT_WINDOW: Final = insert(vectors).prefix_with("OR REPLACE")
 # Each field numbers its own changes.
@@ -55,30 +49,6 @@ _PUT_FIELD: Final = (
         seq=_NEXT.where(_OTHERS.c.field == bindparam("name")).scalar_subquery(),
         vector=bindparam("half"),
     )
-)
-_TELLS: Final = or_(*(_ATOMS.c[name] != "" for name in CausalField))
-# Asked at every search of a field: the keys of the rows are enough, and few memories are read.
-_FIELDLESS: Final = (
-    select(_ATOMS.c.memory_id)
-    .where(
-        _ATOMS.c.tenant_id == bindparam("tenant"),
-        _TELLS,
-        ~select(1)
-        .where(
-            field_vectors.c.tenant_id == _ATOMS.c.tenant_id,
-            field_vectors.c.memory_id == _ATOMS.c.memory_id,
-            field_vectors.c.space_id == bindparam("space"),
-        )
-        .exists(),
-        select(1)
-        .where(
-            memories.c.tenant_id == _ATOMS.c.tenant_id,
-            memories.c.id == _ATOMS.c.memory_id,
-            memories.c.state.in_(bindparam("states", expanding=True)),
-        )
-        .exists(),
-    )
-    .limit(1)
 )
 _DROP_FIELDS: Final = (
     update(field_vectors)
@@ -106,6 +76,7 @@ class SqliteIndex:
     permits: Permits
     words: Words
     whole: VectorShelf
+    lacking: Lacking
 
     @classmethod
     def of(
@@ -120,6 +91,7 @@ class SqliteIndex:
             permits=permits,
             words=Words(work=work, permits=permits),
             whole=VectorShelf(work=work, space_id=space_id, codes=codes(None), permits=permits),
+            lacking=Lacking(work=work, space_id=space_id),
         )
 
     def put(self, memory: Memory, given: Vectors | None) -> None:
@@ -131,16 +103,12 @@ class SqliteIndex:
 
     def embed(self, memory_id: int, given: Vectors) -> bool:
         """Give a memory the vectors that it lacks, if it is findable."""
-        run = self.work.connection.execute
-        lacks_own, lacks_fields = (
-            run(self._lacking(what, memories.c.id).where(memories.c.id == memory_id)).first()
-            for what in (self._lacks_own(), self._lacks_fields())
-        )
+        lacks_own, lacks_fields = self.lacking.of(memory_id)
         if lacks_own:
             self._put_windows(memory_id, given.windows)
         if lacks_fields:
             self._put_fields(memory_id, given.fields)
-        return bool(lacks_own or lacks_fields)
+        return lacks_own or lacks_fields
 
     def drop_unsound_vectors(self) -> int:
         """Take away vectors of another size or of memories that cannot be found; count them."""
@@ -195,19 +163,15 @@ class SqliteIndex:
 
     def pending(self) -> int:
         """Count the findable memories that lack vectors: all, or those of their fields."""
-        lacks = or_(self._lacks_own(), self._lacks_fields())
-        return self.work.connection.execute(self._lacking(lacks, func.count())).scalar_one()
+        return self.lacking.pending()
 
     def lacks_fields(self) -> bool:
         """Say whether there are findable atoms whose fields never got vectors."""
-        given = {**self.whole.here, "states": _FINDABLE}
-        return self.work.connection.execute(_FIELDLESS, given).first() is not None
+        return self.lacking.any_fields()
 
     def unembedded(self, *, limit: int) -> list[int]:
         """List findable memories that lack vectors, oldest first."""
-        lacks = or_(self._lacks_own(), self._lacks_fields())
-        waiting = self._lacking(lacks, memories.c.id).order_by(memories.c.id).limit(limit)
-        return list(self.work.connection.execute(waiting).scalars())
+        return self.lacking.oldest(limit=limit)
 
     def _shelf(self, field: CausalField | None) -> VectorShelf:
         if field is None:
@@ -242,35 +206,3 @@ class SqliteIndex:
         if rows:
             self.work.change_by_each(_PUT_FIELD, rows)
             self.work.changed.add(memory_id)
-
-    def _lacking(self, what: ColumnElement[bool], given: ColumnElement[int]) -> Select[int]:
-        """Select from the findable memories that lack something; superseded ones answer `as_of`."""
-        return select(given).where(
-            memories.c.tenant_id == self.work.tenant,
-            memories.c.state.in_(_FINDABLE),
-            what,
-        )
-
-    def _lacks_own(self) -> ColumnElement[bool]:
-        own = select(1).where(
-            vectors.c.tenant_id == memories.c.tenant_id,
-            vectors.c.memory_id == memories.c.id,
-            vectors.c.space_id == self.space_id,
-            vectors.c.vector.is_not(None),
-        )
-        return ~own.exists()
-
-    def _lacks_fields(self) -> ColumnElement[bool]:
-        """Say which atoms have fields and vectors of none: those are written together."""
-        told = select(1).where(
-            _ATOMS.c.tenant_id == memories.c.tenant_id,
-            _ATOMS.c.memory_id == memories.c.id,
-            _TELLS,
-        )
-        made = select(1).where(
-            field_vectors.c.tenant_id == memories.c.tenant_id,
-            field_vectors.c.memory_id == memories.c.id,
-            field_vectors.c.space_id == self.space_id,
-            field_vectors.c.vector.is_not(None),
-        )
-        return and_(memories.c.kind == Kind.ATOM, told.exists(), ~made.exists())

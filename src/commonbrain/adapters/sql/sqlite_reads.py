@@ -8,7 +8,7 @@ each of the statements is one step, whatever the number of rows.
 
 from typing import Any, Final
 
-from commonbrain.adapters.sql.sqlite_beats import HEARD
+from commonbrain.adapters.sql.beats import BEAT_COLUMNS, told
 
 _KEPT: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
@@ -24,6 +24,14 @@ _TOUCHED: Final = (
     "FROM json_each(:accesses) GROUP BY 1) AS touched "
     "WHERE memories.tenant_id = :tenant AND memories.id = touched.id"
 )
+_HEARD: Final = (
+    f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
+    f"SELECT :tenant, {', '.join(f'value ->> {at}' for at in range(len(BEAT_COLUMNS)))} "
+    "FROM json_each(:beats) WHERE true "
+    f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {told(greatest='max')} "
+    "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted') "
+    "ON CONFLICT DO NOTHING"
+)
 _OLD: Final = "DELETE FROM recall_traces WHERE tenant_id = :tenant AND id < :before"
 
 
@@ -32,6 +40,6 @@ def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a dr
     cursor.execute(_KEPT, given)
     kept = cursor.rowcount
     cursor.execute(_TOUCHED, given)
-    cursor.execute(HEARD, given)
+    cursor.execute(_HEARD, given)
     cursor.execute(_OLD, given)
     return kept

@@ -43,7 +43,11 @@ from commonbrain.ports.store import Finding, SpaceMismatch
 
 _VERSION = text("SELECT version_num FROM alembic_version")
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
-_FINDABLE = select(func.count()).select_from(memories).where(_IS_FINDABLE)
+_FINDABLE = (
+    select(func.count())
+    .select_from(memories)
+    .where(memories.c.tenant_id == bindparam("tenant"), _IS_FINDABLE)
+)
 _NEXT_FINDABLE = (
     select(memories.c.id)
     .where(memories.c.tenant_id == bindparam("tenant"))
@@ -156,7 +160,7 @@ class SqlStore:
         self._check_open()
         with (
             translated(self.location),
-            self.dialect.writer() as connection,
+            self.dialect.writer(tenant) as connection,
             connection.begin(),
         ):
             self.schema.check(connection, self.dialect)
@@ -169,15 +173,15 @@ class SqlStore:
     @contextmanager
     def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction that only reads and never waits for a writer."""
-        with translated(self.location), self._reader() as connection:
+        with translated(self.location), self._reader(tenant) as connection:
             yield SqlTransaction.of(
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
 
     def examine(self) -> list[Finding]:
         """Check that the store is whole and that what is derived agrees with the rows."""
-        with translated(self.location), self._reader() as connection:
-            return [*self.dialect.examine(connection), *_examine_rows(connection)]
+        with translated(self.location), self._reader(None) as connection:
+            return [*self.dialect.examine(connection), self._examine_rows(connection)]
 
     def note_reads(
         self,
@@ -216,13 +220,15 @@ class SqlStore:
         with self.begin(LOCAL_TENANT) as tx:
             connection = tx.work.connection
             self.dialect.clear_text(connection)
-            total = connection.execute(_FINDABLE).scalar_one()
-            owners = connection.execute(select(tenants.c.id)).scalars().all()
+            counts = {
+                owner: connection.execute(_FINDABLE, {"tenant": owner}).scalar_one()
+                for owner in self.dialect.each_tenant(connection)
+            }
         done = 0
-        for owner in owners:
+        for owner in counts:
             for count in self._reword(owner):
                 done += count
-                on_progress(min(done / max(total, 1), 1.0))
+                on_progress(min(done / max(sum(counts.values()), 1), 1.0))
         return done
 
     def backup(
@@ -252,10 +258,15 @@ class SqlStore:
             last = ids[-1]
             yield len(ids)
 
+    def _examine_rows(self, connection: Connection) -> Finding:
+        """Check that every memory has the detail of its kind."""
+        missing = sum(_bodiless(connection, one) for one in self.dialect.each_tenant(connection))
+        return Finding(check="details", is_sound=missing == 0, detail=f"{missing} missing")
+
     @contextmanager
-    def _reader(self) -> Generator[Connection]:
+    def _reader(self, tenant: str | None) -> Generator[Connection]:
         self._check_open()
-        with self.dialect.reader() as connection, connection.begin():
+        with self.dialect.reader(tenant) as connection, connection.begin():
             self.schema.check(connection, self.dialect)
             yield connection
 
@@ -326,17 +337,18 @@ def register(connection: Connection, tenant: str, *, space: Space, now: datetime
     return added.scalar_one()
 
 
-def _examine_rows(connection: Connection) -> list[Finding]:
-    """Check that every memory has the detail of its kind."""
+def _bodiless(connection: Connection, tenant: str) -> int:
+    """Count the memories of a tenant that lack the detail of their kind."""
     missing = 0
     for kind, table in DETAILS.items():
         here = select(1).where(
             table.c.tenant_id == memories.c.tenant_id,
             table.c.memory_id == memories.c.id,
         )
-        without = select(memories.c.id).where(memories.c.kind == kind, ~here.exists())
-        missing += len(connection.execute(without).all())
-    return [Finding(check="details", is_sound=missing == 0, detail=f"{missing} missing")]
+        of_kind = memories.c.tenant_id == tenant, memories.c.kind == kind
+        without = select(func.count()).select_from(memories).where(*of_kind, ~here.exists())
+        missing += connection.execute(without).scalar_one()
+    return missing
 
 
 def _cause(error: exc.SQLAlchemyError) -> str:

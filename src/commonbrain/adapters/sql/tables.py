@@ -27,11 +27,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from commonbrain.adapters.sql.columns import Instant, Names, Word, fraction, one_of
-from commonbrain.adapters.sql.metadata import METADATA, tenant
+from commonbrain.adapters.sql.metadata import METADATA, only, tenant
 from commonbrain.domain.kinds import (
     Kind,
     MessagePriority,
@@ -185,8 +184,8 @@ DETAILS: Final[Mapping[Kind, Table]] = {
         Column("skill", JSON(none_as_null=True)),
         Column("must_ack", Boolean, nullable=False),
         # Few rules have a trigger, and every recall asks which.
-        Index("ix_rules_skill", "tenant_id", "memory_id", sqlite_where=text("skill IS NOT NULL")),
-        Index("ix_rules_must_ack", "tenant_id", "memory_id", sqlite_where=text("must_ack")),
+        Index("ix_rules_skill", "tenant_id", "memory_id", **only("skill IS NOT NULL")),
+        Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
         one_of("severity", Severity),
     ),
     Kind.FACT: _detail(
@@ -210,11 +209,11 @@ DETAILS: Final[Mapping[Kind, Table]] = {
             "ix_tasks_owed",
             "tenant_id",
             "memory_id",
-            sqlite_where=text("status IN ('open', 'blocked')"),
+            **only("status IN ('open', 'blocked')"),
         ),
-        Index("ix_tasks_must_ack", "tenant_id", "memory_id", sqlite_where=text("must_ack")),
+        Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
         Index(
-            "ix_tasks_given", "tenant_id", "memory_id", sqlite_where=text("assignee IS NOT NULL")
+            "ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")
         ),
         one_of("status", TaskStatus),
         one_of("priority", TaskPriority),

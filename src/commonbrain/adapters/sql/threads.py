@@ -49,13 +49,9 @@ _IS_BEGUN: Final = select(threads.c.last_id.is_not(None)).where(
     threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread")
 )
 _BUILT_MAX: Final = 256
-_PARTICIPANTS: Final = (
-    select(_MESSAGES.c.sender, _MESSAGES.c.recipients)
-    .where(
-        _MESSAGES.c.tenant_id == bindparam("tenant"),
-        _MESSAGES.c.memory_id.in_(bindparam("ids", expanding=True)),
-    )
-    .distinct()
+_PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
+    _MESSAGES.c.tenant_id == bindparam("tenant"),
+    _MESSAGES.c.memory_id.in_(bindparam("ids", expanding=True)),
 )
 
 

@@ -1,7 +1,7 @@
 """One transaction in progress: what every shelf is made of."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -46,7 +46,7 @@ class Dialect(Protocol):
         """Put the store into the mode it needs, outside any transaction."""
         ...
 
-    def writer(self) -> Connection:
+    def writer(self, tenant: str) -> Connection:
         """Open a connection whose transaction holds the right to write from its beginning."""
         ...
 
@@ -58,8 +58,12 @@ class Dialect(Protocol):
         """Rewrite the store without what was deleted, outside any transaction."""
         ...
 
-    def reader(self) -> Connection:
-        """Open a connection whose transaction only reads."""
+    def reader(self, tenant: str | None) -> Connection:
+        """Open a connection whose transaction only reads, of one tenant or of each in turn."""
+        ...
+
+    def each_tenant(self, connection: Connection) -> Iterator[str]:
+        """Turn to one tenant after the other: what is asked meanwhile is asked of that one."""
         ...
 
     def check_kept(self) -> None:

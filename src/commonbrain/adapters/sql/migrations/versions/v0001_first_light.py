@@ -5,6 +5,8 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
+from commonbrain.adapters.sql.postgres_schema import FIRST_LIGHT
+
 revision: Final = "0001"
 down_revision: Final = None
 
@@ -393,6 +395,10 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name=op.f("fk_tasks_tenant_id")),
         sa.PrimaryKeyConstraint("tenant_id", "memory_id", name=op.f("pk_tasks")),
     )
+    if op.get_bind().dialect.name == "postgresql":
+        for statement in FIRST_LIGHT:
+            op.execute(statement)
+        return
     op.create_table(
         "vectors",
         sa.Column("tenant_id", sa.String(length=128), nullable=False),
@@ -419,6 +425,5 @@ def upgrade() -> None:
         unique=False,
     )
 
-    if op.get_bind().dialect.name == "sqlite":
-        for statement in _SQLITE:
-            op.execute(statement)
+    for statement in _SQLITE:
+        op.execute(statement)

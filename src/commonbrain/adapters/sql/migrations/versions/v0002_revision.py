@@ -33,7 +33,7 @@ def upgrade() -> None:
         "rules",
         ["tenant_id", "memory_id"],
         unique=False,
-        sqlite_where=sa.text("skill IS NOT NULL"),
+        sqlite_where=sa.text("skill IS NOT NULL"), postgresql_where=sa.text("skill IS NOT NULL"),
     )
     op.create_table(
         "links",
@@ -144,4 +144,6 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("tenant_id", "agent", "key", name=op.f("pk_idempotency")),
     )
-    op.execute(_CREATED)
+    if op.get_bind().dialect.name == "sqlite":
+        # No store in Postgres is older than this.
+        op.execute(_CREATED)

@@ -5,6 +5,8 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
+from commonbrain.adapters.sql.postgres_schema import FIELDS
+
 revision: Final = "0005"
 down_revision: Final = "0004"
 
@@ -21,6 +23,10 @@ _SQLITE: Final = (
 
 def upgrade() -> None:
     """Add a table and a full text; vectors of older atoms are made by `brain doctor --repair`."""
+    if op.get_bind().dialect.name == "postgresql":
+        for statement in FIELDS:
+            op.execute(statement)
+        return
     op.create_table(
         "field_vectors",
         sa.Column("tenant_id", sa.String(length=128), nullable=False),
@@ -54,6 +60,5 @@ def upgrade() -> None:
         ["tenant_id", "space_id", "field", "seq"],
         unique=False,
     )
-    if op.get_bind().dialect.name == "sqlite":
-        for statement in _SQLITE:
-            op.execute(statement)
+    for statement in _SQLITE:
+        op.execute(statement)

@@ -1,4 +1,4 @@
-"""How signs of life are written to SQLite: one statement for all of them, for `write_reads`."""
+"""How signs of life are written, whatever the engine; each has its own statement around it."""
 
 from typing import Final
 
@@ -30,31 +30,24 @@ _REVIVED: Final = "excluded.heartbeat_at > sessions.ended_at"
 """Of a live session this is NULL, which is not true."""
 
 
-def _told() -> str:
+def told(*, greatest: str) -> str:
+    """Say what becomes of a session that is there; `greatest` is the engine's name for that."""
     clients = [
-        f"{name} = iif({_REVIVED}, coalesce(excluded.{name}, sessions.{name}), "
-        f"coalesce(sessions.{name}, excluded.{name}))"
+        f"{name} = CASE WHEN {_REVIVED} THEN coalesce(excluded.{name}, sessions.{name}) "
+        f"ELSE coalesce(sessions.{name}, excluded.{name}) END"
         for name in _CLIENTS
     ]
     servers = [
-        f"{name} = coalesce(excluded.{name}, iif({_REVIVED}, NULL, sessions.{name}))"
+        f"{name} = coalesce(excluded.{name}, CASE WHEN {_REVIVED} THEN NULL "
+        f"ELSE sessions.{name} END)"
         for name in _SERVERS
     ]
     # What a live session becomes is what the beat says; what was taken for over lives again when
     # it was heard later.
     ends = [
-        f"{name} = iif(sessions.ended_at IS NULL OR {_REVIVED}, excluded.{name}, sessions.{name})"
+        f"{name} = CASE WHEN sessions.ended_at IS NULL OR {_REVIVED} THEN excluded.{name} "
+        f"ELSE sessions.{name} END"
         for name in ("ended_at", "ending")
     ]
-    heard = "heartbeat_at = max(sessions.heartbeat_at, excluded.heartbeat_at)"
+    heard = f"heartbeat_at = {greatest}(sessions.heartbeat_at, excluded.heartbeat_at)"
     return ", ".join([heard, *clients, *servers, *ends])
-
-
-HEARD: Final = (
-    f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
-    f"SELECT :tenant, {', '.join(f'value ->> {at}' for at in range(len(BEAT_COLUMNS)))} "
-    "FROM json_each(:beats) WHERE true "
-    f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {_told()} "
-    "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted') "
-    "ON CONFLICT DO NOTHING"
-)

@@ -1,0 +1,243 @@
+"""How Postgres is connected to: a pool, transactions of one tenant, and who may write when.
+
+Writers of one tenant take turns, as all do in SQLite: the shelves rely on being alone when they look
+for what is there before they add to it. Writers of different tenants do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from pgvector.psycopg.halfvec import register_halfvec_info
+from psycopg import sql
+from psycopg.types import TypeInfo
+from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, event, exc, text
+from sqlalchemy.dialects.postgresql import insert as postgres_insert
+
+from commonbrain.adapters.sql.postgres_checks import clear_text, examine_postgres
+from commonbrain.adapters.sql.postgres_index import PostgresIndex
+from commonbrain.adapters.sql.postgres_reads import write_reads
+from commonbrain.adapters.sql.postgres_sizes import Sizes
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.space import Space
+from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.store import Finding
+
+_CONNECT_S: Final = 10
+_STATEMENT_S: Final = 60
+"""How long one statement may take before it is given up; a search takes milliseconds."""
+_IDLE_S: Final = 300
+"""How long a transaction may lie idle: a process that hangs must not hold a tenant's turn."""
+_KEPT: Final = 8
+_AT_MOST: Final = 32
+"""Connections of one process: so many are kept, so many there may be."""
+# Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
+# which version the schema has. What is read while waiting for a turn must be as it is afterwards,
+# so that writers see what is committed; readers see one moment.
+_BEGIN: Final = {
+    True: "BEGIN ISOLATION LEVEL READ COMMITTED; "
+    "SELECT set_config('commonbrain.tenant', {tenant}, true), "
+    "pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
+    "SELECT version_num FROM alembic_version",
+    False: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version",
+}
+_TENANTS: Final = text("SELECT every_tenant()")
+_BE: Final = text("SELECT set_config('commonbrain.tenant', :tenant, true)")
+_MARK: Final = "schema_mark"
+
+
+@cache
+def _insert_or_skip(into: Table) -> Insert:
+    return postgres_insert(into).on_conflict_do_nothing()
+
+
+@dataclass(slots=True, kw_only=True)
+class Postgres:
+    """One database: writers of a tenant take turns, readers wait for nobody."""
+
+    url: URL
+    space: Space
+    space_id: int = 0
+    """The row of the space in this database; set when the store is opened."""
+    lock_wait_s: float
+    engine: Engine = field(init=False)
+    sizes: Sizes = field(default_factory=Sizes)
+    _half: TypeInfo | None = None
+
+    def __post_init__(self) -> None:
+        """Make the pool; connect to nothing yet."""
+        self.engine = make_engine(self.url, lock_wait_s=self.lock_wait_s)
+        event.listen(self.engine, "connect", self._on_connect)
+        event.listen(self.engine, "checkout", _check_alive)
+        event.listen(self.engine, "begin", _on_begin)
+
+    @property
+    def location(self) -> str:
+        """Where the store is, without what opens it."""
+        return location_of(self.url)
+
+    def is_prepared(self, connection: Connection) -> bool:  # noqa: ARG002
+        """Say that a database has no mode to be put into."""
+        return True
+
+    def prepare(self) -> None:
+        """Do nothing: see `is_prepared`."""
+
+    def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
+        """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
+        return write_reads(connection.connection.cursor(), given)
+
+    def compact(self) -> None:
+        """Leave it to Postgres, whose autovacuum gives room back while everybody works."""
+
+    def insert_or_skip(self, into: Table) -> Insert:
+        """Build an insert that does nothing when the primary key is taken."""
+        return _insert_or_skip(into)
+
+    def writer(self, tenant: str) -> Connection:
+        """Open a connection whose transaction takes the tenant's turn as it begins."""
+        return self.engine.connect().execution_options(tenant=tenant, writes=True)
+
+    def reader(self, tenant: str | None) -> Connection:
+        """Open a connection whose transaction sees one moment and waits for nobody."""
+        return self.engine.connect().execution_options(tenant=tenant or "", writes=False)
+
+    def each_tenant(self, connection: Connection) -> Iterator[str]:
+        """Be one tenant after the other for the rest of a transaction."""
+        for tenant in connection.execute(_TENANTS).scalars().all():
+            connection.execute(_BE, {"tenant": tenant})
+            yield tenant
+
+    def check_kept(self) -> None:
+        """Trust the server: a commit that it acknowledged is in its log."""
+
+    def schema_mark(self, connection: Connection) -> int:
+        """Give the schema's version, which came with the beginning of the transaction."""
+        return connection.info[_MARK]
+
+    def index(self, work: Work) -> PostgresIndex:
+        """Give the shelf of full text and vectors."""
+        return PostgresIndex.of(
+            work,
+            space_id=self.space_id,
+            dimensions=self.space.dimensions,
+            sizes=self.sizes,
+        )
+
+    def examine(self, connection: Connection) -> list[Finding]:
+        """Check the engine, who is connected, and that full text and vectors agree with the rows."""
+        return examine_postgres(
+            connection, self.space_id, tenants=lambda: self.each_tenant(connection)
+        )
+
+    def clear_text(self, connection: Connection) -> None:
+        """Take entries without a memory out of the full text."""
+        for tenant in self.each_tenant(connection):
+            clear_text(connection, tenant)
+
+    def backup(self, destination: Path, *, replace: bool, on_progress: Progress) -> Backup:  # noqa: ARG002
+        """Refuse: a copy as of one moment is made by Postgres' own tools.
+
+        Raises:
+            Refused: always.
+
+        """
+        raise Refused(
+            "A store in Postgres is not written to a file by Commonbrain.",
+            code="backup_unsupported",
+            hint="Take it with pg_dump --format=custom, or with your server's own backups; "
+            "`brain export` writes memories of any store as JSON lines.",
+        )
+
+    def _on_connect(self, connection: psycopg.Connection[Any], _record: object) -> None:
+        # Nothing begins by itself: `begin` decides how, in one message with all that goes with it.
+        connection.autocommit = True
+        if self._half is None:
+            self._half = TypeInfo.fetch(connection, "halfvec")
+        if self._half is not None:
+            register_halfvec_info(connection, self._half)
+
+
+def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT_S) -> Engine:
+    """Make a pool of connections that give up in time and search vectors as measured."""
+    told = {
+        "lock_timeout": f"{round(lock_wait_s * 1000)}",
+        "statement_timeout": f"{round(max(statement_s, lock_wait_s) * 1000)}",
+        "idle_in_transaction_session_timeout": f"{_IDLE_S * 1000}",
+        # Compiling a statement takes longer than any of ours runs.
+        "jit": "off",
+        "hnsw.ef_search": "100",
+        # Without it a search of an index that many tenants share brings next to nothing.
+        "hnsw.iterative_scan": "relaxed_order",
+    }
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        paramstyle="format",
+        pool_size=_KEPT,
+        max_overflow=_AT_MOST - _KEPT,
+        pool_timeout=lock_wait_s,
+        json_serializer=_compact_json,
+        connect_args={
+            "connect_timeout": _CONNECT_S,
+            "application_name": "commonbrain",
+            "options": " ".join(f"-c {name}={value}" for name, value in told.items()),
+        },
+        # An error tells what is wrong, never what was being stored.
+        hide_parameters=True,
+    )
+
+
+def location_of(url: URL) -> str:
+    """Name a database without what opens it."""
+    return URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
+
+
+def _on_begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    tenant = options.get("tenant")
+    cursor: Any = connection.connection.cursor()
+    try:
+        if tenant is None:
+            cursor.execute("BEGIN")
+            return
+        asked = sql.SQL(_BEGIN[options["writes"]]).format(tenant=sql.Literal(tenant))
+        cursor.execute(asked)
+        while cursor.nextset():
+            pass
+        connection.info[_MARK] = int(cursor.fetchone()[-1])
+    except psycopg.Error as error:
+        raise exc.DBAPIError.instance(
+            "BEGIN", None, error, psycopg.Error, hide_parameters=True, dialect=connection.dialect
+        ) from error
+    finally:
+        cursor.close()
+
+
+def _check_alive(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
+    """Take another connection when the server has ended this one, which asking would tell too late.
+
+    Nothing is expected on an idle connection: whatever there is to read is the server's farewell.
+
+    Raises:
+        exc.DisconnectionError: it is at its end; the pool makes a new one.
+
+    """
+    if connection.closed:
+        raise exc.DisconnectionError
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        if selector.select(timeout=0):
+            raise exc.DisconnectionError
+
+
+def _compact_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,177 @@
+"""Opening a store in Postgres, which never changes its schema, and upgrading one, which does."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import URL, Connection, Engine, exc, make_url, text
+
+from commonbrain.adapters.sql.opening import SCHEMA_VERSION, upgrade, version_of
+from commonbrain.adapters.sql.postgres import Postgres, location_of, make_engine
+from commonbrain.adapters.sql.postgres_roles import Role, confine, grant, granted, role_of
+from commonbrain.adapters.sql.postgres_schema import PARTS
+from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register, translated
+from commonbrain.domain.errors import Invalid, Refused, Unavailable
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.space import Space
+from commonbrain.ports.clock import Clock
+
+_UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
+_TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
+_BUILT: Final = text(
+    "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)"
+)
+# One index per partition, made while others write; over one space, whose vectors alone compare.
+_NEAREST: Final = (
+    "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
+    "((vector::halfvec({dimensions})) halfvec_ip_ops) WITH (m = 16, ef_construction = 64) "
+    "WHERE space_id = {space}"
+)
+_DIMENSIONS_MAX: Final = 4000
+"""What pgvector's HNSW takes of half precision; spaces beyond it are searched vector by vector."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgraded:
+    """What an upgrade left."""
+
+    location: str
+    version: str
+    roles: tuple[str, ...]
+    """Who may open the store."""
+
+
+def open_postgres(url: str, *, space: Space, clock: Clock, lock_wait_s: float) -> SqlStore:
+    """Open a database as a store, under a role that sees one tenant at a time.
+
+    Raises:
+        Invalid: the URL is none.
+        Refused: `role_unconfined`, row-level security does not hold for who is connected.
+        Unavailable: it cannot be reached, or its schema is older (`store_older`).
+        Corrupt: it is not a store (`store_foreign`), of a newer version (`store_newer`), or its
+            vectors live in another space (`space_mismatch`).
+
+    """
+    dialect = Postgres(url=parsed(url), space=space, lock_wait_s=lock_wait_s)
+    with ExitStack() as unless_opened, translated(dialect.location):
+        unless_opened.callback(dialect.engine.dispose)
+        _check(dialect)
+        dialect.space_id = _settle(dialect, space=space, clock=clock)
+        unless_opened.pop_all()
+    return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
+
+
+def upgrade_postgres(
+    url: str, *, space: Space, clock: Clock, lock_wait_s: float, role: str | None = None
+) -> Upgraded:
+    """Bring a database to this version's schema while others work on it, and let a role use it.
+
+    Args:
+        url: the database, as its owner.
+        space: the space that its vectors live in; it gets its indexes.
+        clock: when the first tenant is made.
+        lock_wait_s: how long to wait for what others hold; nothing has changed then.
+        role: who may open the store from now on; those that might already still may.
+
+    Raises:
+        Invalid: the URL is none.
+        Unavailable: it cannot be reached, or others held what is needed for too long.
+        Corrupt: it is not a store, or of a newer version; it was left as found.
+
+    """
+    given = parsed(url)
+    location = location_of(given)
+    engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
+    with translated(location):
+        try:
+            with engine.begin() as connection:
+                roles = _bring_up(connection, location, role=role)
+                space_id = register(connection, LOCAL_TENANT, space=space, now=clock.now())
+            _index(engine, space, space_id=space_id)
+        finally:
+            engine.dispose()
+    return Upgraded(location=location, version=SCHEMA_VERSION, roles=roles)
+
+
+def parsed(url: str) -> URL:
+    """Take a URL apart.
+
+    Raises:
+        Invalid: it cannot be; the message does not repeat it, for it may hold a password.
+
+    """
+    try:
+        return make_url(url)
+    except (exc.ArgumentError, ValueError):
+        raise Invalid(
+            "The store's URL cannot be read.",
+            hint="It is postgresql://ROLE:PASSWORD@HOST:PORT/DATABASE; other characters than "
+            "letters, digits and -._~ in the password are written as %XX.",
+        ) from None
+
+
+def _check(dialect: Postgres) -> None:
+    """Refuse a store that is not of our version, or a role that sees more than one tenant."""
+    with dialect.engine.connect() as connection, connection.begin():
+        version = version_of(connection, dialect.location)
+        if version != SCHEMA_VERSION:
+            has = "no store yet" if version is None else f"schema version {version}"
+            raise Unavailable(
+                f"{dialect.location} has {has}; this program needs {SCHEMA_VERSION}.",
+                code="store_older",
+                hint=_UPGRADE,
+            )
+        role = role_of(connection)
+        if not role.is_confined:
+            raise _unconfined(dialect.location, role)
+
+
+def _unconfined(location: str, role: Role) -> Refused:
+    return Refused(
+        f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
+        "hold for it, and every tenant would be open to a mistake.",
+        code="role_unconfined",
+        hint=f"Open it as a login role without rights of its own. {_UPGRADE}",
+    )
+
+
+def _settle(dialect: Postgres, *, space: Space, clock: Clock) -> int:
+    """Give the id of the space; make it, and the first tenant, where they are missing."""
+    with dialect.reader(LOCAL_TENANT) as connection, connection.begin():
+        has_tenant = connection.execute(text("SELECT 1 FROM tenants")).first() is not None
+        space_id = known_space(connection, space)
+        if has_tenant and space_id is not None:
+            return space_id
+    with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
+        return register(connection, LOCAL_TENANT, space=space, now=clock.now())
+
+
+def _bring_up(connection: Connection, location: str, *, role: str | None) -> tuple[str, ...]:
+    """Migrate, confine and grant, all together or not at all; give who may open the store."""
+    connection.execute(_TURN)
+    connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+    if version_of(connection, location) != SCHEMA_VERSION:
+        upgrade(connection)
+    confine(connection)
+    roles = {*granted(connection), *([role] if role else [])}
+    for one in roles:
+        grant(connection, one)
+    return tuple(sorted(roles))
+
+
+def _index(engine: Engine, space: Space, *, space_id: int) -> None:
+    """Index the vectors of a space by nearness, partition by partition, without a lock on writes."""
+    if space.dimensions > _DIMENSIONS_MAX:
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for table in (f"{one}_{part}" for one in ("vectors", "field_vectors") for part in range(PARTS)):
+            name = f"ix_{table}_nearest_{space_id}"
+            is_built = connection.execute(_BUILT, {"name": name}).scalar()
+            if is_built:
+                continue
+            if is_built is not None:
+                # Whoever was building it was interrupted.
+                connection.exec_driver_sql(f"DROP INDEX {name}")
+            made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space_id}
+            connection.exec_driver_sql(_NEAREST.format(**made))
+

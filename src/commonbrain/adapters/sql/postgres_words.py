@@ -1,0 +1,154 @@
+"""Full text in Postgres: the words of memories and of fields, in a tsvector, ranked by BM25.
+
+A row tells its words through row-level security, but no search does: `@@` is not leakproof, so that
+Postgres would hold it against every row of every tenant before the index. A function that runs with
+the owner's rights searches instead; it takes the tenant from the transaction alone, and what it
+finds is joined to the rows of that tenant, which stand under row-level security.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Float,
+    Integer,
+    Select,
+    String,
+    bindparam,
+    column,
+    func,
+    select,
+    text,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.postgres_sizes import Size
+from commonbrain.adapters.sql.tables import memories
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.atom import CausalField, fields_of
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import Caller
+from commonbrain.ports.index import Hit
+from commonbrain.ports.store import Look
+
+_LOOKED_AT: Final = 200
+"""How many of the best are held against a look before every match is."""
+_ALL: Final = 2**31 - 1
+"""The limit that is none."""
+_BUILT_MAX: Final = 256
+_WORDS_MAX: Final = 100_000
+"""Words of one text that are indexed; a tsvector holds no more than a megabyte."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_MARKS: Final = re.compile("[\u0300-\u036f]")
+"""Accents, as they stand by themselves when a letter is taken apart."""
+_PUT: Final = text(
+    "INSERT INTO memory_text (tenant_id, memory_id, length, words) "
+    "VALUES (:tenant, :id, :length, to_tsvector('commonbrain', :words)) "
+    "ON CONFLICT (tenant_id, memory_id) DO UPDATE "
+    "SET length = excluded.length, words = excluded.words"
+)
+_PUT_FIELD: Final = text(
+    "INSERT INTO atom_text (tenant_id, memory_id, field, length, words) "
+    "VALUES (:tenant, :id, :field, :length, to_tsvector('commonbrain', :words)) "
+    "ON CONFLICT (tenant_id, memory_id, field) DO UPDATE "
+    "SET length = excluded.length, words = excluded.words"
+)
+_DROP: Final = (
+    text("DELETE FROM memory_text WHERE tenant_id = :tenant AND memory_id = :id"),
+    text("DELETE FROM atom_text WHERE tenant_id = :tenant AND memory_id = :id"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresWords:
+    """The words of one tenant's memories in one transaction."""
+
+    work: Work
+
+    def put(self, memory: Memory) -> None:
+        """Index what a memory says, and what an atom says in each field."""
+        run = self.work.connection.execute
+        here = {"tenant": self.work.tenant, "id": memory.id}
+        run(_PUT, here | _given(f"{memory.text}\n{memory.keywords}"))
+        if memory.kind is Kind.ATOM:
+            told = dict.fromkeys(CausalField, "") | fields_of(memory.detail)
+            rows = [here | {"field": str(name)} | _given(said) for name, said in told.items()]
+            run(_PUT_FIELD, rows)
+
+    def drop(self, memory_id: int) -> None:
+        """Take a memory out, whatever its kind."""
+        for statement in _DROP:
+            self.work.connection.execute(statement, {"tenant": self.work.tenant, "id": memory_id})
+
+    def search(
+        self, terms: Sequence[str], look: Look, *, limit: int, size: Size
+    ) -> list[Hit]:
+        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
+        if not asked:
+            return []
+        field = look.filter.field
+        given: dict[str, Any] = {
+            "now": look.now,
+            "asked": asked,
+            "field": None if field is None else str(field),
+            "total": size.memories,
+            "average": size.average_words,
+            "limit": limit,
+        }
+        statement = _found(look.caller, look.filter, tenant=self.work.tenant)
+        for most in (_LOOKED_AT, _ALL):
+            rows = self.work.rows(statement, given | {"most": most})
+            hits = [Hit(id=id_, score=score) for id_, score, _ in rows if id_ is not None]
+            if len(hits) >= limit or rows[0][2] < most:
+                break
+        return hits
+
+
+def words_of(said: str) -> list[str]:
+    """Give the words of a text: letters and digits in a row, without accents."""
+    apart = unicodedata.normalize("NFD", said)
+    return _WORD.findall(unicodedata.normalize("NFC", _MARKS.sub("", apart)))
+
+
+def _given(said: str) -> dict[str, Any]:
+    words = words_of(said)[:_WORDS_MAX]
+    return {"length": len(words), "words": " ".join(words)}
+
+
+@lru_cache(_BUILT_MAX)
+def _found(caller: Caller, wanted: Filter, *, tenant: str) -> Select[Any]:
+    """Select the best of what is found that a look allows, and how many were found at all."""
+    asked = func.words_found(
+        bindparam("asked", type_=ARRAY(String)),
+        bindparam("field", type_=String),
+        bindparam("total", type_=BigInteger),
+        bindparam("average", type_=Float),
+        bindparam("most", type_=Integer),
+    ).table_valued(column("memory_id", BigInteger), column("score", Float))
+    found = select(asked.c.memory_id, asked.c.score).cte("found").prefix_with("MATERIALIZED")
+    best = (
+        select(memories.c.id, found.c.score)
+        .join_from(found, memories, memories.c.id == found.c.memory_id)
+        .where(within(caller, wanted, tenant=tenant))
+        .order_by(found.c.score.desc(), memories.c.id.desc())
+        .limit(bindparam("limit", type_=Integer))
+        .subquery("best")
+    )
+    count = select(func.count().label("found")).select_from(found).subquery("counted")
+    return (
+        select(best.c.id, best.c.score, count.c.found)
+        .select_from(count.outerjoin(best, true()))
+        .order_by(best.c.score.desc(), best.c.id.desc())
+    )

@@ -1,0 +1,65 @@
+"""Every contract of a store, held by Postgres under row-level security."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+
+from commonbrain.testing.board_contract import BoardContract
+from commonbrain.testing.cascade_contract import CascadeContract
+from commonbrain.testing.disputes_contract import DisputesContract
+from commonbrain.testing.duties_contract import DutiesContract
+from commonbrain.testing.field_contract import FieldContract
+from commonbrain.testing.history_contract import HistoryContract
+from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.mail_contract import MailContract
+from commonbrain.testing.session_contract import SessionContract
+from commonbrain.testing.store_contract import StoreContract
+from commonbrain.testing.store_steps import OpenStore
+from tests.postgres import Database
+
+
+@pytest.fixture
+def open_store(database: Database) -> Iterator[OpenStore]:
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(closing(database.opened()))
+
+
+class TestPostgres(StoreContract):
+    pass
+
+
+class TestPostgresCascade(CascadeContract):
+    pass
+
+
+class TestPostgresBoard(BoardContract):
+    pass
+
+
+class TestPostgresDisputes(DisputesContract):
+    pass
+
+
+class TestPostgresDuties(DutiesContract):
+    pass
+
+
+class TestPostgresFields(FieldContract):
+    pass
+
+
+class TestPostgresHistory(HistoryContract):
+    pass
+
+
+class TestPostgresSessions(SessionContract):
+    pass
+
+
+class TestPostgresIndex(IndexContract):
+    pass
+
+
+class TestPostgresMail(MailContract):
+    pass

@@ -1,0 +1,135 @@
+"""A real Postgres for tests: one server a worker, one database a test, made from a template."""
+
+import os
+import secrets
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import make_url
+
+from commonbrain.adapters.sql.postgres_opening import open_postgres, upgrade_postgres
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.space import Space
+from commonbrain.ports.clock import Clock
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.servers import postgres_server
+from commonbrain.testing.store_steps import SPACE
+
+SERVER_URL = "COMMONBRAIN_TEST_POSTGRES_URL"
+"""Names a server to use instead of one of our own, as a superuser."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A database of one test: its URLs for the owner, and for the role that programs have."""
+
+    owner: str
+    program: str
+
+    def opened(self, *, space: Space = SPACE, clock: Clock | None = None) -> SqlStore:
+        """Open it as another process would."""
+        return open_postgres(
+            self.program, space=space, clock=clock or FakeClock(), lock_wait_s=LOCK_WAIT_S
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Server:
+    """A server, and the templates that were made on it."""
+
+    url: str
+    mark: str = field(default_factory=lambda: secrets.token_hex(4))
+    """What tells our roles and databases from those of others on the same server."""
+    numbers: Iterator[int] = field(default_factory=count)
+    templates: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def owner(self) -> str:
+        return f"owner_{self.mark}"
+
+    @property
+    def program(self) -> str:
+        return f"program_{self.mark}"
+
+    def run(self, statement: str, *, database: str | None = None, **names: str) -> None:
+        """Do something as the superuser."""
+        url = self.url if database is None else self._url(database)
+        written = sql.SQL(statement).format(**{at: sql.Identifier(one) for at, one in names.items()})  # type: ignore[arg-type]
+        with closing(psycopg.connect(url, autocommit=True)) as connection:
+            connection.execute(written)
+
+    def make_roles(self) -> None:
+        """Make an owner without other rights, and a role for programs without any."""
+        for role in (self.owner, self.program):
+            # The mark is drawn for this run, and the server ends with it.
+            self.run(f"CREATE ROLE {{role}} LOGIN PASSWORD '{self.mark}'", role=role)
+
+    @contextmanager
+    def database(self, *, space: Space = SPACE, is_empty: bool = False) -> Generator[Database]:
+        """Give a database of its own, upgraded for a space unless it is to be empty."""
+        name = f"test_{self.mark}_{next(self.numbers)}"
+        self._create(name, template="template0" if is_empty else self._template(space))
+        try:
+            yield Database(
+                owner=self._url(name, self.owner), program=self._url(name, self.program)
+            )
+        finally:
+            self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+
+    def clear(self) -> None:
+        """Take away what was made on a server that goes on."""
+        for name in self.templates.values():
+            self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
+        for role in (self.program, self.owner):
+            self.run("DROP ROLE {role}", role=role)
+
+    def _template(self, space: Space) -> str:
+        if space.name not in self.templates:
+            name = f"template_{self.mark}_{len(self.templates)}"
+            self._create(name, template="template0")
+            upgrade_postgres(
+                self._url(name, self.owner),
+                space=space,
+                clock=FakeClock(),
+                lock_wait_s=LOCK_WAIT_S,
+                role=self.program,
+            )
+            self.templates[space.name] = name
+        return self.templates[space.name]
+
+    def _create(self, name: str, *, template: str) -> None:
+        made = {"name": name, "template": template, "owner": self.owner}
+        self.run("CREATE DATABASE {name} TEMPLATE {template} OWNER {owner}", **made)
+        if template == "template0":
+            # Only a superuser may; what comes from a template has it already.
+            self.run("CREATE EXTENSION vector", database=name)
+
+    def _url(self, database: str, role: str | None = None) -> str:
+        url = make_url(self.url).set(database=database)
+        if role is not None:
+            url = url.set(username=role, password=self.mark)
+        return url.render_as_string(hide_password=False)
+
+
+@contextmanager
+def running() -> Generator[Server]:
+    """Run a server for the tests of this process, or use the one that is named."""
+    named: Any = os.environ.get(SERVER_URL)
+    if named:
+        server = Server(url=named)
+        server.make_roles()
+        try:
+            yield server
+        finally:
+            server.clear()
+        return
+    with postgres_server(is_durable=False) as url:
+        server = Server(url=url)
+        server.make_roles()
+        yield server
