@@ -6,10 +6,10 @@ from hypothesis import settings
 
 from commonbrain.brain import Brain
 from commonbrain.settings import Settings
-from commonbrain.testing.builders import a_brain
+from commonbrain.testing.builders import a_brain, stores_by
 from commonbrain.testing.clock import FakeClock
 from tests.clients.selection import ClientsSelection, add_option
-from tests.postgres import Database, Server, running
+from tests.postgres import Database, Server, databases, running
 
 # A law holds however busy the machine is: no test reads the wall clock.
 settings.register_profile("untimed", deadline=None)
@@ -18,6 +18,20 @@ settings.load_profile("untimed")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_option(parser)
+    parser.addoption(
+        "--engine",
+        choices=["sqlite", "postgres"],
+        default="sqlite",
+        help="What the brains of tests remember in: files, or databases of a real Postgres.",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--engine") == "postgres":
+        of_files = pytest.mark.skip(reason="it is about the file of a store")
+        for item in items:
+            if item.get_closest_marker("of_a_file"):
+                item.add_marker(of_files)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +60,16 @@ def database(postgres: Server) -> Iterator[Database]:
     """A database of its own, as an upgrade leaves it."""
     with postgres.database() as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let brains remember in Postgres when that is asked for, a database for every path."""
+    if request.config.getoption("--engine") == "sqlite":
+        yield
+        return
+    with databases(request.getfixturevalue("postgres")) as opener, stores_by(opener):
+        yield
 
 
 @pytest.fixture

@@ -3,10 +3,11 @@
 import os
 import secrets
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from pathlib import Path
+from typing import Any, LiteralString, cast
 
 import psycopg
 from psycopg import sql
@@ -17,6 +18,7 @@ from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
+from commonbrain.testing.builders import Opener
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.servers import postgres_server
 from commonbrain.testing.store_steps import SPACE
@@ -60,7 +62,8 @@ class Server:
     def run(self, statement: str, *, database: str | None = None, **names: str) -> None:
         """Do something as the superuser."""
         url = self.url if database is None else self._url(database)
-        written = sql.SQL(statement).format(**{at: sql.Identifier(one) for at, one in names.items()})  # type: ignore[arg-type]
+        quoted = {at: sql.Identifier(one) for at, one in names.items()}
+        written = sql.SQL(cast("LiteralString", statement)).format(**quoted)
         with closing(psycopg.connect(url, autocommit=True)) as connection:
             connection.execute(written)
 
@@ -76,9 +79,7 @@ class Server:
         name = f"test_{self.mark}_{next(self.numbers)}"
         self._create(name, template="template0" if is_empty else self._template(space))
         try:
-            yield Database(
-                owner=self._url(name, self.owner), program=self._url(name, self.program)
-            )
+            yield Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
         finally:
             self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
 
@@ -133,3 +134,18 @@ def running() -> Generator[Server]:
         server = Server(url=url)
         server.make_roles()
         yield server
+
+
+@contextmanager
+def databases(server: Server) -> Generator[Opener]:
+    """Give what opens a database in place of every file, the same one for the same path."""
+    with ExitStack() as stack:
+        known: dict[Path, Database] = {}
+
+        def opened(path: Path, space: Space, clock: Clock) -> SqlStore:
+            at = path.absolute()
+            if at not in known:
+                known[at] = stack.enter_context(server.database(space=space))
+            return known[at].opened(space=space, clock=clock)
+
+        yield opened

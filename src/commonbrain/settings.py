@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from commonbrain.domain.limits import (
@@ -14,6 +14,7 @@ from commonbrain.domain.limits import (
     HOOK_START_S,
     LOCK_WAIT_S,
 )
+from commonbrain.domain.locations import is_url
 
 
 def _default_store() -> Path:
@@ -30,6 +31,15 @@ def _safe_key(key: SecretStr | None) -> SecretStr | None:
     return SecretStr(stripped)
 
 
+Store = Path | SecretStr
+"""Where memories live: a file, or the URL of a Postgres, which may hold a password."""
+
+
+def store_at(named: object) -> object:
+    """Take what names a store for a URL or for a file."""
+    return SecretStr(str(named)) if is_url(named) else named
+
+
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
 
 
@@ -38,7 +48,10 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_", frozen=True, extra="ignore")
 
-    store: Path = Field(default_factory=_default_store, description="The file memories live in.")
+    store: Annotated[Store, BeforeValidator(store_at)] = Field(
+        default_factory=_default_store,
+        description="Where memories live: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
+    )
     agent: str | None = Field(
         default=None,
         max_length=128,

@@ -5,10 +5,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Unpack
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
@@ -17,9 +18,11 @@ from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
+from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain.errors import Corrupt, Invalid
+from commonbrain.domain.locations import is_url
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
@@ -27,12 +30,14 @@ from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.clock import Chance, Clock
-from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
+from commonbrain.ports.keeping import Progress, Replacement, Restored, Upgraded, unwatched
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.store import SpaceMismatch
-from commonbrain.settings import Settings
+from commonbrain.settings import Settings, Store
 
-_HIDDEN = frozenset({"embedder_api_key", "embedder_url", "extractor_api_key", "extractor_url"})
+_HIDDEN = frozenset(
+    {"embedder_api_key", "embedder_url", "extractor_api_key", "extractor_url", "store"}
+)
 """Settings that may hold a secret: errors do not repeat what they were given."""
 
 
@@ -45,7 +50,7 @@ def open_brain(
     """Open a store by path, by the environment, or where the user's data lives.
 
     Args:
-        store: the file.
+        store: the file, or the URL of a Postgres.
         lock_wait_s: how long to wait for other writers, where that is less than the settings say.
         identity: who acts.
 
@@ -60,7 +65,7 @@ def open_brain(
         settings = settings.model_copy(
             update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
         )
-    house = build_house(settings, Path(store) if store else settings.store)
+    house = build_house(settings, _named(store, settings))
     caller = Caller(
         agent=settings.agent or _login_name(),
         session=settings.session,
@@ -111,8 +116,69 @@ def restore(
     )
 
 
+def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -> Upgraded:
+    """Bring a store in Postgres to this version's schema, and let a role use it.
+
+    Args:
+        store: its URL as its owner; by default as for `open`.
+        role: who may open it from now on.
+
+    Raises:
+        Invalid: the store is a file, which is upgraded when it is opened.
+        Unavailable: it cannot be reached, or others held what is needed for too long.
+        Corrupt: it is not a store, or of a newer version; it was left as found.
+
+    """
+    settings = load_settings()
+    named = _named(store, settings)
+    if isinstance(named, Path):
+        raise Invalid(
+            "A store in a file is upgraded when it is opened.",
+            hint="For a store in Postgres give its URL with --store or COMMONBRAIN_STORE.",
+        )
+    _need_server()
+    from commonbrain.adapters.sql.postgres_opening import upgrade_postgres  # noqa: PLC0415
+
+    return upgrade_postgres(
+        named.get_secret_value(),
+        space=make_embedder(settings).space,
+        clock=SystemClock(),
+        lock_wait_s=settings.lock_wait_s,
+        role=role,
+    )
+
+
+def _named(store: str | Path | None, settings: Settings) -> Store:
+    """Give what an argument names, or else the settings."""
+    if not store:
+        return settings.store
+    return SecretStr(str(store)) if is_url(store) else Path(store)
+
+
 def _store_path(store: str | Path | None) -> Path:
-    return (Path(store) if store else load_settings().store).expanduser()
+    named = _named(store, load_settings())
+    if isinstance(named, Path):
+        return named.expanduser()
+    raise Invalid(
+        "A store in Postgres is not restored from a file of Commonbrain.",
+        code="restore_unsupported",
+        hint="Restore it with pg_restore, from what pg_dump or your server's own backups wrote.",
+    )
+
+
+def _need_server() -> None:
+    """Make sure that the extra is there, which a store in a file does without.
+
+    Raises:
+        Invalid: it is not installed.
+
+    """
+    if find_spec("psycopg") is None or find_spec("pgvector") is None:
+        raise Invalid(
+            "A store in Postgres needs psycopg and pgvector, which are not installed.",
+            code="extra_missing",
+            hint="Install them with: pip install 'commonbrain[server]'",
+        )
 
 
 def load_settings() -> Settings:
@@ -136,19 +202,13 @@ def load_settings() -> Settings:
 
 
 def build_house(
-    settings: Settings, path: Path, *, clock: Clock | None = None, chance: Chance | None = None
+    settings: Settings, at: Store, *, clock: Clock | None = None, chance: Chance | None = None
 ) -> House:
-    """Put ports and adapters together for one file; time and chance are the machine's own."""
+    """Put ports and adapters together for one store; time and chance are the machine's own."""
     embedder = Repeating(make_embedder(settings))
     clock = clock or SystemClock()
     with _telling_of_settings():
-        store = open_sqlite(
-            path.expanduser(),
-            space=_calibrated(embedder.space, settings),
-            clock=clock,
-            is_durable=settings.durability == "full",
-            lock_wait_s=settings.lock_wait_s,
-        )
+        store = _open(at, settings, space=_calibrated(embedder.space, settings), clock=clock)
     screen = PatternScreen()
     return House(
         store=store,
@@ -167,6 +227,24 @@ def build_house(
         processes=LocalProcesses(),
         screen=screen,
         on_secret=OnSecret(settings.secrets),
+    )
+
+
+def _open(at: Store, settings: Settings, *, space: Space, clock: Clock) -> SqlStore:
+    if isinstance(at, Path):
+        return open_sqlite(
+            at.expanduser(),
+            space=space,
+            clock=clock,
+            is_durable=settings.durability == "full",
+            lock_wait_s=settings.lock_wait_s,
+        )
+    _need_server()
+    # The driver is a part of the extra, and what takes long to load.
+    from commonbrain.adapters.sql.postgres_opening import open_postgres  # noqa: PLC0415
+
+    return open_postgres(
+        at.get_secret_value(), space=space, clock=clock, lock_wait_s=settings.lock_wait_s
     )
 
 

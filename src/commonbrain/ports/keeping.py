@@ -58,3 +58,13 @@ class Restored:
     newest_at: datetime | None
     kept: str | None
     """Where the store that was replaced is; None when there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgraded:
+    """A store on a server that was brought to this program's schema."""
+
+    store: str
+    schema_version: str
+    roles: tuple[str, ...]
+    """Who may open it."""

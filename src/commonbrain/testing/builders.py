@@ -1,5 +1,7 @@
 """Real objects in one line: a brain on a file, a memory with what a test cares about."""
 
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,17 +18,41 @@ from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.memory import Memory, semantic_hash
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.screening import OnSecret
+from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.models import Embedder
+from commonbrain.ports.store import Store
 from commonbrain.testing.clock import FakeClock, SeededChance
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.processes import FakeProcesses
 
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+Opener = Callable[[Path, Space, Clock], Store]
+"""What opens a store under the path that a test gives, on whatever engine."""
+
+
+def _open_file(path: Path, space: Space, clock: Clock) -> Store:
+    return open_sqlite(path, space=space, clock=clock, is_durable=True, lock_wait_s=LOCK_WAIT_S)
+
+
+_OPENERS: Final[list[Opener]] = [_open_file]
+"""The one in force is the last."""
+
+
+@contextmanager
+def stores_by(opener: Opener) -> Generator[None]:
+    """Let every brain of the block have a store on another engine."""
+    _OPENERS.append(opener)
+    try:
+        yield
+    finally:
+        _OPENERS.pop()
 
 
 def a_brain(
@@ -38,12 +64,10 @@ def a_brain(
     embedder: Embedder | None = None,
     on_secret: OnSecret = OnSecret.REJECT,
 ) -> Brain:
-    """Open a real store on a file; time, chance and embedder are a test's own unless given."""
+    """Open a real store; time, chance and embedder are a test's own unless given."""
     embedder = embedder or WordHashEmbedder()
     clock = clock or FakeClock()
-    store = open_sqlite(
-        path, space=embedder.space, clock=clock, is_durable=True, lock_wait_s=LOCK_WAIT_S
-    )
+    store = _OPENERS[-1](path, embedder.space, clock)
     screen = PatternScreen()
     house = House(
         store=store,

@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ _START_S: Final = 60
 _STOP_S: Final = 30
 _USERS: Final = ("postgres", "nobody")
 """Who runs a server that root starts: Postgres refuses root. The first that there is."""
+_ENTER: Final = stat.S_IROTH | stat.S_IXOTH
 # A test's server may lose everything when the power fails, and has nobody to clean up for.
 _FLEETING: Final = {
     "fsync": "off",
@@ -41,7 +43,10 @@ _FLEETING: Final = {
 
 @contextmanager
 def postgres_server(
-    folder: Path | None = None, *, is_durable: bool = True, settings: Mapping[str, str] | None = None
+    folder: Path | None = None,
+    *,
+    is_durable: bool = True,
+    settings: Mapping[str, str] | None = None,
 ) -> Generator[str]:
     """Run Postgres with pgvector; give the URL of its superuser.
 
@@ -155,7 +160,8 @@ class _Home:
 
     def reachable(self, installed: Path) -> Path:
         """Give programs where who runs them can read them: a home folder is closed to others."""
-        if self.user is None or all(one.stat().st_mode & 0o005 == 0o005 for one in installed.parents):
+        is_open = all(one.stat().st_mode & _ENTER == _ENTER for one in installed.parents)
+        if self.user is None or is_open:
             return installed
         copy = self.folder / installed.name
         if not copy.exists():
@@ -188,7 +194,8 @@ def _kept(command: Sequence[str], *, home: _Home) -> Generator[subprocess.Popen[
 
 def _make_cluster(home: _Home, binaries: Path, *, password_file: Path) -> None:
     command = [str(binaries / "initdb"), "-D", str(home.folder / "data"), "-U", "postgres"]
-    command += ["--auth=scram-sha-256", f"--pwfile={password_file}", "--no-sync", "--no-instructions"]
+    command += ["--auth=scram-sha-256", f"--pwfile={password_file}"]
+    command += ["--no-sync", "--no-instructions"]
     # Sorted by code points, as SQLite and Python do, whatever the machine's language is.
     command += ["--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8"]
     made = subprocess.run(  # noqa: S603 our own command

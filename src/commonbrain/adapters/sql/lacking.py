@@ -41,6 +41,7 @@ _FIELDLESS: Final = (
     .limit(1)
 )
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lacking:
     """What lacks vectors of one space among one tenant's memories, in one transaction."""
@@ -76,10 +77,14 @@ class Lacking:
 
     def _lacking(self, what: ColumnElement[bool], given: ColumnElement[int]) -> Select[int]:
         """Select from the findable memories that lack something; superseded ones answer `as_of`."""
-        return select(given).select_from(memories).where(
-            memories.c.tenant_id == self.work.tenant,
-            memories.c.state.in_(_FINDABLE),
-            what,
+        return (
+            select(given)
+            .select_from(memories)
+            .where(
+                memories.c.tenant_id == self.work.tenant,
+                memories.c.state.in_(_FINDABLE),
+                what,
+            )
         )
 
     def _own(self) -> ColumnElement[bool]:

@@ -41,7 +41,9 @@ _ADD_ENTITIES: Final = insert(entities)
 _IN_THREAD: Final = (
     update(threads)
     .where(threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread"))
-    .values(last_id=greater(func.coalesce(threads.c.last_id, 0), bindparam("message", type_=BigInteger)))
+    .values(
+        last_id=greater(func.coalesce(threads.c.last_id, 0), bindparam("message", type_=BigInteger))
+    )
 )
 _HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
     memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)

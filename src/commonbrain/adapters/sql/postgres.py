@@ -1,18 +1,18 @@
 """How Postgres is connected to: a pool, transactions of one tenant, and who may write when.
 
-Writers of one tenant take turns, as all do in SQLite: the shelves rely on being alone when they look
-for what is there before they add to it. Writers of different tenants do not wait for each other.
+Writers of one tenant take turns, as all do in SQLite: the shelves rely on being alone when they
+look for what is there before they add to it. Writers of different tenants wait for nobody.
 """
 
 from __future__ import annotations
 
 import json
 import selectors
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -42,7 +42,7 @@ _AT_MOST: Final = 32
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
 # which version the schema has. What is read while waiting for a turn must be as it is afterwards,
 # so that writers see what is committed; readers see one moment.
-_BEGIN: Final = {
+_BEGIN: Final[Mapping[bool, LiteralString]] = {
     True: "BEGIN ISOLATION LEVEL READ COMMITTED; "
     "SELECT set_config('commonbrain.tenant', {tenant}, true), "
     "pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
@@ -134,7 +134,7 @@ class Postgres:
         )
 
     def examine(self, connection: Connection) -> list[Finding]:
-        """Check the engine, who is connected, and that full text and vectors agree with the rows."""
+        """Check engine and role, and that full text and vectors agree with the rows."""
         return examine_postgres(
             connection, self.space_id, tenants=lambda: self.each_tenant(connection)
         )
@@ -198,7 +198,8 @@ def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT
 
 def location_of(url: URL) -> str:
     """Name a database without what opens it."""
-    return URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
+    shown = URL.create("postgresql", host=url.host, port=url.port, database=url.database)
+    return shown.render_as_string()
 
 
 def _on_begin(connection: Connection) -> None:

@@ -165,9 +165,8 @@ class PostgresIndex:
 
     def _put_fields(self, memory_id: int, given: Mapping[CausalField, Matrix]) -> None:
         key = self._key(memory_id)
-        self.work.change_by_each(
-            _PUT_FIELD, [key | {"field": field, "vector": half(one)} for field, one in given.items()]
-        )
+        rows = [key | {"field": field, "vector": half(one)} for field, one in given.items()]
+        self.work.change_by_each(_PUT_FIELD, rows)
 
     def _key(self, memory_id: int) -> dict[str, object]:
         return {

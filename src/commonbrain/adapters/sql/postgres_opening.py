@@ -1,7 +1,7 @@
 """Opening a store in Postgres, which never changes its schema, and upgrading one, which does."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
@@ -15,12 +15,11 @@ from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
+from commonbrain.ports.keeping import Upgraded
 
 _UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
-_BUILT: Final = text(
-    "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)"
-)
+_BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
 # One index per partition, made while others write; over one space, whose vectors alone compare.
 _NEAREST: Final = (
     "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
@@ -29,16 +28,6 @@ _NEAREST: Final = (
 )
 _DIMENSIONS_MAX: Final = 4000
 """What pgvector's HNSW takes of half precision; spaces beyond it are searched vector by vector."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upgraded:
-    """What an upgrade left."""
-
-    location: str
-    version: str
-    roles: tuple[str, ...]
-    """Who may open the store."""
 
 
 def open_postgres(url: str, *, space: Space, clock: Clock, lock_wait_s: float) -> SqlStore:
@@ -90,7 +79,7 @@ def upgrade_postgres(
             _index(engine, space, space_id=space_id)
         finally:
             engine.dispose()
-    return Upgraded(location=location, version=SCHEMA_VERSION, roles=roles)
+    return Upgraded(store=location, schema_version=SCHEMA_VERSION, roles=roles)
 
 
 def parsed(url: str) -> URL:
@@ -160,11 +149,12 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
 
 
 def _index(engine: Engine, space: Space, *, space_id: int) -> None:
-    """Index the vectors of a space by nearness, partition by partition, without a lock on writes."""
+    """Index the vectors of a space by nearness, part by part, while others write."""
     if space.dimensions > _DIMENSIONS_MAX:
         return
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for table in (f"{one}_{part}" for one in ("vectors", "field_vectors") for part in range(PARTS)):
+        for one, part in product(("vectors", "field_vectors"), range(PARTS)):
+            table = f"{one}_{part}"
             name = f"ix_{table}_nearest_{space_id}"
             is_built = connection.execute(_BUILT, {"name": name}).scalar()
             if is_built:
@@ -174,4 +164,3 @@ def _index(engine: Engine, space: Space, *, space_id: int) -> None:
                 connection.exec_driver_sql(f"DROP INDEX {name}")
             made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space_id}
             connection.exec_driver_sql(_NEAREST.format(**made))
-

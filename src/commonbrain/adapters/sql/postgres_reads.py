@@ -24,7 +24,8 @@ _OLD: Final = "DELETE FROM recall_traces WHERE tenant_id = %(tenant)s AND id < %
 _HEARD: Final = (
     f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
     f"SELECT %s, {', '.join('%s' for _ in BEAT_COLUMNS)} WHERE NOT EXISTS (SELECT 1 FROM sessions "
-    "AS known WHERE known.tenant_id = %s AND known.id = %s AND (known.agent, known.key) <> (%s, %s)) "
+    "AS known WHERE known.tenant_id = %s AND known.id = %s "
+    "AND (known.agent, known.key) <> (%s, %s)) "
     f"ON CONFLICT (tenant_id, agent, key) DO UPDATE SET {told(greatest='greatest')} "
     "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted')"
 )

@@ -104,7 +104,8 @@ def grant(connection: Connection, role: str) -> None:
     schema = _quoted(connection, "current_schema()")
     run(f"GRANT USAGE ON SCHEMA {schema} TO {to}")
     for table in connection.execute(_PARENTS).scalars().all():
-        run(f"GRANT {_rights(table)} ON {_quoted(connection, 'CAST(:value AS text)', table)} TO {to}")
+        name = _quoted(connection, "CAST(:value AS text)", table)
+        run(f"GRANT {_rights(table)} ON {name} TO {to}")
     run(f"GRANT USAGE ON SEQUENCE spaces_id_seq TO {to}")
     for function in _FUNCTIONS:
         run(f"GRANT EXECUTE ON FUNCTION {function} TO {to}")

@@ -129,7 +129,7 @@ def _hits(rows: Sequence[Sequence[Any]]) -> list[Hit]:
 
 
 @lru_cache(_BUILT_MAX)
-def _near(which: Which, caller: Caller, wanted: Filter, *, tenant: str) -> Select[Any]:
+def _near(which: Which, caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any, ...]]:
     """Select what a look allows of the nearest windows, how many those were and how far they go.
 
     What is near is found first and held against the look then: the planner would rather look at all
@@ -168,7 +168,9 @@ def _best(near: CTE, *where: ColumnElement[bool]) -> Any:  # noqa: ANN401 a subq
 
 
 @lru_cache(_BUILT_MAX)
-def _among(which: Which, caller: Caller, wanted: Filter, *, tenant: str) -> Select[Any]:
+def _among(
+    which: Which, caller: Caller, wanted: Filter, *, tenant: str
+) -> Select[*tuple[Any, ...]]:
     """Select the nearest of all that a look allows, which are few."""
     row = which.table.c
     score = func.max(-which.distance).label(_SCORE)
@@ -185,7 +187,7 @@ def _among(which: Which, caller: Caller, wanted: Filter, *, tenant: str) -> Sele
 
 
 @lru_cache(_BUILT_MAX)
-def _cosines(which: Which) -> Select[Any]:
+def _cosines(which: Which) -> Select[*tuple[Any, ...]]:
     row = which.table.c
     return (
         select(row.memory_id, func.max(-which.distance))

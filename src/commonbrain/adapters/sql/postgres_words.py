@@ -91,9 +91,7 @@ class PostgresWords:
         for statement in _DROP:
             self.work.connection.execute(statement, {"tenant": self.work.tenant, "id": memory_id})
 
-    def search(
-        self, terms: Sequence[str], look: Look, *, limit: int, size: Size
-    ) -> list[Hit]:
+    def search(self, terms: Sequence[str], look: Look, *, limit: int, size: Size) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
         if not asked:
@@ -128,7 +126,7 @@ def _given(said: str) -> dict[str, Any]:
 
 
 @lru_cache(_BUILT_MAX)
-def _found(caller: Caller, wanted: Filter, *, tenant: str) -> Select[Any]:
+def _found(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any, ...]]:
     """Select the best of what is found that a look allows, and how many were found at all."""
     asked = func.words_found(
         bindparam("asked", type_=ARRAY(String)),

@@ -212,9 +212,7 @@ DETAILS: Final[Mapping[Kind, Table]] = {
             **only("status IN ('open', 'blocked')"),
         ),
         Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
-        Index(
-            "ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")
-        ),
+        Index("ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")),
         one_of("status", TaskStatus),
         one_of("priority", TaskPriority),
     ),

@@ -1,11 +1,14 @@
 """`brain connect`: tell a client how to start the memory; every change is shown first."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.locations import is_url
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.clients import (
@@ -47,8 +50,13 @@ def plan(state: State, wish: Wish) -> list[Change]:
         return without_hooks(change, wish.client, scope=wish.scope)
     command, *arguments = brain_command()
     options: list[str] = []
+    if is_url(state.store):
+        raise Invalid(
+            "A store's URL is not written into a client's file: it may hold a password.",
+            hint="Give the client COMMONBRAIN_STORE in its environment, and connect without it.",
+        )
     if state.store is not None:
-        options += ["--store", str(state.store.expanduser().absolute())]
+        options += ["--store", str(Path(state.store).expanduser().absolute())]
     if state.agent is not None:
         options += ["--agent", state.agent]
     entry = Entry(command=command, args=(*arguments, *options, "mcp"))

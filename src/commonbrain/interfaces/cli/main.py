@@ -1,6 +1,7 @@
 """The command `brain`."""
 
 import json
+import os
 import sys
 from contextvars import ContextVar
 from importlib.metadata import version
@@ -11,7 +12,8 @@ import typer
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import escaped
-from commonbrain.interfaces.cli import choices, evals
+from commonbrain.domain.locations import is_url
+from commonbrain.interfaces.cli import choices, evals, stores
 from commonbrain.interfaces.cli.drawing import Json
 from commonbrain.interfaces.cli.groups import add_operations
 from commonbrain.interfaces.cli.state import Source, State
@@ -31,6 +33,7 @@ app = typer.Typer(
 
 add_operations(app, OPERATIONS)
 app.add_typer(evals.app, name="eval")
+app.add_typer(stores.app, name="store")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so
@@ -44,8 +47,8 @@ def _before(
     context: typer.Context,
     *,
     store: Annotated[
-        Path | None,
-        typer.Option(envvar="COMMONBRAIN_STORE", help="The file memories live in."),
+        str | None,
+        typer.Option(envvar="COMMONBRAIN_STORE", help="The file memories live in, or a URL."),
     ] = None,
     agent: Annotated[str | None, typer.Option(envvar="COMMONBRAIN_AGENT", help="Who acts.")] = None,
     session: Annotated[
@@ -183,7 +186,10 @@ def hook(
     from commonbrain.interfaces.hooks.fail_open import run_hook  # noqa: PLC0415
 
     state: State = context.obj
-    store = ("--store", str(state.store)) if state.store else ()
+    if is_url(state.store):
+        # A command line can be read by every user of the machine, a URL may hold a password.
+        os.environ["COMMONBRAIN_STORE"] = str(state.store)
+    store = ("--store", state.store) if state.store and not is_url(state.store) else ()
     agent = ("--agent", state.agent) if state.agent else ()
     run_hook([client, event, *store, *agent])
 

@@ -22,7 +22,7 @@ class Source:
 class State:
     """The options that every command shares."""
 
-    store: Path | None = None
+    store: str | None = None
     agent: str | None = None
     session: str | None = None
 

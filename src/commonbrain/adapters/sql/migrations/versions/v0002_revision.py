@@ -33,7 +33,8 @@ def upgrade() -> None:
         "rules",
         ["tenant_id", "memory_id"],
         unique=False,
-        sqlite_where=sa.text("skill IS NOT NULL"), postgresql_where=sa.text("skill IS NOT NULL"),
+        sqlite_where=sa.text("skill IS NOT NULL"),
+        postgresql_where=sa.text("skill IS NOT NULL"),
     )
     op.create_table(
         "links",

@@ -38,7 +38,12 @@ def upgrade() -> None:
         ("ix_tasks_given", "tasks", "assignee IS NOT NULL"),
     ):
         op.create_index(
-            name, table, ["tenant_id", "memory_id"], unique=False, sqlite_where=sa.text(where), postgresql_where=sa.text(where)
+            name,
+            table,
+            ["tenant_id", "memory_id"],
+            unique=False,
+            sqlite_where=sa.text(where),
+            postgresql_where=sa.text(where),
         )
     op.create_index("ix_messages_thread", "messages", ["tenant_id", "thread_id", "memory_id"])
     op.create_table(
@@ -77,7 +82,8 @@ def upgrade() -> None:
         "sessions",
         ["tenant_id", "id"],
         unique=False,
-        sqlite_where=sa.text("ended_at IS NULL"), postgresql_where=sa.text("ended_at IS NULL"),
+        sqlite_where=sa.text("ended_at IS NULL"),
+        postgresql_where=sa.text("ended_at IS NULL"),
     )
     op.create_table(
         "notes",
@@ -98,7 +104,8 @@ def upgrade() -> None:
         "notes",
         ["tenant_id", "project"],
         unique=False,
-        sqlite_where=sa.text("pinned"), postgresql_where=sa.text("pinned"),
+        sqlite_where=sa.text("pinned"),
+        postgresql_where=sa.text("pinned"),
     )
     op.create_table(
         "acks",
@@ -139,7 +146,8 @@ def upgrade() -> None:
         "receipts",
         ["tenant_id", "agent", "project", "is_urgent", "message_id"],
         unique=False,
-        sqlite_where=sa.text("read_at IS NULL"), postgresql_where=sa.text("read_at IS NULL"),
+        sqlite_where=sa.text("read_at IS NULL"),
+        postgresql_where=sa.text("read_at IS NULL"),
     )
     op.create_table(
         "mailboxes",
