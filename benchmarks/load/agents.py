@@ -91,5 +91,7 @@ def _tell(environment: Environment, **_: object) -> None:
         for name in ("recall", "remember")
         for entry in [environment.stats.get(name, "POST")]
     }
-    errors = [f"{one.name}: {one.error} ({one.occurrences}x)" for one in environment.stats.errors.values()]
+    errors = [
+        f"{one.name}: {one.error} ({one.occurrences}x)" for one in environment.stats.errors.values()
+    ]
     Path(PLAN.report).write_text(json.dumps({"calls": told, "errors": errors}), "utf-8")
