@@ -43,7 +43,11 @@ _PARENTS: Final = text(
 _READ_ONLY: Final = frozenset({"alembic_version"})
 _APPENDED: Final = frozenset({"audit", "spaces"})
 """Tables whose rows nobody changes."""
-_FUNCTIONS: Final = ("words_found(text[], text, bigint, float8, integer)", "every_tenant()")
+_FUNCTIONS: Final = (
+    "words_counted(text[], text, bigint)",
+    "words_found(text[], float8[], text, float8, bigint, integer)",
+    "every_tenant()",
+)
 _GRANTED: Final = text(
     "SELECT DISTINCT r.rolname FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r "
     "ON r.oid = a.grantee WHERE c.oid = to_regclass('memories') AND a.privilege_type = 'INSERT' "
@@ -88,7 +92,7 @@ def role_of(connection: Connection) -> Role:
 def confine(connection: Connection) -> None:
     """Put every table of tenants under row-level security, and write the functions anew."""
     schema = _quoted(connection, "current_schema()")
-    for statement in (_CONFINE, SEARCH, _TENANTS):
+    for statement in (_CONFINE, *SEARCH, _TENANTS):
         # As it is: a per cent sign in it stands for no parameter.
         as_it_is = {"no_parameters": True}
         written = statement.replace("{schema}", schema)

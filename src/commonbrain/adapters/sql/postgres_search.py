@@ -1,92 +1,79 @@
-"""The search of the full text, which runs with the owner's rights; see `postgres_words` for why.
+"""The searches of the full text, which run with the owner's rights; see `postgres_words` for why.
 
-It takes the tenant from the transaction's setting alone, whatever it is asked, and finds nothing
+They take the tenant from the transaction's setting alone, whatever they are asked, and find nothing
 where none is set.
 """
 
 from typing import Final
 
 # ruff: noqa: S608 the statements are put together from constants of this file alone
-# ts_rank of one word that occurs n times is the sum of 1/i^2 for i = 1..n over pi^2/6: the bound
-# between two of these tells how often it occurs, which BM25 asks and Postgres does not tell.
-_SEEN: Final = 40
-"""Occurrences that are told apart; BM25 hardly tells more."""
-_SUMS: Final = [sum(1 / i**2 for i in range(1, n + 1)) / 1.64493406685 for n in range(_SEEN + 1)]
-_BOUNDS: Final = [round((_SUMS[n] + _SUMS[n + 1]) / 2, 5) for n in range(_SEEN)]
-_OCCURS: Final = f"width_bucket(ts_rank('{{1,1,1,1}}', t.words, w.query)::float8, ARRAY{_BOUNDS})"
-# BM25 as SQLite's full text has it, with its constants: k1 = 1.2, b = 0.75.
-_BM25: Final = (
-    "sum(w.weight * o.times * 2.2 "
-    "/ (o.times + 1.2 * (0.25 + 0.75 * t.length / greatest(average, 1))))"
-)
-
-
-def _over(name: str, *, also: str) -> str:
-    """Write what is done with one of the two full texts."""
-    here = f"t.tenant_id = tenant{also}"
-    return f"""
-    FOREACH word IN ARRAY asked LOOP
-        query := phraseto_tsquery('commonbrain', word);
-        CONTINUE WHEN numnode(query) = 0;
-        SELECT count(*) INTO matched FROM (
-            SELECT 1 FROM {name} t WHERE {here} AND t.words @@ query LIMIT bound) AS few;
-        every := every || query;
-        -- What most have tells nothing, and never counts against a memory.
-        weights := weights || greatest(0.000001, ln(
-            (greatest(total - matched, 0) + 0.5)::float8 / (matched + 0.5)));
-        IF matched < bound THEN
-            telling := telling || query;
-            telling_weights := telling_weights || weights[cardinality(weights)];
-            matches := matches + matched;
-        END IF;
-    END LOOP;
-    IF cardinality(telling) > 0 THEN
-        every := telling;
-        weights := telling_weights;
-    ELSE
-        matches := scored_max + 1;
-    END IF;
-    IF cardinality(every) = 0 THEN RETURN; END IF;
-    query := every[1];
-    FOR at IN 2 .. cardinality(every) LOOP query := query || every[at]; END LOOP;
-    IF matches > scored_max THEN
-        SELECT t.memory_id INTO since FROM {name} t WHERE {here} AND t.words @@ query
-        ORDER BY t.memory_id DESC LIMIT 1 OFFSET scored_max;
-    END IF;
-    RETURN QUERY SELECT t.memory_id, s.score FROM {name} t CROSS JOIN LATERAL (
-        SELECT {_BM25} AS score FROM unnest(every, weights) AS w (query, weight)
-        CROSS JOIN LATERAL (SELECT CASE WHEN numnode(w.query) = 1 THEN {_OCCURS}
-            WHEN t.words @@ w.query THEN 1 ELSE 0 END AS times) AS o) AS s
-    WHERE {here} AND t.words @@ query AND t.memory_id >= coalesce(since, 0)
-    ORDER BY s.score DESC, t.memory_id DESC LIMIT most;"""
-
-
-SEARCH: Final = f"""
-CREATE OR REPLACE FUNCTION words_found(
-    asked text[], asked_field text, total bigint, average float8, most integer)
-RETURNS TABLE (memory_id bigint, score float8)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, {{schema}}, pg_temp
-AS $body$
+_FUNCTION: Final = """
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp AS $body$
 #variable_conflict use_variable
 DECLARE
     tenant CONSTANT text := nullif(current_setting('commonbrain.tenant', true), '');
-    -- A word that more than 4% of the memories have is left out of a search for several words.
-    bound CONSTANT bigint := greatest(2000, total / 25);
-    -- How many matches are scored when all words of a search are common: the newest.
-    scored_max CONSTANT bigint := 5000;
-    word text;
+    name CONSTANT text := CASE WHEN asked_field IS NULL THEN 'memory_text' ELSE 'atom_text' END;
+    here CONSTANT text := 't.tenant_id = $1 AND ($2 IS NULL OR '
+        || CASE WHEN asked_field IS NULL THEN 'true)' ELSE 't.field = $2)' END;
+"""
+_COUNT: Final = f"""
+CREATE OR REPLACE FUNCTION words_counted(asked text[], asked_field text, bound bigint)
+RETURNS TABLE (word text, matched bigint) {_FUNCTION}
     query tsquery;
-    matched bigint;
-    matches bigint := 0;
-    since bigint;
-    every tsquery[] := '{{}}';
-    weights float8[] := '{{}}';
-    telling tsquery[] := '{{}}';
-    telling_weights float8[] := '{{}}';
 BEGIN
     IF tenant IS NULL THEN RETURN; END IF;
-    IF asked_field IS NULL THEN {_over("memory_text", also="")}
-    ELSE {_over("atom_text", also=" AND t.field = asked_field")}
-    END IF;
+    FOREACH word IN ARRAY asked LOOP
+        query := phraseto_tsquery('commonbrain', word);
+        CONTINUE WHEN numnode(query) = 0;
+        EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM %I t WHERE %s '
+            'AND t.words @@ $3 LIMIT $4) AS few', name, here)
+        INTO matched USING tenant, asked_field, query, bound;
+        RETURN NEXT;
+    END LOOP;
 END $body$
 """
+# ts_rank of a word that occurs n times is r = (1 + 1/4 + ... + 1/n^2) / (pi^2/6), so that
+# n = 0.608 / (1 - r) - 0.5 within 0.06 of it: BM25 asks how often, and Postgres does not tell. Its
+# constants are those of SQLite's full text: k1 = 1.2, b = 0.75.
+_OFTEN: Final = "(0.608 / (1.000001 - s.r%1$s) - 0.5)"
+_GAIN: Final = f"CASE WHEN s.r%1$s > 0 THEN $6[%1$s] * 2.2 * {_OFTEN} / ({_OFTEN} + s.k) ELSE 0 END"
+_FIND: Final = f"""
+CREATE OR REPLACE FUNCTION words_found(
+    asked text[], weights float8[], asked_field text, average float8, newest bigint, most integer)
+RETURNS TABLE (memory_id bigint, score float8) {_FUNCTION}
+    ranks text := '';
+    gains text := '0';
+    since bigint := 0;
+    query tsquery;
+    any_of tsquery;
+    every tsquery[] := ARRAY[]::tsquery[];
+BEGIN
+    IF tenant IS NULL OR cardinality(asked) = 0 THEN RETURN; END IF;
+    FOR at IN 1 .. cardinality(asked) LOOP
+        query := phraseto_tsquery('commonbrain', asked[at]);
+        every := every || query;
+        any_of := CASE WHEN any_of IS NULL THEN query ELSE any_of || query END;
+        ranks := ranks || format(CASE WHEN numnode(query) = 1
+            THEN ', ts_rank(ARRAY[1, 1, 1, 1]::float4[], t.words, $5[%1$s]) AS r%1$s'
+            ELSE ', CASE WHEN t.words @@ $5[%1$s] THEN 0.6079 ELSE 0 END AS r%1$s' END, at);
+        gains := gains || format(' + {_GAIN}', at);
+    END LOOP;
+    IF newest IS NOT NULL THEN
+        EXECUTE format('SELECT t.memory_id FROM %I t WHERE %s '
+            'ORDER BY t.memory_id DESC OFFSET $3 LIMIT 1', name, here)
+        INTO since USING tenant, asked_field, newest;
+    END IF;
+    RETURN QUERY EXECUTE format('SELECT s.memory_id, s.score FROM (SELECT s.memory_id, '
+        '(%s)::float8 AS score FROM (SELECT t.memory_id, '
+        '0.3 + 0.9 * t.length / greatest($7, 1) AS k %s FROM %I t '
+        'WHERE %s AND t.memory_id >= $3 AND t.words @@ $4 OFFSET 0) AS s) AS s '
+        'ORDER BY s.score DESC, s.memory_id DESC LIMIT $8', gains, ranks, name, here)
+    USING tenant, asked_field, coalesce(since, 0), any_of, every, weights, average, most;
+END $body$
+"""
+SEARCH: Final = (
+    # A search of an older version had other arguments, and was another function.
+    "DROP FUNCTION IF EXISTS words_found(text[], text, bigint, float8, integer)",
+    _COUNT,
+    _FIND,
+)

@@ -1,6 +1,7 @@
 """How much each tenant has: what decides how it is searched, counted now and then."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,14 +14,32 @@ _COUNT: Final = text(
 )
 _SHARE: Final = 100
 """Counted anew after so many searches as a hundredth of what there was: it costs little then."""
+_WORDS_MAX: Final = 20_000
+"""Words of one tenant whose counts are kept: about two megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How many memories a tenant has that can be found, and how many words one has on average."""
+    """How many memories a tenant has that can be found, and how many words one has on average.
+
+    It keeps how many memories have a word, once that was counted.
+    """
 
     memories: int
     average_words: float
+    _words: dict[tuple[str, str | None], int] = field(
+        default_factory=dict["tuple[str, str | None]", int]
+    )
+
+    def known(self, words: list[str], *, among: str | None) -> dict[str, int]:
+        """Give how many memories have each word, all of them or in one field, where it is known."""
+        return {word: self._words[word, among] for word in words if (word, among) in self._words}
+
+    def learn(self, counted: Mapping[str, int], *, among: str | None) -> None:
+        """Keep what was counted until everything is counted anew."""
+        if len(self._words) + len(counted) > _WORDS_MAX:
+            self._words.clear()
+        self._words.update({(word, among): count for word, count in counted.items()})
 
 
 @dataclass(slots=True)

@@ -38,7 +38,7 @@ from commonbrain.ports.index import Hit
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
 
-_REACHES: Final = (200, 4000, None)
+_REACHES: Final = (100, 600, 4000, None)
 """Windows held against a look, step by step; None takes all that the look allows, exactly."""
 _BUILT_MAX: Final = 256
 _SCORE: Final = "score"

@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from commonbrain.adapters.sql.looks import within
 from commonbrain.adapters.sql.postgres_sizes import Size
+from commonbrain.adapters.sql.postgres_telling import counted_max, telling
 from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField, fields_of
@@ -69,6 +70,13 @@ _DROP: Final = (
     text("DELETE FROM atom_text WHERE tenant_id = :tenant AND memory_id = :id"),
 )
 
+_MATCHED: Final = func.words_counted(
+    bindparam("asked", type_=ARRAY(String)),
+    bindparam("field", type_=String),
+    bindparam("bound", type_=BigInteger),
+).table_valued(column("word", String), column("matched", BigInteger))
+_COUNTED: Final = select(_MATCHED.c.word, _MATCHED.c.matched)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresWords:
@@ -94,24 +102,39 @@ class PostgresWords:
     def search(self, terms: Sequence[str], look: Look, *, limit: int, size: Size) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
-        if not asked:
+        among = None if look.filter.field is None else str(look.filter.field)
+        chosen = telling(self._counts(asked, among, size=size), memories=size.memories)
+        if not chosen.weights:
             return []
-        field = look.filter.field
         given: dict[str, Any] = {
             "now": look.now,
-            "asked": asked,
-            "field": None if field is None else str(field),
-            "total": size.memories,
+            "asked": list(chosen.weights),
+            "weights": list(chosen.weights.values()),
+            "field": among,
             "average": size.average_words,
+            "newest": chosen.newest,
             "limit": limit,
         }
         statement = _found(look.caller, look.filter, tenant=self.work.tenant)
-        for most in (_LOOKED_AT, _ALL):
-            rows = self.work.rows(statement, given | {"most": most})
+        hits: list[Hit] = []
+        # Where the look is narrow most of the best were not allowed: then every match is looked at.
+        for newest, most in ((chosen.newest, _LOOKED_AT), (None, _ALL)):
+            rows = self.work.rows(statement, given | {"most": most, "newest": newest})
             hits = [Hit(id=id_, score=score) for id_, score, _ in rows if id_ is not None]
             if len(hits) >= limit or rows[0][2] < most:
                 break
         return hits
+
+    def _counts(self, asked: list[str], among: str | None, *, size: Size) -> dict[str, int]:
+        """Give how many memories have each word; what no memory can have is absent."""
+        known = size.known(asked, among=among)
+        unknown = [word for word in asked if word not in known]
+        if not unknown:
+            return known
+        given = {"asked": unknown, "field": among, "bound": counted_max(size.memories)}
+        counted = dict.fromkeys(unknown, 0) | dict(self.work.rows(_COUNTED, given))
+        size.learn(counted, among=among)
+        return known | counted
 
 
 def words_of(said: str) -> list[str]:
@@ -130,9 +153,10 @@ def _found(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any,
     """Select the best of what is found that a look allows, and how many were found at all."""
     asked = func.words_found(
         bindparam("asked", type_=ARRAY(String)),
+        bindparam("weights", type_=ARRAY(Float)),
         bindparam("field", type_=String),
-        bindparam("total", type_=BigInteger),
         bindparam("average", type_=Float),
+        bindparam("newest", type_=BigInteger),
         bindparam("most", type_=Integer),
     ).table_valued(column("memory_id", BigInteger), column("score", Float))
     found = select(asked.c.memory_id, asked.c.score).cte("found").prefix_with("MATERIALIZED")

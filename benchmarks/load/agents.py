@@ -1,0 +1,97 @@
+"""What the agents do, for Locust: `locust -f` runs this file, which `benchmarks.load` starts.
+
+The load is open: each agent has moments at which it asks, drawn beforehand as a Poisson process,
+whatever became of what it asked before. Who is kept waiting past its next moment asks at once, and
+how late it was is counted into that answer's time, so that a server that stalls cannot hide it
+(coordinated omission).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from locust import FastHttpUser, events, task
+from locust.env import Environment
+
+from benchmarks.load.plan import Plan
+
+PLAN: Final = Plan.read(Path(os.environ["COMMONBRAIN_LOAD_PLAN"]))
+_NUMBERS: Final = count()
+
+
+class Agent(FastHttpUser):
+    """One agent with a key of its own, on its schedule."""
+
+    host = PLAN.url
+    network_timeout = PLAN.timeout_s
+    connection_timeout = PLAN.timeout_s
+
+    def on_start(self) -> None:
+        """Take the next key, and draw the first moment."""
+        self.number = next(_NUMBERS)
+        self.chance = random.Random(self.number)
+        self.headers = {
+            "Authorization": f"Bearer {PLAN.keys[self.number % len(PLAN.keys)]}",
+            "Commonbrain-Session": f"load-{self.number}",
+        }
+        self.due = time.time() + self._gap()
+        self.said = 0
+
+    def wait_time(self) -> float:
+        """Give how long it is until this agent's next moment; who is late asks at once."""
+        return max(0.0, self.due - time.time())
+
+    @task
+    def ask(self) -> None:
+        """Recall mostly, and remember now and then."""
+        due, self.due = self.due, self.due + self._gap()
+        late_ms = max(0.0, time.time() - due) * 1000
+        if self.chance.random() < PLAN.writes:
+            self._post("remember", self._memory(), late_ms=late_ms)
+        else:
+            self._post("recall", {"query": self.chance.choice(PLAN.questions)}, late_ms=late_ms)
+
+    def _gap(self) -> float:
+        return self.chance.expovariate(PLAN.rate / PLAN.agents)
+
+    def _memory(self) -> dict[str, Any]:
+        self.said += 1
+        words = self.chance.sample(PLAN.words, 20)
+        text = f"Agent {self.number} noted {' '.join(words)} as number {self.said}."
+        return {"text": text, "kind": "fact", "project": f"project-{self.number % 20}"}
+
+    def _post(self, what: str, body: dict[str, Any], *, late_ms: float) -> None:
+        with self.client.post(
+            f"/v1/{what}", json=body, headers=self.headers, name=what, catch_response=True
+        ) as answer:
+            answer.request_meta["response_time"] += late_ms
+            if answer.status_code != 200:
+                answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
+
+
+@events.quitting.add_listener
+def _tell(environment: Environment, **_: object) -> None:
+    """Write what Locust counted where the benchmark reads it."""
+    told = {
+        name: {
+            "count": entry.num_requests,
+            "failures": entry.num_failures,
+            "rate": entry.total_rps,
+            "p50_ms": entry.get_response_time_percentile(0.5),
+            "p95_ms": entry.get_response_time_percentile(0.95),
+            "p99_ms": entry.get_response_time_percentile(0.99),
+            "longest_ms": entry.max_response_time,
+        }
+        for name in ("recall", "remember")
+        for entry in [environment.stats.get(name, "POST")]
+    }
+    errors = [
+        f"{one.name}: {one.error} ({one.occurrences}x)" for one in environment.stats.errors.values()
+    ]
+    Path(PLAN.report).write_text(json.dumps({"calls": told, "errors": errors}), "utf-8")

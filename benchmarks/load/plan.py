@@ -1,0 +1,38 @@
+"""What a run of the load is told: written by the benchmark, read by the process that makes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Who asks what of whom, and how often."""
+
+    url: str
+    keys: list[str]
+    questions: list[str]
+    words: list[str]
+    rate: float
+    """Requests a second, of all agents together."""
+    agents: int
+    writes: float
+    """The share of requests that remember; the rest recall."""
+    timeout_s: float
+    report: str
+    """Where the figures go."""
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """Read what `write` wrote."""
+        given: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return cls(**given)
+
+    def write(self, path: Path) -> None:
+        """Write it for another process."""
+        path.write_text(json.dumps(asdict(self)), "utf-8")

@@ -1,0 +1,235 @@
+"""Strangers are kept out by Postgres itself, whatever a statement of ours forgets to say."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+
+from commonbrain.adapters.sql.metadata import METADATA
+from commonbrain.adapters.sql.postgres_tables import INDEX
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid, Refused, Unavailable
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.store_steps import look, put, stored
+from tests.postgres import Database, Server
+
+REFERENCE = {"alembic_version", "spaces"}
+BE = "SELECT set_config('commonbrain.tenant', %s, false)"
+
+
+@contextmanager
+def connected(url: str, *, tenant: str = "") -> Iterator[psycopg.Connection]:
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        connection.execute(BE, [tenant])
+        yield connection
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[SqlStore]:
+    with closing(database.opened()) as opened:
+        put(opened, a_memory(1, "tea is ready"), a_memory(2, "it works", kind=Kind.ATOM))
+        yield opened
+
+
+def owned() -> list[str]:
+    """Every table with rows of tenants, which alone hold what somebody said."""
+    names = {table.name for table in (*METADATA.sorted_tables, *INDEX.sorted_tables)}
+    return sorted({*names, "memory_text", "atom_text"} - REFERENCE)
+
+
+@pytest.mark.requirement("DM-16")
+@pytest.mark.parametrize("tenant", ["", "other", "default' OR 'a' = 'a", "%"])
+def test_a_statement_without_a_condition_brings_no_row_of_another_tenant(
+    database: Database, store: SqlStore, tenant: str
+) -> None:
+    with connected(database.program, tenant=tenant) as stranger:
+        for table in owned():
+            assert stranger.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
+            assert (
+                stranger.execute(f"DELETE FROM {table} WHERE false").rowcount == 0
+                # type: ignore[arg-type]
+                if (table not in {"audit", "tenants"})
+                else True
+            )
+        assert stranger.execute("UPDATE memories SET headline = 'mine'").rowcount == 0
+        assert stranger.execute("DELETE FROM vectors").rowcount == 0
+
+    assert stored(store, 1)[1].headline == "tea is ready"
+
+
+@pytest.mark.parametrize("tenant", ["", "other"])
+def test_nobody_writes_a_row_for_another_tenant(
+    database: Database, store: SqlStore, tenant: str
+) -> None:
+    note = "INSERT INTO notes (tenant_id, agent, session, key, value, pinned, at) "
+    values = "VALUES ('default', 'ann', '', 'k', 'v', false, 0)"
+    with connected(database.program, tenant=tenant) as stranger:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            stranger.execute(f"{note}{values}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            stranger.execute("INSERT INTO tenants VALUES ('default', 0, 'k')")
+
+
+def test_no_tenant_moves_its_row_to_another(database: Database, store: SqlStore) -> None:
+    with (
+        connected(database.program, tenant=LOCAL_TENANT) as own,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"),
+    ):
+        own.execute("UPDATE memories SET tenant_id = 'other' WHERE id = 1")
+
+
+@pytest.mark.parametrize("tenant", ["", "other"])
+def test_the_search_of_words_takes_the_tenant_from_the_transaction_alone(
+    database: Database, store: SqlStore, tenant: str
+) -> None:
+    search = "SELECT count(*) FROM words_found('{tea, works}', '{1, 1}', %s, 5, NULL, 100)"
+    with connected(database.program, tenant=tenant) as stranger:
+        assert stranger.execute(search, [None]).fetchone() == (0,)
+        assert stranger.execute(search, ["outcome"]).fetchone() == (0,)
+    with connected(database.program, tenant=LOCAL_TENANT) as own:
+        assert own.execute(search, [None]).fetchone() == (2,)
+
+
+def test_what_a_program_does_not_need_it_may_not_do(database: Database, store: SqlStore) -> None:
+    forbidden = (
+        "UPDATE audit SET agent = 'bo'",
+        "DELETE FROM audit",
+        "DELETE FROM tenants",
+        "UPDATE spaces SET name = 'another'",
+        "UPDATE alembic_version SET version_num = '0'",
+        "SELECT * FROM vectors_0",
+        "DROP TABLE memories",
+        "ALTER TABLE memories DISABLE ROW LEVEL SECURITY",
+        "DROP POLICY own_tenant ON memories",
+        "CREATE TABLE mine (x int)",
+        "TRUNCATE memories",
+        "SET ROLE NONE; SET SESSION AUTHORIZATION postgres",
+    )
+    with connected(database.program, tenant=LOCAL_TENANT) as program:
+        for statement in forbidden:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                program.execute(statement)
+
+
+def test_the_audit_cannot_be_changed_by_its_owner_either(
+    database: Database, store: SqlStore
+) -> None:
+    row = "'default', 1, 0, 'create', 1, 'ann', 'x'"
+    columns = "tenant_id, id, at, action, memory_id, agent, content_hmac"
+    with connected(database.owner) as owner:
+        owner.execute(f"INSERT INTO audit ({columns}) VALUES ({row})")  # type: ignore[arg-type] # noqa: S608
+        for change in ("UPDATE audit SET agent = 'bo'", "DELETE FROM audit"):
+            with pytest.raises(psycopg.IntegrityError, match="append-only"):
+                owner.execute(change)
+
+
+@pytest.mark.requirement("DM-16")
+def test_the_catalogue_has_what_confinement_and_distribution_by_tenant_need(
+    database: Database,
+) -> None:
+    every = (
+        "SELECT c.oid, c.relname, c.relrowsecurity FROM pg_class c JOIN pg_attribute a "
+        "ON a.attrelid = c.oid AND a.attname = 'tenant_id' "
+        "WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')"
+    )
+    keys = (
+        "SELECT i.indexrelid::regclass::text FROM pg_index i JOIN pg_attribute a "
+        "ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
+        "WHERE i.indrelid = %s AND i.indisunique AND a.attname <> 'tenant_id'"
+    )
+    foreign = (
+        "SELECT k.conname FROM pg_constraint k JOIN pg_attribute a ON a.attrelid = k.conrelid "
+        "AND a.attnum = k.conkey[1] WHERE k.conrelid = %s AND k.contype = 'f' "
+        "AND a.attname <> 'tenant_id' AND k.confrelid NOT IN "
+        "('tenants'::regclass, 'spaces'::regclass)"
+    )
+    with connected(database.owner) as owner:
+        tables = owner.execute(every).fetchall()
+        for oid, name, is_confined in tables:
+            assert is_confined, name
+            assert owner.execute(keys, [oid]).fetchall() == [], name
+            assert owner.execute(foreign, [oid]).fetchall() == [], name
+        assert {name for _, name, _ in tables} >= {*owned()} - {"tenants"}
+        sequences = "SELECT relname FROM pg_class WHERE relkind = 'S'"
+        assert owner.execute(sequences).fetchall() == [("spaces_id_seq",)]
+
+
+@pytest.mark.parametrize(
+    ("trait", "told"), [("SUPERUSER", "superuser"), ("BYPASSRLS", "BYPASSRLS")]
+)
+def test_who_is_above_row_level_security_opens_no_store(
+    postgres: Server, database: Database, trait: str, told: str
+) -> None:
+    name = postgres.program
+    postgres.run(f"ALTER ROLE {{name}} {trait}", name=name)
+    try:
+        with pytest.raises(Refused, match=told) as refusal:
+            database.opened()
+    finally:
+        postgres.run(f"ALTER ROLE {{name}} NO{trait}", name=name)
+
+    assert refusal.value.code == "role_unconfined"
+    assert "brain store upgrade" in refusal.value.hint
+
+
+def test_the_owner_of_the_tables_opens_no_store(database: Database) -> None:
+    with pytest.raises(Refused, match="owns the tables"):
+        Database(owner=database.owner, program=database.owner).opened()
+
+
+def test_a_stranger_to_the_database_is_told_nothing_of_the_password(database: Database) -> None:
+    wrong = database.program.replace("@", "not-this@")
+
+    with pytest.raises(Unavailable) as refusal:
+        Database(owner=wrong, program=wrong).opened()
+
+    assert "not-this" not in _whole(refusal.value)
+
+
+def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
+    url = "postgresql://ann:s3cret@[/db"
+
+    with pytest.raises(Invalid) as refusal:
+        Database(owner=url, program=url).opened()
+
+    assert "s3cret" not in _whole(refusal.value)
+
+
+def test_an_empty_database_names_the_command_that_fills_it(postgres: Server) -> None:
+    with postgres.database(is_empty=True) as empty, pytest.raises(Unavailable) as refusal:
+        empty.opened()
+
+    assert refusal.value.code == "store_older"
+    assert "brain store upgrade --grant ROLE" in refusal.value.hint
+
+
+def test_a_database_of_another_program_is_left_as_it_is(postgres: Server) -> None:
+    with postgres.database(is_empty=True) as theirs:
+        with connected(theirs.owner) as owner:
+            owner.execute("CREATE TABLE theirs (x int)")
+        with pytest.raises(Corrupt) as refusal:
+            theirs.opened()
+
+    assert refusal.value.code == "store_foreign"
+
+
+def test_tenants_with_the_same_ids_and_words_do_not_meet(database: Database) -> None:
+    with closing(database.opened()) as store:
+        with connected(database.program, tenant="other") as program:
+            program.execute("INSERT INTO tenants VALUES ('other', 0, 'k')")
+        put(store, a_memory(1, "tea is ready"))
+        with store.begin("other") as tx:
+            tx.memories.add(a_memory(1, "tea is cold"))
+            tx.index.put(a_memory(1, "tea is cold"), None)
+
+        for tenant, said in ((LOCAL_TENANT, "tea is ready"), ("other", "tea is cold")):
+            with store.snapshot(tenant) as tx:
+                assert tx.memories.get([1])[1].body == said
+                assert [hit.id for hit in tx.index.lexical(["tea"], look(), limit=5)] == [1]
+
+
+def _whole(error: CommonbrainError) -> str:
+    return f"{error} {error!r} {error.hint}"
