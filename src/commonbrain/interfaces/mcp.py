@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -47,7 +47,7 @@ from commonbrain.flows.sessions.registry import contact_here
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp_pages import PAGES, PROMPT, read_page, start_up
-from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
+from commonbrain.interfaces.operations import OPERATIONS, Door, Operation, Profile
 from commonbrain.interfaces.schemas import lean_output_schema, lean_schema
 
 _LOG: Final = logging.getLogger(__name__)
@@ -69,9 +69,17 @@ _AFTER_A_FAULT: Final = "Run `brain doctor`; what the server wrote to stderr tel
 _ALWAYS_SHOWN: Final = frozenset({"boot", "remember", "recall"})
 """Tools whose schema a client should show from the start rather than on demand."""
 
-TOOLS: Final = {
-    operation.name: operation for operation in OPERATIONS if Door.MCP in operation.doors
-}
+
+def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
+    """Give the tools that a profile shows, by name, in the order of the table."""
+    return {
+        operation.name: operation
+        for operation in OPERATIONS
+        if Door.MCP in operation.doors and profile.shows(operation.profile)
+    }
+
+
+TOOLS: Final = tools_of(Profile.CORE)
 
 
 @dataclass(slots=True)
@@ -120,6 +128,8 @@ class _Handlers:
     connection: Connection
     warm: Callable[[], None]
     """Called when a client has shown that it is there."""
+    tools: Mapping[str, Operation[Any, Any]]
+    """Those that are shown and may be called, by name."""
 
     @cached_property
     def limiter(self) -> anyio.CapacityLimiter:
@@ -131,13 +141,13 @@ class _Handlers:
     ) -> ListToolsResult:
         """Show every tool; there are too few for pages."""
         self.warm()
-        return ListToolsResult(tools=[_tool(operation) for operation in TOOLS.values()])
+        return ListToolsResult(tools=[_tool(operation) for operation in self.tools.values()])
 
     async def call_tool(
         self, context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
         """Run one operation in a thread and answer when it is committed."""
-        operation = TOOLS.get(params.name)
+        operation = self.tools.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
         call = partial(self._run, operation, params.arguments or {}, client=_client(context))
@@ -223,8 +233,11 @@ class _Handlers:
 
     def _view(self, client: Implementation | None) -> Brain:
         """See the brain as the client does, which is the agent unless the user named one."""
-        # A model fills the arguments: it may not claim more trust than its user has.
-        brain = self.brain().acting_as(trust_ceiling=Trust.USER_CLAIM)
+        opened = self.brain()
+        # A model fills the arguments: it may not claim more trust than its user has, nor is an
+        # agent raised whose own ceiling is lower.
+        ceiling = min(opened.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
+        brain = opened.acting_as(trust_ceiling=ceiling)
         agent = self.agent or (_name(client.name) if client else None)
         named = brain.acting_as(agent=agent) if agent else brain
         told = _name(f"{client.name} {client.version}") if client else None
@@ -237,12 +250,19 @@ def build_server(
     agent: str | None = None,
     connection: Connection | None = None,
     warm: Callable[[], None] = lambda: None,
+    profile: Profile = Profile.CORE,
 ) -> Server[Any]:
     """Make a server for one client, whose tools are the operations of a brain.
 
     `brain` is asked for at the first call, and `connection` for the session of every call.
     """
-    handlers = _Handlers(brain=brain, agent=agent, connection=connection or Connection(), warm=warm)
+    handlers = _Handlers(
+        brain=brain,
+        agent=agent,
+        connection=connection or Connection(),
+        warm=warm,
+        tools=tools_of(profile),
+    )
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -258,7 +278,9 @@ def build_server(
     )
 
 
-def serve_stdio(open_brain: Callable[[], Brain], *, agent: str | None = None) -> None:
+def serve_stdio(
+    open_brain: Callable[[], Brain], *, agent: str | None = None, profile: Profile = Profile.CORE
+) -> None:
     """Serve one client over stdin and stdout until it hangs up or the process is told to stop."""
     connection = Connection(
         find=lambda brain: contact_here(brain.house, serves=True),
@@ -266,13 +288,19 @@ def serve_stdio(open_brain: Callable[[], Brain], *, agent: str | None = None) ->
     )
     lazy = _Lazy(open=open_brain, lock=Lock(), connection=connection)
     try:
-        anyio.run(_serve, lazy, agent)
+        anyio.run(_serve, lazy, agent, profile)
     finally:
         lazy.close()
 
 
-async def _serve(lazy: _Lazy, agent: str | None) -> None:
-    server = build_server(lazy.get, agent=agent, connection=lazy.connection, warm=lazy.warm)
+async def _serve(lazy: _Lazy, agent: str | None, profile: Profile) -> None:
+    server = build_server(
+        lazy.get,
+        agent=agent,
+        connection=lazy.connection,
+        warm=lazy.warm,
+        profile=profile,
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, lazy)
         async with stdio_server() as (incoming, outgoing):

@@ -23,6 +23,7 @@ from mcp.types import (
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid, NotFound
 from commonbrain.domain.inert import inert
+from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.boot import BOOT
 from commonbrain.interfaces.operations.get import GET
@@ -109,7 +110,7 @@ def read_page(brain: Brain, uri: str) -> ReadResourceResult:
     if page is None or not named:
         raise NotFound("No such resource.", hint="Read memory://, thread:// or boot://.")
     request = page.operation.request.model_validate(page.arguments(named))
-    reply = page.operation.handle(brain, request)
+    reply = answer(page.operation, brain, request=request)
     if not page.is_there(reply):
         raise NotFound("Nothing to be seen there.", hint="Check the id.")
     text = inert(page.operation.tell(reply))
@@ -127,6 +128,6 @@ def start_up(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPro
     if name != STARTUP or not set(arguments) <= known:
         raise Invalid(f"There is no such prompt; {STARTUP} takes {' and '.join(sorted(known))}.")
     request = BOOT.request.model_validate(dict(arguments))
-    text = f"{BOOT.tell(BOOT.handle(brain, request))}\n\n{_HOW_TO_WORK}"
+    text = f"{BOOT.tell(answer(BOOT, brain, request=request))}\n\n{_HOW_TO_WORK}"
     said = PromptMessage(role="user", content=TextContent(text=inert(text)))
     return GetPromptResult(description=PROMPT.description, messages=[said])
