@@ -81,11 +81,11 @@ def _attempt(operation: AnyOperation, base: dict[str, Any], *, field: str, paylo
 
 
 def _payloads(world: World, chance: random.Random) -> list[str]:
-    known = chance.choice(world.theirs)
+    known = chance.choice(world.askable)
     return [
         known,
-        chance.choice(world.theirs).upper(),
-        chance.choice(world.private),
+        chance.choice(world.askable).upper(),
+        chance.choice(world.private[1:]),
         chance.choice(neighbours(known)),
         chance.choice(world.names),
         chance.choice(INJECTIONS),

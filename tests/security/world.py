@@ -46,16 +46,19 @@ class World:
     own: str
     """A memory of the attacker's."""
 
-    def secrets(self) -> set[str]:
-        """Name every id that no reply may hold unless it was asked for."""
-        return {one.lower() for one in (*self.theirs, *self.private)}
+    @property
+    def askable(self) -> tuple[str, ...]:
+        """Those of their ids that are asked for."""
+        return tuple(one for one in self.theirs if one not in self._held())
 
-    def leaked(self, reply: str, *, given: str) -> set[str]:
-        """Find what a reply must not hold: deep marks, and ids that were not asked for."""
-        shown = {one.lower() for one in _ID.findall(reply)}
-        asked = given.lower()
-        forbidden = {one for one in self.secrets() if one not in asked}
-        return set(DEEP.findall(reply)) | (shown & forbidden)
+    def leaked(self, reply: str) -> set[str]:
+        """Find what no reply may hold: deep marks, and ids that are never asked for."""
+        shown = {one.upper() for one in _ID.findall(reply)}
+        return set(DEEP.findall(reply)) | (shown & {one.upper() for one in self._held()})
+
+    def _held(self) -> set[str]:
+        """Name the ids that are held back, of every kind: what is asked for may be repeated."""
+        return {*self.theirs[1:-3:3], self.private[0]}
 
     def seen_as(self, role: Role) -> Brain:
         """See it as the attacker with another role."""
