@@ -1,6 +1,5 @@
 """Every setting once: its name, unit, default, bounds and environment variable."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
@@ -20,15 +19,6 @@ from commonbrain.domain.limits import (
 )
 from commonbrain.domain.locations import is_url
 from commonbrain.domain.scope import LOCAL_TENANT
-
-
-class Profile(StrEnum):
-    """How many tools an MCP client is shown; each shows those of the one before."""
-
-    LITE = "lite"
-    CORE = "core"
-    OPERATOR = "operator"
-
 
 ASYMMETRIC: Final = frozenset(
     "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 ES256K EdDSA".split()
@@ -120,8 +110,8 @@ class Settings(BaseSettings):
         le=1_000_000,
         description="Calls of a whole tenant, where its policy says nothing.",
     )
-    mcp_profile: Profile = Field(
-        default=Profile.CORE,
+    mcp_profile: Literal["lite", "core", "operator"] = Field(
+        default="core",
         description="Which tools MCP shows: lite (five), core, operator (also admin).",
     )
     jwt_issuer: str | None = Field(

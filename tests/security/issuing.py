@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -63,7 +63,7 @@ class Issuing:
 
 
 @contextmanager
-def an_issuer() -> Iterator[Issuing]:
+def an_issuer() -> Generator[Issuing]:
     """Serve an issuer's keys on a free port of this machine."""
     issuing = Issuing()
 

@@ -1,6 +1,22 @@
 """What a tenant's policy settles: how much, how fast, and what must come first."""
 
 from dataclasses import dataclass
+from typing import TypedDict
+
+from commonbrain.domain.errors import Invalid
+
+
+class PolicyChange(TypedDict, total=False):
+    """What of a policy is to be another; what is left out stays."""
+
+    key_calls_per_minute: int | None
+    tenant_calls_per_minute: int | None
+    memories_max: int | None
+    is_boot_required: bool
+
+
+OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
+"""What bounds a tenant, and so is not for its own admins to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +31,20 @@ class Policy:
     """Memories held at once, those superseded or forgotten not counted; None is no bound."""
     is_boot_required: bool = False
     """Whether a session must boot before anything else is answered."""
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that lets nothing through.
+
+        Raises:
+            Invalid: a rate is below 1, or a quota below 0.
+
+        """
+        rates = (self.key_calls_per_minute, self.tenant_calls_per_minute)
+        if any(rate is not None and rate < 1 for rate in rates) or (self.memories_max or 0) < 0:
+            raise Invalid(
+                "A rate is at least 1 a minute and a quota at least 0.",
+                hint="To shut a tenant, suspend it.",
+            )
 
 
 NO_POLICY = Policy()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Unpack
 
 from commonbrain.domain.credentials import (
     PREFIX_CHARS,
@@ -20,7 +21,7 @@ from commonbrain.domain.limits import (
     ROTATION_MINUTES_DEFAULT,
     ROTATION_MINUTES_MAX,
 )
-from commonbrain.domain.policy import Policy
+from commonbrain.domain.policy import NO_POLICY, OWNERS, Policy, PolicyChange
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.bounds import held
@@ -191,10 +192,26 @@ class Govern:
             raise _no_key(prefix)
         return revoked
 
-    def set_policy(self, policy: Policy) -> Policy:
-        """Put a policy in the place of the tenant's."""
+    def policy(self, **change: Unpack[PolicyChange]) -> Policy:
+        """Give the tenant's policy, changed where something is to be another.
+
+        Raises:
+            Refused: `insufficient_role`, only who owns the store may move a tenant's bounds.
+            Invalid: a bound lets nothing through.
+
+        """
         self._check()
+        if self.caller.admission is not None and OWNERS & set(change):
+            raise Refused(
+                "A tenant's rates and quota are not for its own admins to change.",
+                code="insufficient_role",
+                hint="Ask who runs the server: brain tenant policy.",
+            )
+        if not change:
+            return self.usage().policy
         with self.house.store.begin(self.caller.tenant) as tx:
+            tenant = tx.credentials.tenant()
+            policy = replace(tenant.policy if tenant else NO_POLICY, **change)
             tx.credentials.set_policy(policy)
             self._note(tx, "policy", subject=None)
         return policy
@@ -210,7 +227,7 @@ class Govern:
                 memories=held(tx),
                 agents=len(shelf.agents(limit=KEYS_MAX)),
                 keys=sum(one.is_good(now) for one in shelf.keys(limit=KEYS_MAX)),
-                policy=tenant.policy if tenant else Policy(),
+                policy=tenant.policy if tenant else NO_POLICY,
             )
 
     def noted(self, *, limit: int = ITEMS_PER_CALL_MAX) -> Sequence[AccessEntry]:

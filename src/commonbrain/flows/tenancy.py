@@ -1,10 +1,11 @@
 """Tenants, as who owns the store sees them: listed, made, shut and opened."""
 
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 from commonbrain.domain.credentials import check_tenant_name
 from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.policy import Policy
+from commonbrain.domain.policy import PolicyChange
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.governing import Govern, Usage
 from commonbrain.flows.house import House
@@ -70,10 +71,10 @@ class Tenants:
             )
         return replace(known, suspended_at=at)
 
-    def set_policy(self, name: str, policy: Policy) -> Tenant:
-        """Put a policy in the place of a tenant's."""
-        self._govern(self.get(name).name).set_policy(policy)
-        return self.get(name)
+    def policy(self, name: str, **change: Unpack[PolicyChange]) -> Tenant:
+        """Give a tenant, whose policy is changed where something is to be another."""
+        policy = self._govern(self.get(name).name).policy(**change)
+        return replace(self.get(name), policy=policy)
 
     def _govern(self, tenant: str) -> Govern:
         return Govern(self.house, replace(self.caller, tenant=tenant))

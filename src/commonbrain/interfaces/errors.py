@@ -10,6 +10,7 @@ from commonbrain.domain.errors import (
     CommonbrainError,
     Corrupt,
     Invalid,
+    Limited,
     NotFound,
     Refused,
     Unavailable,
@@ -33,6 +34,7 @@ ERRORS: Final = (
     Fault(error=Invalid, exit_code=2, http_status=422),
     Fault(error=Unknown, exit_code=EXIT_REFUSED, http_status=401),
     Fault(error=Refused, exit_code=EXIT_REFUSED, http_status=403),
+    Fault(error=Limited, exit_code=5, http_status=429),
     Fault(error=NotFound, exit_code=4, http_status=404),
     Fault(error=Unavailable, exit_code=5, http_status=503),
     Fault(error=Corrupt, exit_code=EXIT_CORRUPT, http_status=500),
@@ -45,6 +47,13 @@ def fault_of(error: CommonbrainError) -> Fault:
     return next(fault for fault in ERRORS if isinstance(error, fault.error))
 
 
-def describe(error: CommonbrainError) -> dict[str, str]:
+def describe(error: CommonbrainError) -> dict[str, str | int]:
     """Write an error as JSON values: its code, what is wrong, and the next step."""
-    return {"code": error.code, "message": error.message, "hint": error.hint}
+    told: dict[str, str | int] = {
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+    }
+    if isinstance(error, Limited) and error.retry_after_s is not None:
+        told["retry_after_s"] = error.retry_after_s
+    return told

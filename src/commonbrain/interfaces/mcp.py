@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -47,7 +47,7 @@ from commonbrain.flows.sessions.registry import contact_here
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp_pages import PAGES, PROMPT, read_page, start_up
-from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
+from commonbrain.interfaces.operations import OPERATIONS, Door, Operation, Profile
 from commonbrain.interfaces.schemas import lean_output_schema, lean_schema
 from commonbrain.interfaces.working import Threads
 
@@ -72,9 +72,17 @@ _AFTER_A_FAULT: Final = "Run `brain doctor`; what the server wrote to stderr tel
 _ALWAYS_SHOWN: Final = frozenset({"boot", "remember", "recall"})
 """Tools whose schema a client should show from the start rather than on demand."""
 
-TOOLS: Final = {
-    operation.name: operation for operation in OPERATIONS if Door.MCP in operation.doors
-}
+
+def tools_of(profile: Profile) -> dict[str, Operation[Any, Any]]:
+    """Give the tools that a profile shows, by name, in the order of the table."""
+    return {
+        operation.name: operation
+        for operation in OPERATIONS
+        if Door.MCP in operation.doors and profile.shows(operation.profile)
+    }
+
+
+TOOLS: Final = tools_of(Profile.CORE)
 
 
 @dataclass(slots=True)
@@ -143,8 +151,11 @@ class OneClient:
 
     def see(self, context: Message) -> Brain:
         """See the brain as the client does, which is the agent unless the user named one."""
-        # A model fills the arguments: it may not claim more trust than its user has.
-        brain = self.brain().acting_as(trust_ceiling=Trust.USER_CLAIM)
+        opened = self.brain()
+        # A model fills the arguments: it may not claim more trust than its user has, nor is an
+        # agent raised whose own ceiling is lower.
+        ceiling = min(opened.caller.trust_ceiling, Trust.USER_CLAIM, key=lambda one: one.weight)
+        brain = opened.acting_as(trust_ceiling=ceiling)
         client = client_of(context)
         agent = self.agent or (printable_name(client.name) if client else None)
         named = brain.acting_as(agent=agent) if agent else brain
@@ -158,18 +169,20 @@ class _Handlers:
 
     clients: Clients
     threads: Threads
+    tools: Mapping[str, Operation[Any, Any]]
+    """Those that are shown and may be called, by name."""
 
     async def list_tools(
         self, context: Message, _params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """Show every tool that the client's role may use; there are too few for pages."""
         role = self.clients.role(context)
-        usable = [operation for operation in TOOLS.values() if role.covers(operation.role)]
+        usable = [operation for operation in self.tools.values() if role.covers(operation.role)]
         return ListToolsResult(tools=[_tool(operation) for operation in usable])
 
     async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
         """Run one operation in a thread and answer when it is committed."""
-        operation = TOOLS.get(params.name)
+        operation = self.tools.get(params.name)
         if operation is None:
             raise MCPError(INVALID_PARAMS, f"There is no tool {params.name[:40]!r}.")
         call = partial(self._run, operation, params.arguments or {}, context=context)
@@ -263,6 +276,7 @@ def build_server(
     agent: str | None = None,
     connection: Connection | None = None,
     warm: Callable[[], None] = lambda: None,
+    profile: Profile = Profile.CORE,
 ) -> Server[Any]:
     """Make a server for one client, whose tools are the operations of a brain.
 
@@ -270,12 +284,14 @@ def build_server(
     """
     connection = connection or Connection()
     client = OneClient(brain=brain, agent=agent, connection=connection, warm=warm)
-    return server_of(client, threads=Threads(CALLS_AT_ONCE_MAX))
+    return server_of(client, threads=Threads(CALLS_AT_ONCE_MAX), profile=profile)
 
 
-def server_of(clients: Clients, *, threads: Threads) -> Server[Any]:
-    """Make a server for whoever `clients` can tell, whose tools are the operations."""
-    handlers = _Handlers(clients=clients, threads=threads)
+def server_of(
+    clients: Clients, *, threads: Threads, profile: Profile = Profile.CORE
+) -> Server[Any]:
+    """Make a server for whoever `clients` can tell, whose tools are a profile's operations."""
+    handlers = _Handlers(clients=clients, threads=threads, tools=tools_of(profile))
     return Server(
         "commonbrain",
         title="Commonbrain",
@@ -291,7 +307,9 @@ def server_of(clients: Clients, *, threads: Threads) -> Server[Any]:
     )
 
 
-def serve_stdio(open_brain: Callable[[], Brain], *, agent: str | None = None) -> None:
+def serve_stdio(
+    open_brain: Callable[[], Brain], *, agent: str | None = None, profile: Profile = Profile.CORE
+) -> None:
     """Serve one client over stdin and stdout until it hangs up or the process is told to stop."""
     connection = Connection(
         find=lambda brain: contact_here(brain.house, serves=True),
@@ -299,13 +317,19 @@ def serve_stdio(open_brain: Callable[[], Brain], *, agent: str | None = None) ->
     )
     lazy = _Lazy(open=open_brain, lock=Lock(), connection=connection)
     try:
-        anyio.run(_serve, lazy, agent)
+        anyio.run(_serve, lazy, agent, profile)
     finally:
         lazy.close()
 
 
-async def _serve(lazy: _Lazy, agent: str | None) -> None:
-    server = build_server(lazy.get, agent=agent, connection=lazy.connection, warm=lazy.warm)
+async def _serve(lazy: _Lazy, agent: str | None, profile: Profile) -> None:
+    server = build_server(
+        lazy.get,
+        agent=agent,
+        connection=lazy.connection,
+        warm=lazy.warm,
+        profile=profile,
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_stop_on_signal, lazy)
         async with stdio_server() as (incoming, outgoing):

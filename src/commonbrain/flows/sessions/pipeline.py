@@ -54,6 +54,14 @@ class Sessions:
         """Note that the connection was closed, which the next sign of life would prove wrong."""
         leave(self.house, self.caller)
 
+    def has_booted(self) -> bool:
+        """Say whether the caller's session, if it has one, was booted."""
+        if self.caller.session is None:
+            return False
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            known = tx.sessions.get(self.caller.agent, self.caller.session)
+        return known is not None and known.booted_at is not None
+
     def list(self, *, project: str | None = None, agent: str | None = None) -> Told:
         """List who else is at work, in the caller's project unless another is given.
 

@@ -31,6 +31,8 @@ SINGULAR: Final = {
     "views": "view",
     "next_steps": "next",
     "blockers": "blocker",
+    "scopes": "scope",
+    "networks": "network",
 }
 _FROM_STDIN: Final = "-"
 
@@ -78,7 +80,8 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
                 reply = operation.handle(brain, sure)
         _answer(operation, reply, as_json=as_json)
 
-    asks = "confirm" in operation.request.model_fields or (operation.weighty and not special)
+    is_weighty = special.is_weighty if special else operation.weighty is not None
+    asks = "confirm" in operation.request.model_fields or is_weighty
     named = _NAMED if asks else _NAMED[:1]
     filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
     parameters = [

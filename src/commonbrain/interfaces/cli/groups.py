@@ -18,6 +18,9 @@ GROUPS: Final[Mapping[str, str]] = {
     "task": "Tasks: what is to be done, who does it, and what must be answered first.",
     "trace": "Traces: why something came about, what came of it, and what it rests on.",
     "skill": "Skills: rules that come up by themselves where their keywords are named.",
+    "tenant": "Tenants of a shared store: who is kept apart from whom, and what each may use.",
+    "agent": "Agents of a tenant: who may call a shared server, and with what authority.",
+    "key": "API keys: what agents call a shared server with.",
 }
 """What each group is about."""
 
@@ -28,7 +31,7 @@ def add_operations(app: typer.Typer, operations: Iterable[Operation[Any, Any]]) 
     for operation in operations:
         if Door.CLI not in operation.doors:
             continue
-        if operation.name not in groups:
+        if operation.has_own_command and operation.name not in groups:
             app.command(operation.name)(draw(operation))
         for special in operation.commands:
             group, _, own = special.name.rpartition(" ")

@@ -54,11 +54,14 @@ def _before(
     session: Annotated[
         str | None, typer.Option(envvar="COMMONBRAIN_SESSION", help="Which session acts.")
     ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(envvar="COMMONBRAIN_TENANT", help="Whose memories.")
+    ] = None,
     version: Annotated[  # noqa: ARG001 the callback prints it
         bool, typer.Option("--version", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    context.obj = State(store=store, agent=agent, session=session)
+    context.obj = State(store=store, agent=agent, session=session, tenant=tenant)
     _STATE.set(context.obj)
 
 
@@ -84,7 +87,7 @@ def mcp(
     from commonbrain.interfaces.mcp import serve_stdio  # noqa: PLC0415
 
     state: State = context.obj
-    serve_stdio(state.open, agent=state.agent)
+    serve_stdio(state.open, agent=state.agent, profile=state.profile())
 
 
 @app.command()

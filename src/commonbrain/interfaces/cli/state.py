@@ -6,6 +6,7 @@ from pathlib import Path
 
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain.session import UNKNOWN, Contact
+from commonbrain.interfaces.operations import Profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,13 @@ class State:
     store: str | None = None
     agent: str | None = None
     session: str | None = None
+    tenant: str | None = None
+
+    def profile(self) -> Profile:
+        """Give the settings' choice of tools that an MCP client is shown."""
+        from commonbrain.wiring import load_settings  # noqa: PLC0415
+
+        return Profile(load_settings().mcp_profile)
 
     def open(self) -> Brain:
         """Open the brain they name."""
@@ -36,7 +44,7 @@ class State:
             identity["agent"] = self.agent
         if self.session is not None:
             identity["session"] = self.session
-        brain = open_brain(self.store, **identity)
+        brain = open_brain(self.store, tenant=self.tenant, **identity)
         if brain.caller.session is None:
             return brain.acting_as(contact=_here())
         # A command is over in a moment: it is a sign of life of the session that it names, whose

@@ -5,19 +5,21 @@
 
 from typing import Any, Final
 
+from commonbrain.interfaces.operations.admin import ADMIN
 from commonbrain.interfaces.operations.atomize import ATOMIZE
 from commonbrain.interfaces.operations.boot import BOOT
 from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
 from commonbrain.interfaces.operations.message import MESSAGE
-from commonbrain.interfaces.operations.operation import Command, Door, Operation
+from commonbrain.interfaces.operations.operation import Command, Door, Operation, Profile
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
 from commonbrain.interfaces.operations.session import SESSION
 from commonbrain.interfaces.operations.skill import SKILL
 from commonbrain.interfaces.operations.status import STATUS
+from commonbrain.interfaces.operations.tenant import TENANT
 from commonbrain.interfaces.operations.trace import TRACE
 from commonbrain.interfaces.operations.unsettled import UNSETTLED
 
@@ -36,6 +38,8 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     UNSETTLED,
     DOCTOR,
     ATOMIZE,
+    ADMIN,
+    TENANT,
 )
 
-__all__ = ["OPERATIONS", "Command", "Door", "Operation"]
+__all__ = ["OPERATIONS", "Command", "Door", "Operation", "Profile"]

@@ -52,6 +52,7 @@ ATOMIZE = Operation(
     handle=_handle,
     tell=_tell,
     role=Role.WRITER,
+    adds=lambda asked: asked.limit,
     positional=("ids",),
     doors=frozenset({Door.CLI}),
     is_idempotent=True,

@@ -7,7 +7,7 @@ from pydantic import Field
 from commonbrain.brain import Brain
 from commonbrain.domain.briefing import Briefing
 from commonbrain.interfaces.folder import folder_of
-from commonbrain.interfaces.operations.operation import Name, Operation, Request
+from commonbrain.interfaces.operations.operation import Name, Operation, Profile, Request
 
 
 class BootRequest(Request):
@@ -38,9 +38,11 @@ BOOT = Operation(
     purpose="Begin: the rules that bind you, open tasks, the last handoff, messages, who else "
     "is at work. Call it first.",
     request=BootRequest,
+    profile=Profile.LITE,
     reply=Briefing,
     handle=_handle,
     tell=_tell,
     # That a session began is noted as every call is: what agents share stays as it is.
     is_read_only=True,
+    is_first=True,
 )

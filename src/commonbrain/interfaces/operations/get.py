@@ -14,7 +14,7 @@ from commonbrain.domain.times import show_instant
 from commonbrain.flows.get import Shown
 from commonbrain.flows.origins import Origin, Provenance
 from commonbrain.flows.views import View
-from commonbrain.interfaces.operations.operation import Command, Name, Operation, Request
+from commonbrain.interfaces.operations.operation import Command, Name, Operation, Profile, Request
 
 
 def _listed(given: object) -> object:
@@ -121,6 +121,7 @@ GET = Operation(
     purpose="Fetch memories whole by id, or a skill by name: where they come from, whether they "
     "still hold.",
     request=GetRequest,
+    profile=Profile.LITE,
     reply=Fetched,
     handle=_handle,
     tell=_tell,

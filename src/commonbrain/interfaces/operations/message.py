@@ -75,6 +75,9 @@ class Mail:
 _Call = Callable[[Messages, MessageRequest], Mail]
 
 
+_WRITING: Final = frozenset({"send", "reply", "delegate"})
+
+
 def _envelope(told: MessageRequest) -> Envelope:
     given = Envelope(subject=told.subject, expires_at=told.expires_at)
     if told.priority is not None:
@@ -296,6 +299,7 @@ MESSAGE = Operation(
     handle=_handle,
     tell=_tell,
     role=Role.WRITER,
+    adds=lambda told: 1 if told.op in _WRITING else 0,
     for_agents=_answer,
     agent_reply=Answer,
     positional=("op", "id", "text"),

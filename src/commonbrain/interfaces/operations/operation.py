@@ -25,6 +25,19 @@ class Door(StrEnum):
     REST = "rest"
 
 
+class Profile(StrEnum):
+    """How many tools an MCP client is shown; each shows those of the one before."""
+
+    LITE = "lite"
+    CORE = "core"
+    OPERATOR = "operator"
+
+    def shows(self, other: "Profile") -> bool:
+        """Say whether it shows the tools of another one."""
+        order = tuple(Profile)
+        return order.index(self) >= order.index(other)
+
+
 class Request(BaseModel):
     """What a caller gives; unknown fields are refused, so that a slip is told and not ignored."""
 
@@ -63,6 +76,8 @@ class Command:
     """Those that it cannot do without, though the operation can."""
     single: frozenset[str] = frozenset()
     """Lists of which it takes one."""
+    is_weighty: bool = False
+    """Whether a person is asked before it is done, unless told not to be."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +101,20 @@ class Operation(Generic[RequestT, ReplyT]):
     """How the command ends: other than 0 when anything was refused or found broken."""
     role: Role = Role.READER
     doors: frozenset[Door] = frozenset(Door)
+    profile: Profile = Profile.CORE
+    """The smallest that shows its tool."""
+    adds: Callable[[RequestT], int] = lambda _: 0
+    """How many memories a request asks for beyond those there are, for the tenant's quota."""
+    is_first: bool = False
+    """Whether it is what a session that must boot is let do before."""
     positional: tuple[str, ...] = ()
     """The request's fields that the command line takes without a name, in order."""
     is_read_only: bool = False
     is_destructive: bool = False
     is_idempotent: bool = False
 
+    has_own_command: bool = True
+    """Whether the command line has one of its name, beside those of `commands`."""
     unconfirmed: Callable[[ReplyT], int | None] = lambda _: None
     """Gives the count that the request's field `confirm` must repeat, of a reply that previews."""
     weighty: Callable[[Brain, RequestT], ReplyT | None] | None = None

@@ -23,6 +23,7 @@ from commonbrain.interfaces.operations.operation import (
     Command,
     Name,
     Operation,
+    Profile,
     Request,
 )
 
@@ -104,6 +105,7 @@ RECALL = Operation(
     purpose="Find what is known about something: decisions, rules, facts, past conversations. "
     "Ask before work that others may have done or decided.",
     request=RecallRequest,
+    profile=Profile.LITE,
     reply=Recollection,
     handle=_handle,
     tell=_tell,

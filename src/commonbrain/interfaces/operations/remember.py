@@ -20,6 +20,7 @@ from commonbrain.interfaces.operations.operation import (
     Moment,
     Name,
     Operation,
+    Profile,
     Request,
 )
 
@@ -166,12 +167,14 @@ REMEMBER = Operation(
     title="Remember",
     purpose="Store what was decided, learnt or asked for, so that every agent can recall it.",
     request=RememberRequest,
+    profile=Profile.LITE,
     reply=Remembered,
     handle=_handle,
     many=_handle_many,
     tell=_tell,
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
+    adds=lambda _: 1,
     positional=("text",),
     commands=(
         Command(

@@ -13,7 +13,14 @@ from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.sessions.told import Peer, Told
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations.duty_lines import duty_lines
-from commonbrain.interfaces.operations.operation import PLAIN, Command, Name, Operation, Request
+from commonbrain.interfaces.operations.operation import (
+    PLAIN,
+    Command,
+    Name,
+    Operation,
+    Profile,
+    Request,
+)
 from commonbrain.interfaces.operations.remember import tell_outcome
 from commonbrain.interfaces.operations.session_commands import SESSION_COMMANDS
 
@@ -126,6 +133,7 @@ SESSION = Operation(
     purpose="See who else is at work on what; say what you are at; keep notes; claim tasks; "
     "hand over; end.",
     request=SessionRequest,
+    profile=Profile.LITE,
     reply=Told,
     handle=_handle,
     tell=_tell,

@@ -1,0 +1,70 @@
+"""What a call must come past: role and scopes, rate, quota, boot; and what a refusal leaves."""
+
+from typing import Any
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError, Refused
+from commonbrain.domain.scope import Caller
+from commonbrain.interfaces.operations.operation import Operation, Request
+from commonbrain.ports.credentials import AccessEntry
+
+
+def check_call(operation: Operation[Any, Any], brain: Brain, *, request: Request) -> None:
+    """Let a call be made, or say why not; the cheapest is asked first.
+
+    Raises:
+        Refused: `insufficient_role`, `scope_denied` or `boot_required`.
+        Limited: `rate_limited` or `quota_exceeded`.
+
+    """
+    bounds = brain.house.bounds
+    bounds.check_rate(brain.caller)
+    _check_role(operation, brain.caller)
+    bounds.check_quota(brain.caller, adding=operation.adds(request))
+    _check_booted(operation, brain)
+
+
+def note_refusal(operation: Operation[Any, Any], brain: Brain, *, error: CommonbrainError) -> None:
+    """Leave who was refused what and why to the audit of access: no word of the content."""
+    caller = brain.caller
+    brain.house.refusals.note(
+        caller.tenant,
+        AccessEntry(
+            at=brain.house.clock.now(),
+            action=operation.name,
+            code=error.code,
+            agent=caller.agent,
+            credential=caller.admission.credential if caller.admission else None,
+            request_id=caller.request_id,
+        ),
+    )
+
+
+def _check_role(operation: Operation[Any, Any], caller: Caller) -> None:
+    if caller.role.covers(operation.role):
+        return
+    if caller.admission is not None and caller.admission.role.covers(operation.role):
+        raise Refused(
+            f"This key's scopes do not let it {operation.name}, which takes the role "
+            f"{operation.role}.",
+            code="scope_denied",
+            hint="Use a key with wider scopes.",
+        )
+    raise Refused(
+        f"Agent {caller.agent} is a {caller.role}; {operation.name} takes the role "
+        f"{operation.role}.",
+        code="insufficient_role",
+        hint=f"Ask an admin for the role {operation.role}.",
+    )
+
+
+def _check_booted(operation: Operation[Any, Any], brain: Brain) -> None:
+    admission = brain.caller.admission
+    if admission is None or not admission.policy.is_boot_required or operation.is_first:
+        return
+    if not brain.session.has_booted():
+        raise Refused(
+            f"This tenant wants a session to boot before {operation.name}.",
+            code="boot_required",
+            hint="Call boot with your session first: it tells what binds you.",
+        )

@@ -1,0 +1,162 @@
+"""Tenants, agents and keys as the owner of a store governs them at its machine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+import commonbrain
+from commonbrain.brain import Brain
+from commonbrain.domain.credentials import KeyScope
+from commonbrain.domain.errors import CommonbrainError, Invalid, Refused
+from commonbrain.domain.policy import Policy
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.flows.governing import KeyWish
+from commonbrain.interfaces.calling import answer
+from commonbrain.interfaces.mcp import build_server
+from commonbrain.interfaces.operations import OPERATIONS, Profile
+from commonbrain.testing.builders import an_access
+from tests.doors.conftest import Command
+
+ADMIN = next(one for one in OPERATIONS if one.name == "admin")
+TENANT = next(one for one in OPERATIONS if one.name == "tenant")
+
+
+def parsed(told: tuple[int, str]) -> dict[str, Any]:
+    assert told[0] == 0, told
+    return json.loads(told[1])
+
+
+def admitted(path: Path, secret: str) -> Caller:
+    with commonbrain.open(path) as brain:
+        return an_access(brain).admit(secret, address=None)
+
+
+def as_admin(brain: Brain) -> Brain:
+    """See the brain as an admin who came by a key."""
+    key = brain.govern.create_key(KeyWish(agent="root", role=Role.ADMIN))
+    return Brain.of(brain.house, an_access(brain).admit(str(key.text), address=None))
+
+
+def asked(brain: Brain, **given: object) -> dict[str, Any]:
+    reply = answer(ADMIN, brain, request=ADMIN.request.model_validate(given))
+    return ADMIN.to_agent_json(reply)
+
+
+def test_an_owner_makes_a_tenant_and_a_key_that_opens_it(command: Command, path: Path) -> None:
+    assert command("tenant", "create", "acme")[0] == 0
+    acme = ("--tenant", "acme")
+    made = parsed(command(*acme, "key", "create", "bob", "--role", "writer", "--json"))
+
+    caller = admitted(path, made["secret"])
+
+    assert (caller.tenant, caller.agent, caller.role) == ("acme", "bob", Role.WRITER)
+    assert made["secret"].startswith("cb_acme_")
+    listed = command(*acme, "key", "list")[1]
+    assert made["keys"][0]["key"] in listed
+    assert made["secret"] not in listed
+    assert "no keys in default" in command("key", "list")[1].lower()
+
+
+def test_tenants_are_listed_shown_bounded_and_shut(command: Command) -> None:
+    command("tenant", "create", "acme")
+    bound = command(
+        "tenant", "policy", "acme", "--memories-max", "7", "--key-calls-per-minute", "60"
+    )
+
+    assert "at most 7" in bound[1]
+    assert "60 of a key" in command("tenant", "show", "acme")[1]
+    assert command("tenant", "suspend", "acme", "--yes")[0] == 0
+    names = [one["name"] for one in parsed(command("tenant", "list", "--json"))["tenants"]]
+    assert names == ["acme", LOCAL_TENANT]
+    assert "suspended" in command("tenant", "list")[1]
+    command("tenant", "resume", "acme")
+    assert "suspended" not in command("tenant", "list")[1]
+    assert "no bound" in command("tenant", "policy", "acme", "--memories-max", "-1")[1]
+
+
+def test_agents_are_set_disabled_and_enabled(command: Command) -> None:
+    command("agent", "set", "bob", "--role", "reader", "--trust-ceiling", "trusted_tool")
+
+    assert "bob | reader | trust user_claim, at most trusted_tool" in command("agent", "list")[1]
+    assert "disabled" in command("agent", "disable", "bob", "--yes")[1]
+    assert "disabled" not in command("agent", "enable", "bob")[1]
+
+
+def test_a_key_is_rotated_and_revoked_by_the_digits_that_lists_show(
+    command: Command, path: Path
+) -> None:
+    old = parsed(command("key", "create", "bob", "--role", "writer", "--json"))
+    new = parsed(command("key", "rotate", old["keys"][0]["key"], "--minutes", "0", "--json"))
+
+    assert admitted(path, new["secret"]).agent == "bob"
+    assert command("key", "revoke", new["keys"][0]["key"], "--yes")[0] == 0
+    for gone in (old, new):
+        with pytest.raises(CommonbrainError):
+            admitted(path, gone["secret"])
+    assert command("key", "revoke", "ffffffff", "--yes")[0] == 4
+
+
+def test_a_local_door_shows_one_tenant_and_only_those_there_are(command: Command) -> None:
+    command("tenant", "create", "acme")
+    command("--tenant", "acme", "remember", "The kettle is in the blue cupboard.")
+
+    assert "kettle" in command("--tenant", "acme", "recall", "kettle")[1]
+    assert "kettle" not in command("recall", "where is it")[1]
+    code, told = command("--tenant", "nobody", "status")
+    assert (code, "no tenant nobody" in told) == (4, True)
+
+
+@pytest.mark.parametrize("name", ["Acme", "a_b", "", "-x"])
+def test_a_tenant_is_not_called_anything(command: Command, name: str) -> None:
+    assert command("tenant", "create", "--", name)[0] == 2
+    assert command("tenant", "create", LOCAL_TENANT)[0] == 2
+
+
+def test_a_tenants_admin_governs_by_a_tool_and_cannot_move_its_bounds(brain: Brain) -> None:
+    admin = as_admin(brain)
+    made = asked(
+        admin,
+        op="key_create",
+        agent="bob",
+        role="writer",
+        scopes=["read"],
+        networks=["192.0.2.0/24"],
+        days=7,
+    )
+    prefix = made["keys"][0]["key"]
+
+    assert made["keys"][0]["scopes"] == [KeyScope.READ]
+    assert asked(admin, op="key_revoke", key=f"cb_default_{prefix}")["keys"][0]["revoked_at"]
+    assert {one["name"] for one in asked(admin, op="agents")["agents"]} == {"bob", "root"}
+    assert asked(admin, op="policy", boot_required=True)["policy"]["is_boot_required"]
+    assert asked(admin, op="usage")["usage"]["keys"] == 1
+    actions = {one["action"] for one in asked(admin, op="refusals")["refusals"]}
+    assert actions == {"agent_set", "key_create", "key_revoke", "policy"}
+    with pytest.raises(Refused):
+        admin.govern.policy(memories_max=1)
+    with pytest.raises(Refused):
+        answer(TENANT, admin, request=TENANT.request.model_validate({"op": "list"}))
+
+
+def test_a_policy_lets_something_through() -> None:
+    with pytest.raises(Invalid):
+        Policy(key_calls_per_minute=0)
+    with pytest.raises(Invalid):
+        Policy(memories_max=-1)
+
+
+async def test_a_profile_shows_its_tools_and_calls_no_others(brain: Brain) -> None:
+    shown: dict[Profile, set[str]] = {}
+    for profile in Profile:
+        async with Client(build_server(lambda: brain, profile=profile)) as client:
+            shown[profile] = {tool.name for tool in (await client.list_tools()).tools}
+            if profile is Profile.CORE:
+                with pytest.raises(Exception, match="There is no tool 'admin'"):
+                    await client.call_tool("admin", {"op": "keys"})
+
+    assert shown[Profile.LITE] == {"boot", "recall", "get", "remember", "session"}
+    assert shown[Profile.OPERATOR] - shown[Profile.CORE] == {"admin"}
+    assert shown[Profile.LITE] < shown[Profile.CORE]

@@ -1,0 +1,124 @@
+"""What an attacker tries, drawn by rule from every operation: none is named, so none is left out.
+
+Every field that takes text or a list of texts is filled with others' ids, guessed ones, others'
+names and injections; an operation whose field is a choice is tried with each choice.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args, get_origin
+
+from commonbrain.interfaces.operations import OPERATIONS, Operation
+from tests.security.world import ASKED, NOBODY, THEIRS, World, neighbours
+
+AnyOperation = Operation[Any, Any]
+Ask = Callable[[AnyOperation, dict[str, Any]], str]
+"""A door: takes what is asked, gives everything that comes back, errors too, as text."""
+
+INJECTIONS: Final = (
+    f"' OR tenant_id = '{THEIRS}' --",
+    f'") OR tenant_id : "{THEIRS}',
+    f"x'; SELECT body FROM facts WHERE tenant_id = '{THEIRS}",
+    "%",
+    "*",
+    f"{ASKED} OR 1=1",
+    f'{{"tenant": "{THEIRS}"}}',
+    f"../{THEIRS}",
+    f"mem_{NOBODY}' UNION SELECT body FROM facts --",
+    "\u202e\x00",
+)
+_PLAUSIBLE: Final[Mapping[str, object]] = {
+    "text": "The tap drips {n}.",
+    "reason": "Because {n}.",
+    "query": ASKED,
+    "to": ["cara"],
+    "agent": "mallory",
+    "days": 30,
+    "confirm": 1,
+}
+"""What the fields of these names hold while another one is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One call, and for an id what it would be for an id that nobody has."""
+
+    operation: AnyOperation
+    given: dict[str, Any]
+    control: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """All that is asked, as text."""
+        return json.dumps(self.given, ensure_ascii=False)
+
+
+def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
+    """Draw what is tried, the same for the same seed."""
+    chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
+    for operation in OPERATIONS:
+        for choice in _choices(operation):
+            base = {**_base(operation, world), **choice}
+            yield Attempt(operation=operation, given={**base, "tenant": THEIRS})
+            yield Attempt(operation=operation, given={**base, "tenant_id": THEIRS})
+            for field in _texts(operation):
+                for payload in _payloads(world, chance):
+                    yield _attempt(operation, base, field=field, payload=payload)
+
+
+def _attempt(operation: AnyOperation, base: dict[str, Any], *, field: str, payload: str) -> Attempt:
+    is_list = _is_list(operation, field)
+
+    def filled(value: str) -> dict[str, Any]:
+        return base | {field: [value] if is_list else value}
+
+    prefix, _, digits = payload.partition("_")
+    is_id = len(digits) == len(NOBODY) and len(prefix) == 3  # noqa: PLR2004 mem, thr, trc
+    control = filled(f"{prefix}_{NOBODY}") if is_id else None
+    return Attempt(operation=operation, given=filled(payload), control=control)
+
+
+def _payloads(world: World, chance: random.Random) -> list[str]:
+    known = chance.choice(world.askable)
+    return [
+        known,
+        chance.choice(world.askable).upper(),
+        chance.choice(world.private[1:]),
+        chance.choice(neighbours(known)),
+        chance.choice(world.names),
+        chance.choice(INJECTIONS),
+    ]
+
+
+def _choices(operation: AnyOperation) -> Sequence[dict[str, str]]:
+    """Give each way to use an operation: the words of its first field of a closed set."""
+    for name, field in operation.request.model_fields.items():
+        if get_origin(field.annotation) is Literal:
+            return [{name: word} for word in get_args(field.annotation)]
+    return [{}]
+
+
+def _base(operation: AnyOperation, world: World) -> dict[str, Any]:
+    """Fill what must be there, and what makes a call get far."""
+    base: dict[str, Any] = {}
+    for number, (name, field) in enumerate(operation.request.model_fields.items()):
+        plausible = _PLAUSIBLE.get(name)
+        if name in {"id", "other", "key"} and field.is_required():
+            base[name] = [world.own] if _is_list(operation, name) else world.own
+        elif plausible is not None:
+            told = plausible.format(n=number) if isinstance(plausible, str) else plausible
+            base[name] = told
+    return base
+
+
+def _texts(operation: AnyOperation) -> Iterator[str]:
+    for name, field in operation.request.model_fields.items():
+        words = str(field.annotation)
+        if "str" in words or _is_list(operation, name) or "date" in words:
+            yield name
+
+
+def _is_list(operation: AnyOperation, name: str) -> bool:
+    return "list[" in str(operation.request.model_fields[name].annotation)

@@ -1,0 +1,187 @@
+"""Two tenants whose every text is marked, and what one of them could try to get at the other's."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import sqlalchemy as sa
+
+from commonbrain.adapters.sql.metadata import METADATA
+from commonbrain.adapters.sql.store import SqlTransaction
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.policy import Policy
+from commonbrain.domain.scope import Admission, Role
+from commonbrain.flows.governing import KeyWish
+from commonbrain.ports.store import Store
+
+OURS, THEIRS = "acme", "rival"
+ASKED = "zebrawood"
+"""In every text of theirs, and asked for: a reply may repeat it, but only as it was given."""
+DEEP = re.compile(r"quokka[a-z]+")
+"""In every text of theirs and never asked for: no reply may hold it."""
+NOBODY = "0000000000000"
+_ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses)_[0-9a-z]{13}", re.IGNORECASE)
+BOUNDLESS = Policy(key_calls_per_minute=10**6, tenant_calls_per_minute=10**6)
+
+
+def mark(number: int) -> str:
+    """Make a word of letters alone that nobody asks for."""
+    return "quokka" + "".join(chr(97 + int(digit)) for digit in f"{number:03d}")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A store with both tenants, as the attacker sees it, and what it must never see."""
+
+    attacker: Brain
+    owner: Brain
+    theirs: tuple[str, ...]
+    """Ids of the other tenant."""
+    private: tuple[str, ...]
+    """Ids of what another agent of the attacker's tenant keeps to itself."""
+    names: tuple[str, ...]
+    """Names that are in use there: agents, projects, tags, sessions, notes, skills, keys."""
+    own: str
+    """A memory of the attacker's."""
+
+    @property
+    def askable(self) -> tuple[str, ...]:
+        """Those of their ids that are asked for."""
+        return tuple(one for one in self.theirs if one not in self._held())
+
+    def leaked(self, reply: str) -> set[str]:
+        """Find what no reply may hold: deep marks, and ids that are never asked for."""
+        shown = {one.upper() for one in _ID.findall(reply)}
+        return set(DEEP.findall(reply)) | (shown & {one.upper() for one in self._held()})
+
+    def _held(self) -> set[str]:
+        """Name the ids that are held back, of every kind: what is asked for may be repeated."""
+        return {*self.theirs[1:-3:3], self.private[0]}
+
+    def seen_as(self, role: Role) -> Brain:
+        """See it as the attacker with another role."""
+        return Brain.of(self.attacker.house, replace(self.attacker.caller, role=role))
+
+
+def a_world(owner: Brain, attackers: Store | None = None) -> World:
+    """Fill a new store with both tenants; the attacker may be given a store with a hole."""
+    for tenant in (OURS, THEIRS):
+        owner.tenants.make(tenant)
+    theirs = _filled(_member(owner, THEIRS, "rita"), first=1)
+    cara = _member(owner, OURS, "cara")
+    private = _kept_private(cara, first=500)
+    attacker = _member(owner, OURS, "mallory")
+    own = _stored(attacker, "The kettle is in the blue cupboard.", kind="fact")
+    key = Brain.of(owner.house, replace(owner.caller, tenant=THEIRS)).govern.create_key(
+        KeyWish(agent="rita", role=Role.ADMIN, label=f"{ASKED} {mark(900)}")
+    )
+    house = replace(owner.house, store=attackers) if attackers else owner.house
+    # What their own reads left is written now, and not while they are compared.
+    owner.house.journal.flush()
+    names = ("rita", "projectz", ASKED, "sessionz", "notez", "skillz", key.key.prefix, THEIRS)
+    return World(
+        attacker=Brain.of(house, attacker.caller),
+        owner=owner,
+        theirs=theirs,
+        private=private,
+        names=names,
+        own=own,
+    )
+
+
+def rows_of(store: Store, tenant: str) -> dict[str, Sequence[str]]:
+    """Read every row of a tenant, to be compared: nothing of it may have changed."""
+    with store.snapshot(tenant) as tx:
+        connection = cast("SqlTransaction", tx).work.connection
+        tables = [table for table in METADATA.sorted_tables if "tenant_id" in table.c]
+        asked = [
+            (table.name, sa.select(table).where(table.c.tenant_id == tenant)) for table in tables
+        ]
+        return {
+            name: sorted(repr(row) for row in connection.execute(statement).all())
+            for name, statement in asked
+        }
+
+
+def neighbours(shown: str) -> tuple[str, str]:
+    """Guess the ids beside one."""
+    prefix, _, _ = shown.partition("_")
+    id_ = ids.parse(prefix, shown)
+    return ids.show(prefix, id_ - 1), ids.show(prefix, id_ + 1)
+
+
+def _member(owner: Brain, tenant: str, agent: str) -> Brain:
+    admission = Admission(credential=agent, role=Role.ADMIN, policy=BOUNDLESS)
+    caller = replace(
+        owner.caller,
+        tenant=tenant,
+        agent=agent,
+        role=Role.ADMIN,
+        admission=admission,
+        session=f"{agent}s",
+    )
+    return Brain.of(owner.house, caller)
+
+
+def _stored(brain: Brain, text: str, **more: Any) -> str:  # noqa: ANN401 fields of a draft
+    stored = brain.remember(text, **more).items[0].id
+    assert stored is not None
+    return stored
+
+
+def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
+    """Store one of everything, every text marked."""
+    rita = brain.acting_as(project="projectz", session="sessionz")
+    rita.boot()
+    rita.session.task(f"{ASKED} {mark(first)}")
+    rita.session.note("notez", f"{ASKED} {mark(first + 1)}", pinned=True)
+    rita.session.checkpoint(f"delete the {ASKED} table {mark(first + 2)}")
+    found: list[str] = []
+    kinds = "fact rule incident task event atom".split()
+    for number, kind in enumerate(kinds, first + 10):
+        for scope, digit in (("team", 0), ("global", 100), ("private", 200)):
+            text = f"The {ASKED} {kind} {scope} says {mark(number + digit)} before noon."
+            found.append(_stored(rita, text, kind=kind, scope=scope, tags=[ASKED]))
+    fact, rule = found[0], found[3]
+    found.append(
+        _stored(
+            rita,
+            f"Use {ASKED} glue {mark(first + 40)} on every shelf.",
+            kind="rule",
+            skill={"name": "skillz", "keywords": [ASKED]},
+        )
+    )
+    newer = rita.revise.supersede(
+        fact, f"The {ASKED} now says {mark(first + 41)}.", reason=f"Mended {mark(first + 42)}."
+    )
+    assert newer.id
+    found.append(newer.id)
+    rita.revise.link(newer.id, rule, type="supports")
+    rita.revise.annotate(rule, f"{ASKED} {mark(first + 43)}")
+    sent = rita.message.send(
+        ["all"], f"{ASKED} {mark(first + 44)}", subject=f"{ASKED} {mark(first + 45)}"
+    )
+    rita.message.delegate("sam", f"Sand the {ASKED} {mark(first + 46)}.")
+    found += [sent.id, sent.thread]
+    rita.session.handoff(f"{ASKED} {mark(first + 47)}", next_steps=[mark(first + 48)])
+    found.append(rita.recall(ASKED).trace_id)
+    return tuple(found)
+
+
+def _kept_private(brain: Brain, *, first: int) -> tuple[str, ...]:
+    """Store what only its author may see."""
+    found = [
+        _stored(
+            brain,
+            f"Cara's {ASKED} {kind} is {mark(number)} for nobody else.",
+            kind=kind,
+            scope="private",
+            project="projectz",
+            tags=[ASKED],
+        )
+        for number, kind in enumerate("fact rule task event".split(), first)
+    ]
+    sent = brain.message.send(["dan"], f"{ASKED} {mark(first + 20)}", subject=mark(first + 21))
+    return (*found, sent.id)
