@@ -209,9 +209,12 @@ class _Handlers:
         self, context: Message, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         """Read one resource."""
-        return await self._give(context, lambda brain: read_page(brain, str(params.uri)))
+        uri = str(params.uri)
+        return await self._give(context, lambda brain: read_page(brain, uri), about={"uri": uri})
 
-    async def _give(self, context: Message, make: Callable[[Brain], _T]) -> _T:
+    async def _give(
+        self, context: Message, make: Callable[[Brain], _T], *, about: object = None
+    ) -> _T:
         """Make an answer in a thread; whatever is wrong is an error of the protocol."""
 
         def run() -> _T:
@@ -221,7 +224,7 @@ class _Handlers:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
-                raise MCPError(INVALID_PARAMS, f"{error.code}: {error}") from None
+                raise MCPError(INVALID_PARAMS, f"{error.code}: {error}", about) from None
             except Exception as error:
                 _LOG.exception("an offer failed")
                 raise MCPError(INTERNAL_ERROR, f"internal: {_FAULT} {_AFTER_A_FAULT}") from error
