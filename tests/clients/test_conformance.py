@@ -1,9 +1,9 @@
 """The protocol's own conformance suite against the shared server, for both eras.
 
 The suite calls tools, resources and prompts by names of its own (`test_simple_text`,
-`test://static-text`), and asks for capabilities that this server does not offer. Those scenarios are
-expected to fail, by name and with the reason; a scenario that fails beside them, and one that does
-not fail though it is listed, fails the test.
+`test://static-text`), and asks for capabilities that this server does not offer. Those scenarios
+are expected to fail, by name and with the reason; a scenario that fails beside them, and one that
+does not fail though it is listed, fails the test.
 """
 
 import json

@@ -80,7 +80,7 @@ def test_the_description_tells_of_every_operation_and_of_every_error(ann: TestCl
         (("POST", "/v1/recall", {"qery": "kettle"}), 422, "invalid"),
         (("POST", "/v1/recall", {"query": "kettle", "max_items": 0}), 403, "limit_exceeded"),
         (("POST", "/v1/get", {"id": ["mem_0000000000000"]}), 404, "not_found"),
-        (("POST", "/v1/get", {"id": []}), 422, "invalid"),
+        (("POST", "/v1/get", {"id": ""}), 422, "invalid"),
         (("GET", "/v1/memories/mem_0000000000000", None), 404, "not_found"),
         (("GET", "/v1/dream", None), 404, "no_such_path"),
         (("GET", "/v1/recall", None), 405, "method_not_allowed"),

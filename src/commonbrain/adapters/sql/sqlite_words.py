@@ -97,7 +97,7 @@ class Words:
             self.work.connection.execute(statement, {"id": memory_id})
 
     def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
-        """Rank by BM25 over stemmed words, best first; any of the terms may match, and of none nothing."""
+        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         if not terms:
             return []
         field = look.filter.field
