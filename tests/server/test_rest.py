@@ -107,7 +107,6 @@ def test_a_body_that_is_no_json_is_a_bad_request(ann: TestClient) -> None:
     is_problem(sent, 400, "invalid")
 
 
-@pytest.mark.requirement("ST-14")
 def test_nothing_is_answered_without_a_credential(path: Path) -> None:
     with calling(an_app(a_brain(path), issuer=ISSUER), None) as client:
         described = client.get("/openapi.json").json()["paths"]
@@ -202,7 +201,6 @@ def test_a_call_is_of_the_session_that_its_header_names(ann: TestClient) -> None
     is_problem(told, 422, "invalid")
 
 
-@pytest.mark.requirement("DO-10")
 def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None:
     stored = ann.post("/v0/memory/remember", json={"text": KETTLE, "kind": "fact"}).json()
     id_ = stored["items"][0]["id"]
