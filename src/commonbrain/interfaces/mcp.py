@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from threading import Lock, Thread
 from typing import Any, Final, Protocol, TypeVar
@@ -165,7 +165,7 @@ class _Handlers:
         """Show every tool that the client's role may use; there are too few for pages."""
         role = self.clients.role(context)
         usable = [operation for operation in TOOLS.values() if role.covers(operation.role)]
-        return ListToolsResult(tools=[_tool(operation) for operation in usable])
+        return ListToolsResult(tools=[_tool(operation.name) for operation in usable])
 
     async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
         """Run one operation in a thread and answer when it is committed."""
@@ -328,7 +328,10 @@ async def _stop_on_signal(lazy: _Lazy) -> None:
             os._exit(0)
 
 
-def _tool(operation: Operation[Any, Any]) -> Tool:
+@cache
+def _tool(name: str) -> Tool:
+    """Draw a tool once: its schemas take ten milliseconds, and a shared server is asked often."""
+    operation = TOOLS[name]
     return Tool(
         name=operation.name,
         title=operation.title,
