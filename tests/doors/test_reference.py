@@ -12,8 +12,8 @@ from commonbrain.domain import limits
 from commonbrain.domain.kinds import ALIASES, KINDS
 from commonbrain.interfaces.cli.groups import GROUPS
 from commonbrain.interfaces.errors import ERRORS
-from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.interfaces.reference.calls import commands_page, operations_page
+from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.interfaces.reference.calls import commands_page, operations_page, rest_page
 from commonbrain.interfaces.reference.pages import PAGES, write
 from commonbrain.interfaces.reference.tables import (
     errors_page,
@@ -51,6 +51,14 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
     assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page
     assert "| `--tag`, any number of times | no | Keywords |" in page
     assert "completion" not in page
+
+
+def test_every_path_of_the_server_is_told() -> None:
+    page = rest_page()
+    for operation in (one for one in OPERATIONS if Door.REST in one.doors):
+        assert f"| `POST /v1/{operation.name}` | `{operation.role}` |" in page
+    for path in ("/v1/memories/{id}", "/v0/memory/{id}", "/mcp", "/readyz", "/openapi.json"):
+        assert path in page
 
 
 def test_every_kind_and_alias_is_told_with_its_columns() -> None:

@@ -46,11 +46,8 @@ def listing(number: int = 1) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}})
 
 
-async def test_a_client_works_over_the_bridge_as_the_key_s_agent(
-    url: str, era: Era, tmp_path: Path
-) -> None:
-    key = tmp_path / "key"
-    key.write_text("key-of-ann\n")
+@pytest.mark.requirement("DO-13")
+async def test_a_client_works_over_the_bridge_as_the_key_s_agent(url: str, era: Era) -> None:
     async with bridged(url, era, COMMONBRAIN_KEY="key-of-ann") as client:
         stored = await client.call_tool("remember", {"text": KETTLE, "kind": "fact"})
         assert stored.structured_content
@@ -63,14 +60,16 @@ async def test_a_client_works_over_the_bridge_as_the_key_s_agent(
         assert told.structured_content["session"].startswith("bridge_")
 
 
-def test_a_bridge_loads_nothing_heavy(url: str) -> None:
+def test_a_bridge_loads_nothing_heavy(url: str, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("key-of-ann\n")
     told = "import sys; from commonbrain.__main__ import main; main(); print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", told, "mcp", "--url", url],
+        [sys.executable, "-c", told, "mcp", f"--url={url}", "--key-file", str(key)],
         input=listing().encode(),
         capture_output=True,
         check=True,
-        env=clean_environment(COMMONBRAIN_KEY="key-of-ann"),
+        env=clean_environment(),
         timeout=PATIENCE_S,
     )
     answer, modules = done.stdout.decode().splitlines()

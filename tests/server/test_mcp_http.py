@@ -132,7 +132,7 @@ async def test_clients_that_name_their_sessions_are_told_of_each_other(
 
 async def test_a_client_without_a_credential_is_told_so(url: str) -> None:
     async with httpx2.AsyncClient() as http:
-        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         reply = await http.post(f"{url}/mcp", json=asked)
         assert (reply.status_code, reply.json()["code"]) == (401, "missing_credential")
         assert reply.headers["WWW-Authenticate"] == "Bearer"

@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ KETTLE = {"text": "The kettle is in the blue cupboard.", "kind": "fact"}
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Generator[None]:
     """Keep every writer waiting."""
     other = driver().connect(str(path), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -87,7 +87,7 @@ def test_two_workers_answer_as_one(path: Path) -> None:
         for _ in range(20):
             # Each of these dials anew, so that either worker may take it.
             assert httpx2.get(f"{url}/v1/memories/{stored}").status_code == 200
-            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             accepted = {"Accept": "application/json, text/event-stream"}
             told = httpx2.post(f"{url}/mcp", json=asked, headers=accepted)
             assert told.json()["result"]["tools"]

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from threading import Lock, Thread
 from typing import Any, Final, Protocol, TypeVar
@@ -178,7 +178,7 @@ class _Handlers:
         """Show every tool that the client's role may use; there are too few for pages."""
         role = self.clients.role(context)
         usable = [operation for operation in self.tools.values() if role.covers(operation.role)]
-        return ListToolsResult(tools=[_tool(operation) for operation in usable])
+        return ListToolsResult(tools=[_tool(operation.name) for operation in usable])
 
     async def call_tool(self, context: Message, params: CallToolRequestParams) -> CallToolResult:
         """Run one operation in a thread and answer when it is committed."""
@@ -222,9 +222,12 @@ class _Handlers:
         self, context: Message, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         """Read one resource."""
-        return await self._give(context, lambda brain: read_page(brain, str(params.uri)))
+        uri = str(params.uri)
+        return await self._give(context, lambda brain: read_page(brain, uri), about={"uri": uri})
 
-    async def _give(self, context: Message, make: Callable[[Brain], _T]) -> _T:
+    async def _give(
+        self, context: Message, make: Callable[[Brain], _T], *, about: object = None
+    ) -> _T:
         """Make an answer in a thread; whatever is wrong is an error of the protocol."""
 
         def run() -> _T:
@@ -234,7 +237,7 @@ class _Handlers:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
-                raise MCPError(INVALID_PARAMS, f"{error.code}: {error}") from None
+                raise MCPError(INVALID_PARAMS, f"{error.code}: {error}", about) from None
             except Exception as error:
                 _LOG.exception("an offer failed")
                 raise MCPError(INTERNAL_ERROR, f"internal: {_FAULT} {_AFTER_A_FAULT}") from error
@@ -349,7 +352,10 @@ async def _stop_on_signal(lazy: _Lazy) -> None:
             os._exit(0)
 
 
-def _tool(operation: Operation[Any, Any]) -> Tool:
+@cache
+def _tool(name: str) -> Tool:
+    """Draw a tool once: its schemas take ten milliseconds, and a shared server is asked often."""
+    operation = tools_of(Profile.OPERATOR)[name]
     return Tool(
         name=operation.name,
         title=operation.title,

@@ -41,7 +41,8 @@ class Index(Protocol):
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match.
 
-        Within one transaction the same terms score a memory the same, whatever the look.
+        Of no terms nothing is found. Within one transaction the same terms score a memory the
+        same, whatever the look.
         """
         ...
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from commonbrain.domain.atom import CausalField
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.revision import Action, Span
@@ -130,6 +131,11 @@ class IndexContract:
         put(store, a_memory(1, "tea is ready"))
 
         assert set(lexical(store, term, "tea")) == {1}
+
+    def test_of_no_terms_nothing_is_found(self, store: Store) -> None:
+        put(store, a_memory(1, "The kettle is in the blue cupboard."))
+        assert lexical(store) == []
+        assert lexical(store, wanted=look(field=CausalField.OUTCOME)) == []
 
     def test_words_are_stemmed_and_accents_forgiven(self, store: Store) -> None:
         put(store, a_memory(1, "We are migrating the café's database"))

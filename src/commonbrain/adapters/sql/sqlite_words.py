@@ -98,6 +98,8 @@ class Words:
 
     def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        if not terms:
+            return []
         field = look.filter.field
         asked = _Search(work=self.work, of=_OF_MEMORIES if field is None else _OF_ATOMS)
         words, matches_max = asked.telling([_quoted(term, field) for term in terms])

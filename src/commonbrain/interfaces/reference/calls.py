@@ -1,18 +1,34 @@
 """Pages of what can be called: operations at every door, and the commands."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from commonbrain.interfaces.cli.groups import GROUPS
 from commonbrain.interfaces.cli.main import app
-from commonbrain.interfaces.operations import OPERATIONS, Operation
+from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
 from commonbrain.interfaces.reference.writing import code, table, yes_or_no
 from commonbrain.interfaces.schemas import lean_schema
 
 _Schema = Mapping[str, Any]
+_PATHS: Final = (
+    ("`GET /v1/memories/{id}`", "`get` of one memory; an `ETag` that `If-None-Match` may repeat"),
+    ("`POST /v0/memory/remember`, `POST /v0/memory/recall`", "the same as under `/v1`"),
+    ("`GET /v0/memory/{id}`, `DELETE /v0/memory/{id}`", "`get`, `forget`; `?reason=` is kept"),
+    ("`POST /v0/memory/reflect`, `POST /v0/memory/train`", "501: this server does neither"),
+    ("`POST /mcp`", "MCP over streamable HTTP, without sessions of its own"),
+    ("`GET /healthz`", "200 while the process lives"),
+    ("`GET /readyz`", "200 when store and embedder answer, else 503"),
+    ("`GET /openapi.json`", "the description"),
+)
+_HEADERS: Final = (
+    ("`Authorization: Bearer ...` or `X-API-Key`", "who calls: tenant, agent and role"),
+    ("`Commonbrain-Session`", "which of the agent's sessions calls; else one per client's name"),
+    ("`Idempotency-Key`", "of `remember`: the same key stores once"),
+    ("`If-None-Match`", "of `GET /v1/memories/{id}`: 304 where nothing changed"),
+)
 
 
 def operations_page() -> str:
@@ -33,6 +49,23 @@ def commands_page() -> str:
     return (
         f"# Commands\n\nOptions that stand before the command:\n\n"
         f"{_parameters(brain.params)}\n{''.join(sections)}"
+    )
+
+
+def rest_page() -> str:
+    """Tell of every path of the shared server."""
+    drawn = (
+        (f"`POST /v1/{one.name}`", f"`{one.role}`", one.purpose)
+        for one in OPERATIONS
+        if Door.REST in one.doors
+    )
+    return (
+        "# REST\n\nThe body of a request and of a reply is that of the operation, in JSON; "
+        "`GET /openapi.json` describes both. "
+        "An error is `application/problem+json` with `code`, `detail` and `hint`.\n\n"
+        f"{table('path|takes the role|what it does', drawn)}\n\n"
+        f"## Further paths\n\n{table('path|what it does', _PATHS)}\n\n"
+        f"## Headers of a request\n\n{table('header|what it says', _HEADERS)}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from commonbrain.interfaces.reference.calls import commands_page, operations_page
+from commonbrain.interfaces.reference.calls import commands_page, operations_page, rest_page
 from commonbrain.interfaces.reference.tables import (
     errors_page,
     kinds_page,
@@ -20,6 +20,7 @@ from commonbrain.interfaces.reference.tables import (
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "operations.md": operations_page,
     "commands.md": commands_page,
+    "rest.md": rest_page,
     "kinds.md": kinds_page,
     "settings.md": settings_page,
     "errors.md": errors_page,

@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings
 
 from commonbrain.domain import limits
 from commonbrain.domain.kinds import ALIASES, KINDS
 from commonbrain.interfaces.errors import ERRORS
 from commonbrain.interfaces.reference.writing import code, table, yes_or_no
-from commonbrain.settings import Settings
+from commonbrain.settings import ServerSettings, Settings
 
 _HOUR: Final = timedelta(hours=1)
 _ON_DUPLICATE: Final = {
@@ -57,11 +58,21 @@ def kinds_page() -> str:
 
 def settings_page() -> str:
     """Tell of every setting: its environment variable, default and bounds."""
-    rows = (
-        (f"`COMMONBRAIN_{name.upper()}`", _default(field), _bounds(name), field.description)
-        for name, field in Settings.model_fields.items()
+    return (
+        f"# Settings\n\n{_settings(Settings)}\n\n"
+        f"## Of the shared server\n\nOptions of `brain serve` go before them.\n\n"
+        f"{_settings(ServerSettings)}"
     )
-    return f"# Settings\n\n{table('variable|default|allowed|what it does', rows)}"
+
+
+def _settings(model: type[BaseSettings]) -> str:
+    prefix = model.model_config.get("env_prefix", "")
+    schema = model.model_json_schema()["properties"]
+    rows = (
+        (f"`{prefix}{name.upper()}`", _default(field), _bounds(schema[name]), field.description)
+        for name, field in model.model_fields.items()
+    )
+    return table("variable|default|allowed|what it does", rows)
 
 
 def errors_page() -> str:
@@ -110,9 +121,8 @@ def _default(field: FieldInfo) -> str:
     return "not set" if field.default is None else f"`{field.default}`"
 
 
-def _bounds(setting: str) -> str:
+def _bounds(schema: dict[str, Any]) -> str:
     """Say what a setting may be, as its schema says it."""
-    schema: dict[str, Any] = Settings.model_json_schema()["properties"][setting]
     choices: list[dict[str, Any]] = schema.get("anyOf") or [{}]
     known = schema | choices[0]
     if "enum" in known:

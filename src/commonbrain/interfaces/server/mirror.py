@@ -18,7 +18,6 @@ from commonbrain.interfaces.server.rest import (
     add,
     admitting,
     carry_out,
-    problem_of,
     showing,
     told_of,
 )
@@ -38,15 +37,9 @@ def draw_mirror(desk: Desk) -> APIRouter:
         path, name = f"/{operation.name}", f"v0_{operation.name}"
         add(router, desk, operation=operation, path=path, name=name)
     for name, told in ABSENT.items():
+        # What is not built is not described as if it were.
         router.add_api_route(
-            f"/{name}",
-            _absent(desk, name),
-            methods=["POST"],
-            status_code=_NOT_BUILT,
-            response_class=Response,
-            responses={_NOT_BUILT: problem_of(told)},
-            summary=f"Not built: {name}",
-            operation_id=f"v0_{name}",
+            f"/{name}", _absent(desk, told), methods=["POST"], include_in_schema=False
         )
     router.add_api_route(
         "/{id}", showing(desk), response_model=GET.reply, **told_of(GET, "v0_memory")
@@ -61,9 +54,9 @@ def draw_mirror(desk: Desk) -> APIRouter:
     return router
 
 
-def _absent(desk: Desk, name: str) -> Callable[..., Awaitable[Response]]:
+def _absent(desk: Desk, told: str) -> Callable[..., Awaitable[Response]]:
     async def absent(_caller: Annotated[Caller, Depends(admitting(desk))]) -> Response:
-        error = CommonbrainError(f"{name} is not built.", code="not_built", hint=ABSENT[name])
+        error = CommonbrainError("This is not built.", code="not_built", hint=told)
         return problem(error, status=_NOT_BUILT)
 
     return absent
@@ -71,6 +64,7 @@ def _absent(desk: Desk, name: str) -> Callable[..., Awaitable[Response]]:
 
 def _forgetting(desk: Desk) -> Callable[..., Awaitable[Response]]:
     async def forget(
+        *,
         request: Request,
         caller: Annotated[Caller, Depends(admitting(desk))],
         id_: Annotated[str, Path(alias="id", description="mem_...")],

@@ -61,6 +61,7 @@ def admitting(desk: Desk) -> Callable[..., Awaitable[Caller]]:
     """Make what tells the caller of every request before its body is looked at."""
 
     async def admitted(
+        *,
         request: Request,
         _bearer: Annotated[object, Security(_BEARER)],
         _key: Annotated[object, Security(_KEY)],
@@ -125,7 +126,7 @@ def _endpoint(desk: Desk, operation: Operation[Any, Any]) -> Callable[..., Await
     takes_key = KEY_FIELD in operation.request.model_fields
 
     async def endpoint(
-        request: Request, caller: Caller, body: Asked, key: str | None = None
+        *, request: Request, caller: Caller, body: Asked, key: str | None = None
     ) -> Response:
         asked = with_key(body, key)
         done = await carry_out(desk, operation, caller=caller, request=request, asked=asked)
@@ -179,6 +180,7 @@ def showing(desk: Desk) -> Callable[..., Awaitable[Response]]:
     fetched = GET.request.model_fields["views"]
 
     async def show(
+        *,
         request: Request,
         caller: Annotated[Caller, Depends(admitting(desk))],
         id_: Annotated[str, Path(alias="id", description="mem_...")],

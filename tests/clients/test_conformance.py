@@ -1,0 +1,78 @@
+"""The protocol's own conformance suite against the shared server, for both eras.
+
+The suite calls tools, resources and prompts by names of its own (`test_simple_text`,
+`test://static-text`), and asks for capabilities that this server does not offer. Those scenarios
+are expected to fail, by name and with the reason; a scenario that fails beside them, and one that
+does not fail though it is listed, fails the test.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.clients.processes import Place
+from tests.server.serving import free_port, started
+
+pytestmark = pytest.mark.clients
+
+SUITE: Final = "@modelcontextprotocol/conformance/dist/index.js"
+SUITE_S_MAX: Final = 300
+NAMES: Final = """
+    tools-call-simple-text tools-call-image tools-call-audio tools-call-embedded-resource
+    tools-call-mixed-content tools-call-error tools-call-with-progress
+    resources-read-text resources-read-binary resources-templates-read
+    prompts-get-simple prompts-get-with-args prompts-get-embedded-resource prompts-get-with-image
+"""
+"""They call what only the suite's own example server has."""
+CAPABILITIES: Final = "completion-complete"
+"""Arguments are not completed."""
+EXPECTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "2025-11-25": {
+        "names": NAMES + " tools-call-with-logging",
+        "capabilities": CAPABILITIES + " logging-set-level resources-subscribe"
+        " resources-unsubscribe",
+        "tools that ask the client": "tools-call-sampling tools-call-elicitation"
+        " elicitation-sep1034-defaults elicitation-sep1330-enums",
+        "there is no session, and a warning that there is none": "server-sse-multiple-streams",
+    },
+    "2026-07-28": {
+        "names": NAMES + " server-stateless",
+        "capabilities": CAPABILITIES,
+        "tools that ask the client": """
+            input-required-result-basic-elicitation input-required-result-basic-sampling
+            input-required-result-basic-list-roots input-required-result-request-state
+            input-required-result-multiple-input-requests input-required-result-multi-round
+            input-required-result-missing-input-response input-required-result-non-tool-request
+            input-required-result-result-type input-required-result-tampered-state
+            input-required-result-capability-check input-required-result-ignore-extra-params
+        """,
+    },
+}
+"""By requirement set and reason."""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port = free_port()
+    with started(tmp_path_factory.mktemp("conformance") / "brain.db", port=port):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+@pytest.mark.requirement("EV-12")
+@pytest.mark.parametrize("revision", EXPECTED)
+def test_what_is_served_conforms_to_the_protocol(
+    revision: str, url: str, modules: Path, node: Path, *, place: Place
+) -> None:
+    failing = [name for names in EXPECTED[revision].values() for name in names.split()]
+    baseline = place.home / "expected.yml"
+    # JSON is YAML.
+    baseline.write_text(json.dumps({"server": failing}))
+    asked = ("server", "--url", url, "--requirements", revision)
+    command = (node, modules / SUITE, *asked, "--expected-failures", baseline)
+    ended = place.run(command, timeout_s=SUITE_S_MAX)
+
+    assert ended.status == 0, ended.out[-2000:]
+    assert "Baseline check passed" in ended.out
