@@ -25,6 +25,7 @@ from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.index import Hit, Index
+from commonbrain.ports.jobs import Jobs
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
@@ -194,6 +195,11 @@ class Transaction(Protocol):
         """What sessions keep at hand."""
         ...
 
+    @property
+    def jobs(self) -> Jobs:
+        """What is to be done outside of any call."""
+        ...
+
     def scrub(self, memory_id: int) -> Mapping[str, int]:
         """Take the text of a memory out of every table; its id stays as a forgotten memory.
 
@@ -257,6 +263,17 @@ class Store(Protocol):
 
         Raises:
             Unavailable: the store stayed locked, is full or read-only; nothing was kept.
+
+        """
+        ...
+
+    def tenants(self) -> list[str]:
+        """List the tenants whose jobs a worker serves, by id.
+
+        It is the one look across tenants, and tells nothing of them but that they are there.
+
+        Raises:
+            Unavailable: `store_down`, the store cannot be read.
 
         """
         ...

@@ -17,6 +17,7 @@ from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.disputes import DisputeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.graph import GraphShelf
+from commonbrain.adapters.sql.jobs import JobShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
@@ -42,6 +43,7 @@ from commonbrain.ports.sessions import Beat
 from commonbrain.ports.store import Finding, SpaceMismatch
 
 _VERSION = text("SELECT version_num FROM alembic_version")
+_TENANTS = select(tenants.c.id).order_by(tenants.c.id)
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
 _FINDABLE = select(func.count()).select_from(memories).where(_IS_FINDABLE)
 _NEXT_FINDABLE = (
@@ -77,6 +79,7 @@ class SqlTransaction:
     duties: DutyShelf
     board: BoardShelf
     notes: NoteShelf
+    jobs: JobShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -98,6 +101,7 @@ class SqlTransaction:
             duties=DutyShelf(work),
             board=BoardShelf(work),
             notes=NoteShelf(work),
+            jobs=JobShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -173,6 +177,11 @@ class SqlStore:
             yield SqlTransaction.of(
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
+
+    def tenants(self) -> list[str]:
+        """List the tenants whose jobs a worker serves, by id."""
+        with translated(self.location), self._reader() as connection:
+            return list(connection.execute(_TENANTS).scalars())
 
     def examine(self) -> list[Finding]:
         """Check that the store is whole and that what is derived agrees with the rows."""
