@@ -31,6 +31,7 @@ from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
+from commonbrain.flows.upkeep.jobs import Jobs
 
 
 class Identity(TypedDict, total=False):
@@ -76,6 +77,7 @@ class Brain:
     embed_pending: EmbedPending
     repair: Repair
     backup: Keep
+    jobs: Jobs
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -106,6 +108,7 @@ class Brain:
             embed_pending=EmbedPending(house, caller),
             repair=Repair(house, caller),
             backup=Keep(house, caller),
+            jobs=Jobs(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
@@ -124,6 +127,7 @@ class Brain:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
         self.house.waiting.shutdown(wait=False, cancel_futures=True)
         self.house.journal.close()
+        self.house.queue.close()
         self.house.store.close()
 
     def __enter__(self) -> Self:

@@ -13,6 +13,7 @@ from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.processes import Processes
+from commonbrain.ports.queue import Queue
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import Store
 
@@ -31,6 +32,8 @@ class House:
     screen: Screen
     archive: Archive
     processes: Processes
+    queue: Queue
+    """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
     is_behind: Event = field(default_factory=Event)

@@ -18,6 +18,7 @@ class JobFilter:
     kind: str | None = None
     agent: str | None = None
     """For whom they are done."""
+    key: str | None = None
 
 
 class Jobs(Protocol):
@@ -57,7 +58,7 @@ class Jobs(Protocol):
         ...
 
     def newest(self, kind: str) -> datetime | None:
-        """Give when the last job of a kind was made; None where none is known."""
+        """Give when a job of a kind was last made or ended; None where none is known."""
         ...
 
     def drop(self, *, before: datetime, limit: int) -> int:

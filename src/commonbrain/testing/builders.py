@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.brain import Brain
@@ -55,6 +56,7 @@ def a_brain(
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
+        queue=LocalQueue(),
         screen=screen,
         on_secret=on_secret,
     )

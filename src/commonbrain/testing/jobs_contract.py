@@ -190,10 +190,12 @@ class JobsContract:
             assert listed(state=JobState.DEAD) == [4]
             assert listed(kind="atomize") == [2]
             assert listed(agent="bo") == [4, 2, 1]
+            assert listed(key="none") == []
             assert tx.jobs.counts() == {JobState.QUEUED: 3, JobState.DEAD: 1}
 
-    def test_it_is_known_when_a_kind_was_last_asked_for(self, store: Store) -> None:
-        given(store, a_job(1), a_job(2, created_at=LATER), a_job(3, kind="atomize"))
+    def test_it_is_known_when_a_job_of_a_kind_was_last_made_or_ended(self, store: Store) -> None:
+        over = {"state": JobState.DONE, "finished_at": LATER}
+        given(store, a_job(1, **over), a_job(2), a_job(3, kind="atomize"))
 
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.jobs.newest("embed") == LATER

@@ -60,7 +60,6 @@ jobs = Table(
         sqlite_where=IS_LIVE,
         postgresql_where=IS_LIVE,
     ),
-    Index(None, "tenant_id", "kind", "created_at"),
     one_of("state", JobState),
     one_of("role", Role),
     one_of("trust_default", Trust),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, text, update
 
+from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.job_tables import jobs
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.job import Fault, Job, JobState
@@ -58,6 +59,7 @@ class JobShelf:
     def listed(self, wanted: JobFilter, *, before: int | None, limit: int) -> list[Job]:
         """List jobs, the newest first."""
         asked = {"state": wanted.state, "kind": wanted.kind, "agent": wanted.agent}
+        asked["key"] = wanted.key
         here = [jobs.c[name] == value for name, value in asked.items() if value is not None]
         if before is not None:
             here.append(jobs.c.id < before)
@@ -67,11 +69,12 @@ class JobShelf:
     def counts(self) -> Mapping[JobState, int]:
         """Count the jobs of every state that has any."""
         question = select(jobs.c.state, func.count()).where(self._here()).group_by(jobs.c.state)
-        return {state: count for state, count in self.work.connection.execute(question)}
+        return {row[0]: row[1] for row in self.work.connection.execute(question)}
 
     def newest(self, kind: str) -> datetime | None:
-        """Give when the last job of a kind was made."""
-        question = select(func.max(jobs.c.created_at)).where(self._here(jobs.c.kind == kind))
+        """Give when a job of a kind was last made or ended."""
+        last = func.coalesce(jobs.c.finished_at, jobs.c.created_at)
+        question = select(func.max(last, type_=Instant())).where(self._here(jobs.c.kind == kind))
         return self.work.connection.execute(question).scalar()
 
     def drop(self, *, before: datetime, limit: int) -> int:

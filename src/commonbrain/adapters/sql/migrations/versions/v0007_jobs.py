@@ -66,9 +66,3 @@ def upgrade() -> None:
     )
     _of_live("ix_jobs_due", "due_at", unique=False)
     _of_live("uq_jobs_key", "key", unique=True)
-    op.create_index(
-        op.f("ix_jobs_tenant_id_kind_created_at"),
-        "jobs",
-        ["tenant_id", "kind", "created_at"],
-        unique=False,
-    )
