@@ -120,7 +120,7 @@ class Task:
         except BaseException:
             self.job = before
             raise
-        if self.job is not before:
+        if self.job is not before and self.is_live:
             self.on_move(self.job)
 
     def renew(self) -> None:

@@ -70,6 +70,7 @@ class Worker:
     def run(self) -> None:
         """Work until told to stop; what does not answer is asked again a little later."""
         swept = scheduled = float("-inf")
+        complained = ""
         while not self.stop.is_set():
             now_ms = self.house.clock.elapsed_ms()
             try:
@@ -82,8 +83,12 @@ class Worker:
                 ticket = self.house.queue.take()
                 if ticket is not None:
                     self.take_up(ticket)
+                complained = ""
             except Unavailable as error:
-                _LOG.warning("%s: %s", error.code, error)
+                # Once for each time that something is down, however long that lasts.
+                if error.code != complained:
+                    _LOG.warning("%s: %s", error.code, error)
+                complained = error.code
                 self.stop.wait(_DOWN_S)
 
     def schedule(self) -> None:
