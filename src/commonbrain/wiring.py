@@ -170,6 +170,7 @@ def build_house(
         archive=JsonLines(),
         processes=LocalProcesses(),
         queue=make_queue(settings),
+        works_aside=settings.redis_url is None,
         screen=screen,
         on_secret=OnSecret(settings.secrets),
     )

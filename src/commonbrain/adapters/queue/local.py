@@ -15,7 +15,7 @@ class LocalQueue:
     """Tickets in the memory of this process."""
 
     def __init__(self) -> None:
-        self._tickets: queue.Queue[Ticket] = queue.Queue(_TICKETS_MAX)
+        self._tickets: queue.Queue[Ticket | None] = queue.Queue(_TICKETS_MAX)
 
     def put(self, ticket: Ticket) -> None:
         """Tell a worker of this process, if there is one."""
@@ -29,4 +29,6 @@ class LocalQueue:
         return None
 
     def close(self) -> None:
-        """Hold on to nothing."""
+        """Wake who waits."""
+        with suppress(queue.Full):
+            self._tickets.put_nowait(None)

@@ -66,6 +66,7 @@ class Worker:
     stop: Event = field(default_factory=Event)
     """Set it to have this worker give back its job at the next step, and end."""
     tell: Listener = _unheard
+    sweep_ms: int = SWEEP_MS
 
     def run(self) -> None:
         """Work until told to stop; what does not answer is asked again a little later."""
@@ -77,7 +78,7 @@ class Worker:
                 if now_ms - scheduled >= SCHEDULE_MS:
                     self.schedule()
                     scheduled = now_ms
-                if now_ms - swept >= SWEEP_MS:
+                if now_ms - swept >= self.sweep_ms:
                     self.sweep()
                     swept = self.house.clock.elapsed_ms()
                 ticket = self.house.queue.take()
@@ -86,7 +87,7 @@ class Worker:
                 complained = ""
             except Unavailable as error:
                 # Once for each time that something is down, however long that lasts.
-                if error.code != complained:
+                if error.code != complained and not self.stop.is_set():
                     _LOG.warning("%s: %s", error.code, error)
                 complained = error.code
                 self.stop.wait(_DOWN_S)

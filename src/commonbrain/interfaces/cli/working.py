@@ -19,7 +19,7 @@ from rich.progress import Progress, TaskID
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.inert import escaped
+from commonbrain.domain.inert import escaped, inert
 from commonbrain.domain.job import Job
 from commonbrain.domain.limits import WORKERS_MAX
 from commonbrain.domain.times import show_instant
@@ -108,7 +108,8 @@ class _Told:
                 told = _as_json(what, job, at=self._clock.now())
                 typer.echo(escaped(json.dumps(told, ensure_ascii=False)))
             elif what is not Happening.MOVED:
-                self._shown.console.print(Inert(_line(what, job)), soft_wrap=True)
+                # While a bar is shown on the same terminal, it makes room for what is printed.
+                typer.echo(inert(_line(what, job)))
 
     def _move(self, what: Happening, job: Job) -> None:
         if what is Happening.TAKEN:
