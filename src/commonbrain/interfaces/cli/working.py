@@ -4,7 +4,7 @@ import json
 import logging
 import signal
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +29,7 @@ from commonbrain.interfaces.cli.progress import progress
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
 
+_GLANCE_S: Final = 0.5
 _OVER: Final = frozenset(
     {Happening.DONE, Happening.FAILED, Happening.DEAD, Happening.GIVEN_BACK, Happening.LOST}
 )
@@ -153,8 +154,11 @@ def _at_once(work: Callable[[], object], *, count: int, stop: Event) -> None:
     """Do the same in several threads; when one breaks, all are stopped, and its error is told."""
     with ThreadPoolExecutor(count, "worker") as threads:
         done = [threads.submit(work) for _ in range(count)]
-        for one in as_completed(done):
-            if one.exception() is not None:
+        going = set(done)
+        while going:
+            # A signal may reach another thread, and this one, which handles it, would sleep on.
+            over, going = wait(going, timeout=_GLANCE_S, return_when=FIRST_COMPLETED)
+            if any(one.exception() is not None for one in over):
                 stop.set()
     for one in done:
         one.result()
