@@ -33,6 +33,7 @@ from commonbrain.flows.tenancy import Tenants
 from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
+from commonbrain.flows.upkeep.jobs import Jobs
 
 
 class Identity(TypedDict, total=False):
@@ -81,6 +82,7 @@ class Brain:
     backup: Keep
     govern: Govern
     tenants: Tenants
+    jobs: Jobs
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -113,6 +115,7 @@ class Brain:
             backup=Keep(house, caller),
             govern=Govern(house, caller),
             tenants=Tenants(house, caller),
+            jobs=Jobs(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
@@ -132,6 +135,7 @@ class Brain:
         self.house.waiting.shutdown(wait=False, cancel_futures=True)
         self.house.journal.close()
         self.house.refusals.close()
+        self.house.queue.close()
         self.house.store.close()
 
     def __enter__(self) -> Self:

@@ -269,6 +269,11 @@ class Settings(BaseSettings):
         le=600,
         description="Seconds a writer waits for the others.",
     )
+    redis_url: SecretStr | None = Field(
+        default=None,
+        description="A Redis that tells workers of jobs, as redis://HOST:6379/0; without it they "
+        "look for jobs in the store.",
+    )
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
     )

@@ -22,6 +22,7 @@ from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
 from commonbrain.adapters.models.repeating import Repeating
 from commonbrain.adapters.processes import LocalProcesses
+from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
@@ -41,6 +42,7 @@ from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.keeping import Progress, Replacement, Restored, Upgraded, unwatched
 from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.queue import Queue
 from commonbrain.ports.store import SpaceMismatch
 from commonbrain.settings import ServerSettings, Settings, Store
 
@@ -276,6 +278,8 @@ def build_house(
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=LocalProcesses(),
+        queue=make_queue(settings),
+        works_aside=settings.redis_url is None,
         screen=screen,
         bounds=Bounds(
             store=store,
@@ -385,6 +389,27 @@ def make_embedder(settings: Settings) -> Embedder:
         retries=settings.embedder_retries,
     )
     return make(options)
+
+
+def make_queue(settings: Settings) -> Queue:
+    """Make the queue that settings name; nothing is connected to yet.
+
+    Raises:
+        Invalid: it is no URL of a Redis, or what speaks to one is not installed.
+
+    """
+    if settings.redis_url is None:
+        return LocalQueue()
+    try:
+        # What speaks to a Redis comes with the extra, and only a shared server has one.
+        from commonbrain.adapters.queue.shared import SharedQueue  # noqa: PLC0415
+    except ImportError as error:
+        raise Invalid(
+            f"COMMONBRAIN_REDIS_URL needs {error.name}, which is not installed.",
+            code="extra_missing",
+            hint="Install it with: pip install 'commonbrain[server]'",
+        ) from error
+    return SharedQueue(settings.redis_url.get_secret_value())
 
 
 def make_extractor(settings: Settings) -> Extractor:

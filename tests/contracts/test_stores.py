@@ -36,6 +36,7 @@ from commonbrain.testing.duties_contract import DutiesContract
 from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.jobs_contract import JobsContract
 from commonbrain.testing.mail_contract import MailContract
 from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
@@ -99,6 +100,10 @@ class TestSqliteSessions(SessionContract):
 
 
 class TestSqliteIndex(IndexContract):
+    pass
+
+
+class TestSqliteJobs(JobsContract):
     pass
 
 

@@ -146,3 +146,26 @@ REFUSALS_APART_MAX: Final = 1000
 """Sorts of refusals that one process counts at once; past it they are told to the log only."""
 USAGE_KEPT_S: Final = 60.0
 """How long a process goes by its count of a tenant's memories, adding what it stores itself."""
+
+JOB_ATTEMPTS: Final = 3
+"""After so many failures a job is a dead letter."""
+JOB_LEASE_S: Final = 60.0
+"""How long a job is one worker's unless renewed: so long nobody takes up what a killed one had."""
+JOB_BACKOFF_MAX_S: Final = 3600.0
+JOB_FAULT_CHARS_MAX: Final = 500
+JOB_GIVEN_BYTES_MAX: Final = 16 * 1024
+"""Of what a job is given, as JSON."""
+JOBS_PAGE_DEFAULT: Final = 20
+JOBS_PAGE_MAX: Final = 100
+JOBS_DUE_AT_ONCE: Final = 8
+"""Due jobs looked at by one look for work; when several workers look, each takes another."""
+JOBS_LIVE_MAX: Final = 1000
+"""Unfinished jobs that one tenant may have."""
+RETAINED_AT_ONCE: Final = 1000
+"""Rows that retention deletes in one transaction."""
+JOBS_KEPT_DAYS: Final = 30
+"""How long a job that has ended can be looked at."""
+OUTBOX_KEPT_DAYS: Final = 7
+"""How long events wait for a worker that reads them."""
+WORKERS_MAX: Final = 64
+"""Jobs that one process works on at once."""

@@ -1,6 +1,6 @@
 """Embedding later: vectors for what was stored while the embedder was down."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from commonbrain.domain.errors import Invalid, Unavailable
@@ -10,6 +10,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.flows.vectors import vectors_for
 from commonbrain.ports.models import Embedder, Vectors
+from commonbrain.ports.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,13 @@ class Embedded:
     left: int
 
 
+Beside = Callable[[Transaction, Embedded], None]
+
+
+def _nothing(_tx: Transaction, _done: Embedded) -> None:
+    """Do nothing beside."""
+
+
 @dataclass(frozen=True, slots=True)
 class EmbedPending:
     """Catching up for one tenant."""
@@ -27,7 +35,9 @@ class EmbedPending:
     house: House
     caller: Caller
 
-    def __call__(self, *, batch: int = EMBED_BATCH, one_by_one: bool = True) -> Embedded:
+    def __call__(
+        self, *, batch: int = EMBED_BATCH, one_by_one: bool = True, beside: Beside = _nothing
+    ) -> Embedded:
         """Give vectors to a batch of those that lack some, oldest first.
 
         Call it again while it embeds some and leaves some. A text that the embedder does not take
@@ -36,6 +46,7 @@ class EmbedPending:
         Args:
             batch: how many at most, 1 to 100.
             one_by_one: try each alone when the batch fails; that takes longer while nothing works.
+            beside: what is to be done in the transaction that keeps the vectors.
 
         Raises:
             Invalid: the batch is out of bounds.
@@ -52,8 +63,9 @@ class EmbedPending:
         made = embed(list(waiting.values()), self.house.embedder)
         with self.house.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
-            left = tx.index.pending()
-        return Embedded(count=count, left=left)
+            done = Embedded(count=count, left=tx.index.pending())
+            beside(tx, done)
+        return done
 
 
 def _embedded(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:

@@ -15,6 +15,7 @@ from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.refusals import Refusals
+from commonbrain.ports.queue import Queue
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.seals import Seals
 from commonbrain.ports.store import Store
@@ -38,8 +39,12 @@ class House:
     refusals: Refusals
     seals: Callable[[], Seals]
     """Made when they are needed: what a local door never asks for need not be installed."""
+    queue: Queue
+    """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
+    works_aside: bool = False
+    """Whether a server of one client works on jobs itself: there may be nobody else who does."""
     is_behind: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still wait for them."""
     waiting: Executor = field(

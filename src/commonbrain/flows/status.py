@@ -22,6 +22,8 @@ class Condition:
     by_kind: Mapping[str, int]
     by_state: Mapping[str, int]
     embedding_pending: int
+    jobs: Mapping[str, int]
+    """Of every state that has any; those that are dead want somebody to look."""
     space: str
     traces_dropped: int
     accesses_dropped: int
@@ -56,6 +58,7 @@ class Status:
         with self.house.store.snapshot(self.caller.tenant) as tx:
             counts = tx.memories.counts()
             pending = tx.index.pending()
+            jobs = tx.jobs.counts()
         by_kind: Counter[str] = Counter()
         by_state: Counter[str] = Counter()
         for (kind, state), count in counts.items():
@@ -67,6 +70,7 @@ class Status:
             by_kind=+by_kind,
             by_state=by_state,
             embedding_pending=pending,
+            jobs={str(state): count for state, count in sorted(jobs.items())},
             space=self.house.store.space.name,
             traces_dropped=self.house.journal.dropped,
             accesses_dropped=self.house.journal.accesses_dropped,

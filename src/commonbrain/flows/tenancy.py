@@ -22,7 +22,7 @@ class Tenants:
     def list(self) -> list[Tenant]:
         """List all of them by name."""
         self._check()
-        return self.house.store.tenants()
+        return [self.get(name) for name in self.house.store.tenants()]
 
     def make(self, name: str) -> Tenant:
         """Make one.

@@ -44,6 +44,7 @@ from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Role
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.sessions.registry import contact_here
+from commonbrain.flows.upkeep.aside import Aside
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp_pages import PAGES, PROMPT, read_page, start_up
@@ -96,12 +97,15 @@ class _Lazy:
     lock: Lock
     connection: Connection
     brain: Brain | None = None
+    aside: Aside | None = None
 
     def get(self) -> Brain:
         """Open the brain once, whoever asks first."""
         with self.lock:
             if self.brain is None:
                 self.brain = self.open()
+                self.aside = Aside(self.brain.house)
+                self.aside.start()
             return self.brain
 
     def warm(self) -> None:
@@ -117,6 +121,8 @@ class _Lazy:
         """Tell that the client is gone, and close what was opened or is being opened right now."""
         self.connection.close()
         with self.lock:
+            if self.aside is not None:
+                self.aside.close()
             if self.brain is not None:
                 self.brain.close()
 

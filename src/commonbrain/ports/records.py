@@ -60,6 +60,10 @@ class Records(Protocol):
         """Put an event into the outbox, to be read by workers after the commit."""
         ...
 
+    def drop_events(self, *, before: datetime, limit: int) -> int:
+        """Drop events that were published before a moment; count them."""
+        ...
+
     def reply(self, agent: str, key: str) -> Reply | None:
         """Find what a call of this agent with this idempotency key was answered."""
         ...

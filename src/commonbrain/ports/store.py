@@ -20,12 +20,13 @@ from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
 from commonbrain.ports.board import Board
-from commonbrain.ports.credentials import Credentials, Tenant
+from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
 from commonbrain.ports.duties import Duties, Notes
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.index import Hit, Index
+from commonbrain.ports.jobs import Jobs
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
@@ -200,6 +201,11 @@ class Transaction(Protocol):
         """Who may call."""
         ...
 
+    @property
+    def jobs(self) -> Jobs:
+        """What is to be done outside of any call."""
+        ...
+
     def scrub(self, memory_id: int) -> Mapping[str, int]:
         """Take the text of a memory out of every table; its id stays as a forgotten memory.
 
@@ -267,8 +273,13 @@ class Store(Protocol):
         """
         ...
 
-    def tenants(self) -> list[Tenant]:
-        """List every tenant by name; only who owns the store may ask."""
+    def tenants(self) -> list[str]:
+        """List the tenants by name: the one look across them, which tells nothing else of them.
+
+        Raises:
+            Unavailable: `store_down`, the store cannot be read.
+
+        """
         ...
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:

@@ -13,6 +13,7 @@ from commonbrain.adapters.access.making import Ground, make_access, make_rates, 
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.brain import Brain
@@ -85,6 +86,7 @@ def a_brain(
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
+        queue=LocalQueue(),
         screen=screen,
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),

@@ -65,6 +65,15 @@ class RecordShelf:
         """Put an event into the outbox."""
         self.work.append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
 
+    def drop_events(self, *, before: datetime, limit: int) -> int:
+        """Drop events that were published before a moment; count them."""
+        # Ids begin with the moment, and the primary key finds them.
+        here = outbox.c.tenant_id == self.work.tenant
+        old = select(outbox.c.id).where(here, outbox.c.id < ids.make_id(before, 0))
+        some = old.order_by(outbox.c.id).limit(limit).scalar_subquery()
+        statement = delete(outbox).where(here, outbox.c.id.in_(some))
+        return self.work.connection.execute(statement).rowcount
+
     def reply(self, agent: str, key: str) -> Reply | None:
         """Find what a call of this agent with this idempotency key was answered."""
         given = {"tenant": self.work.tenant, "agent": agent, "key": key}

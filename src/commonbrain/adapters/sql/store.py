@@ -14,10 +14,11 @@ from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.board import BoardShelf
 from commonbrain.adapters.sql.changes import ChangeShelf
-from commonbrain.adapters.sql.credentials import TENANTS, CredentialShelf, a_tenant
+from commonbrain.adapters.sql.credentials import CredentialShelf
 from commonbrain.adapters.sql.disputes import DisputeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.graph import GraphShelf
+from commonbrain.adapters.sql.jobs import JobShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
@@ -36,7 +37,6 @@ from commonbrain.domain.query import Trace
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.times import to_millis
-from commonbrain.ports.credentials import Tenant
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
@@ -84,6 +84,7 @@ class SqlTransaction:
     board: BoardShelf
     notes: NoteShelf
     credentials: CredentialShelf
+    jobs: JobShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -106,6 +107,7 @@ class SqlTransaction:
             board=BoardShelf(work),
             notes=NoteShelf(work),
             credentials=CredentialShelf(work),
+            jobs=JobShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -182,16 +184,10 @@ class SqlStore:
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
 
-    def tenants(self) -> list[Tenant]:
-        """List every tenant by name; only who owns the store may ask."""
+    def tenants(self) -> list[str]:
+        """List every tenant by name: what a worker goes through, and who owns the store."""
         with translated(self.location), self._reader(None) as connection:
-            names = sorted(self.dialect.each_tenant(connection))
-        found: list[Tenant] = []
-        for name in names:
-            with self.snapshot(name) as tx:
-                rows = tx.work.connection.execute(TENANTS.where(tenants.c.id == name)).mappings()
-                found += [a_tenant(row) for row in rows]
-        return found
+            return sorted(self.dialect.each_tenant(connection))
 
     def make_tenant(self, name: str, *, at: datetime) -> bool:
         """Make a tenant; say whether there was none of that name."""

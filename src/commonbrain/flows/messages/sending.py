@@ -21,6 +21,7 @@ from commonbrain.domain.scope import EVERYBODY, NOBODYS_NAMES, Caller, Scope
 from commonbrain.domain.times import instant
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
+from commonbrain.flows.jobbing import await_vectors
 from commonbrain.flows.remember.commit import open_thread
 from commonbrain.flows.remember.outcome import Part
 from commonbrain.flows.remember.pipeline import Course, Remember
@@ -179,6 +180,8 @@ def deliver(act: Act, ready: Prepared, *, thread: int | None) -> Sent:
         )
         act.tx.mail.post([everybody])
     act.tx.mail.open(reader_of(act))
+    if outcome.embedding_pending:
+        await_vectors(act.tx, act.house, act.caller)
     return Sent(
         id=id_,
         thread=ids.show(ids.THREAD, within),

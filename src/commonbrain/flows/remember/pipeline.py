@@ -22,6 +22,7 @@ from commonbrain.flows.cascade.telling import tell_unseated
 from commonbrain.flows.duty import check_duties
 from commonbrain.flows.embedding import EmbedPending
 from commonbrain.flows.house import House
+from commonbrain.flows.jobbing import await_vectors
 from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.remember.commit import commit, to_memory
 from commonbrain.flows.remember.drafts import DraftFields, Offer, draft_of, drafts_of
@@ -166,6 +167,8 @@ class Remember:
             )
             step = spread(tx, Deed(action=Action.CASCADE, caller=self.caller, at=look.now))
             unseated = tell_unseated(tx, self.caller, step=step, now=look.now)
+            if any(one.embedding_pending for one in outcomes):
+                await_vectors(tx, self.house, self.caller)
             watch.lap("decide")
             stages = dict(watch.stages_ms)
             reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)

@@ -17,6 +17,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "message": "Messages: what agents write to each other, and what they ask each other to do.",
     "task": "Tasks: what is to be done, who does it, and what must be answered first.",
     "trace": "Traces: why something came about, what came of it, and what it rests on.",
+    "job": "Jobs: what workers do behind the calls, and what became of it.",
     "skill": "Skills: rules that come up by themselves where their keywords are named.",
     "tenant": "Tenants of a shared store: who is kept apart from whom, and what each may use.",
     "agent": "Agents of a tenant: who may call a shared server, and with what authority.",

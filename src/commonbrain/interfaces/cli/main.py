@@ -180,6 +180,24 @@ def restore(
     run_restore(context.obj, wish, as_json=as_json)
 
 
+@app.command()
+def work(
+    context: typer.Context,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="End when nothing is due any more.")] = False,
+    concurrency: Annotated[int, typer.Option(help="Jobs at once, each in a thread.")] = 1,
+    kinds: Annotated[
+        list[str] | None, typer.Option(help="Only jobs of this kind; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Work on jobs until told to stop; several such processes may serve one store."""
+    from commonbrain.interfaces.cli.working import Shift, run_work  # noqa: PLC0415
+
+    shift = Shift(is_once=once, concurrency=concurrency, kinds=tuple(kinds or ()))
+    run_work(context.obj, shift, as_json=as_json)
+
+
 @app.command("connect")
 def connect(
     *,

@@ -221,15 +221,19 @@ def _condition(reply: Counted) -> RenderableType:
     for kind, count in sorted(reply.by_kind.items()):
         table.add_row(kind, f"{count:,}")
     held = counted(reply.memories, "memory", many="memories")
-    states = ", ".join(f"{count:,} {state}" for state, count in sorted(reply.by_state.items()))
     return Group(
         # Not the table's title, which would be cut to its few columns.
         Text(f"{held} in {reply.store}", overflow="fold"),
         table,
-        Text(f"states: {states or 'none'}", style="dim"),
+        Text(f"states: {_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
+        *([Text(f"jobs: {_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
         *([agenda(reply.unsettled)] if reply.unsettled else []),
     )
+
+
+def _counts(by_state: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {state}" for state, count in sorted(by_state.items()))
 
 
 def _diagnosis(reply: Diagnosis) -> RenderableType:

@@ -44,6 +44,9 @@ def _lines(reply: Counted) -> Iterator[str]:
     yield f"{reply.memories} memories ({kinds or 'none yet'}) in {reply.store}"
     if reply.embedding_pending:
         yield f"{reply.embedding_pending} wait for an embedding."
+    if reply.jobs:
+        counts = ", ".join(f"{count} {state}" for state, count in reply.jobs.items())
+        yield f"Jobs: {counts}."
     if reply.unsettled is not None:
         yield tell_agenda(reply.unsettled)
 

@@ -7,6 +7,7 @@ from commonbrain.adapters.sql import (  # noqa: F401
     cascade_tables,
     coordination_tables,
     field_tables,
+    job_tables,
     tables,
 )
 from commonbrain.adapters.sql.metadata import METADATA

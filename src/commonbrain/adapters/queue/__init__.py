@@ -1,0 +1,1 @@
+"""Queues of tickets: within one process, or between many by Redis."""

@@ -1,0 +1,49 @@
+"""Work on jobs beside a server of one client: where nobody else works, this one does."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from typing import Final
+
+from commonbrain.domain.errors import CommonbrainError
+from commonbrain.flows.house import House
+from commonbrain.flows.upkeep.worker import Worker, worker_name
+
+QUIET_S: Final = 10.0
+"""A client that has just come has the machine to itself."""
+_SWEEP_MS: Final = 60_000
+"""What this process is asked for it knows at once; the rest is in no hurry."""
+_PATIENCE_S: Final = 1.0
+"""How long leaving waits for the step under way; after it, another has the job a minute later."""
+
+
+@dataclass(slots=True)
+class Aside:
+    """A thread that works on jobs, where the house says so, until it is closed."""
+
+    house: House
+    quiet_s: float = QUIET_S
+    _stop: Event = field(default_factory=Event)
+    _thread: Thread | None = None
+
+    def start(self) -> None:
+        """Begin in a while."""
+        if self.house.works_aside:
+            self._thread = Thread(target=self._work, daemon=True, name="aside")
+            self._thread.start()
+
+    def close(self) -> None:
+        """Have it give back its job and end; waits for the step under way, but not for long."""
+        self._stop.set()
+        if self._thread is not None:
+            self.house.queue.close()
+            self._thread.join(_PATIENCE_S)
+
+    def _work(self) -> None:
+        if self._stop.wait(self.quiet_s):
+            return
+        house, stop = self.house, self._stop
+        worker = Worker(house=house, name=worker_name(house), stop=stop, sweep_ms=_SWEEP_MS)
+        # Whatever keeps it from working is told to who calls, and to who asks for its jobs.
+        with suppress(CommonbrainError):
+            worker.run()

@@ -1,0 +1,210 @@
+"""Jobs as agents and people see them: asked for, looked at, tried again, called off."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from commonbrain.domain import ids
+from commonbrain.domain.choice import one_of
+from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.job import LIVE, Job, JobState
+from commonbrain.domain.limits import JOBS_LIVE_MAX, JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
+from commonbrain.domain.scope import Caller, Role
+from commonbrain.flows.house import House
+from commonbrain.flows.jobbing import add_job, announce
+from commonbrain.flows.upkeep.table import check_given, kind_of
+from commonbrain.ports.jobs import JobFilter
+from commonbrain.ports.store import Transaction
+
+_RETRIED: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownJob:
+    """One job: what it does, how far it has come, and what became of it."""
+
+    id: str
+    kind: str
+    state: JobState
+    progress: float
+    attempts: int
+    agent: str
+    """For whom it is done."""
+    created_at: datetime
+    due_at: datetime | None = None
+    """When it is taken up at the earliest, while it waits."""
+    worker: str | None = None
+    finished_at: datetime | None = None
+    given: Mapping[str, object] | None = None
+    result: Mapping[str, object] | None = None
+    error: str | None = None
+    """The code of why its last attempt failed."""
+    reason: str | None = None
+    """The same in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsShown:
+    """Jobs, the newest first."""
+
+    jobs: tuple[ShownJob, ...]
+    is_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Jobs for one caller: an admin sees all of the tenant, everybody else their own."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        *,
+        state: JobState | str | None = None,
+        kind: str | None = None,
+        limit: int = JOBS_PAGE_DEFAULT,
+        before: str | None = None,
+    ) -> JobsShown:
+        """List jobs, the newest first, or from before one of them on.
+
+        Raises:
+            Invalid: there is no such state or kind, or the limit is out of bounds.
+
+        """
+        if not 1 <= limit <= JOBS_PAGE_MAX:
+            raise Invalid(f"The limit is {limit}; 1 to {JOBS_PAGE_MAX} are allowed.")
+        wanted = JobFilter(
+            state=None if state is None else one_of(JobState, state),
+            kind=kind,
+            agent=None if self._is_admin else self.caller.agent,
+        )
+        below = None if before is None else ids.parse(ids.JOB, before)
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            found = tx.jobs.listed(wanted, before=below, limit=limit + 1)
+        return JobsShown(jobs=tuple(map(_shown, found[:limit])), is_more=len(found) > limit)
+
+    def show(self, id_: str) -> ShownJob:
+        """Show one job.
+
+        Raises:
+            NotFound: there is none, or it is another agent's.
+
+        """
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            return _shown(self._own(tx, id_))
+
+    def run(self, kind: str, given: Mapping[str, object] | None = None) -> ShownJob:
+        """Ask for a job; the same one, asked for again while it is unfinished, is one job.
+
+        Raises:
+            Invalid: there is no such kind, or it takes something else.
+            Refused: the role is too low for it, or too many jobs wait.
+
+        """
+        known, wanted = kind_of(kind), dict(given or {})
+        check_given(kind, wanted)
+        self._check_role(known.role, what=kind)
+        with self.house.store.begin(self.caller.tenant) as tx:
+            _check_room(tx)
+            now = self.house.clock.now()
+            job = add_job(tx, self.house, self.caller, kind=kind, given=wanted, due_at=now)
+        announce(self.house, job)
+        return _shown(job)
+
+    def retry(self, id_: str) -> ShownJob:
+        """Give a dead letter, or what was cancelled, all its attempts again.
+
+        Raises:
+            NotFound: there is none, or it is another agent's.
+            Refused: `job_not_over`, it waits, runs, or ended well.
+
+        """
+        with self.house.store.begin(self.caller.tenant) as tx:
+            job = self._own(tx, id_)
+            if job.state not in _RETRIED:
+                raise _not_for(job, "retried", hint="Only dead and cancelled jobs are.")
+            now = self.house.clock.now()
+            # What does the same was asked for since: then it is that one.
+            twin = tx.jobs.keyed(job.key) if job.key else None
+            again = twin or job.retried(now)
+            if twin is None:
+                tx.jobs.move(job, again)
+        announce(self.house, again)
+        return _shown(again)
+
+    def cancel(self, id_: str) -> ShownJob:
+        """End a job that is not over; what it did so far stays, and a worker at it stops.
+
+        Raises:
+            NotFound: there is none, or it is another agent's.
+            Refused: `job_over`.
+
+        """
+        with self.house.store.begin(self.caller.tenant) as tx:
+            job = self._own(tx, id_)
+            if job.state is JobState.CANCELLED:
+                return _shown(job)
+            if job.state not in LIVE:
+                raise _not_for(job, "cancelled", hint="It is over.")
+            over = job.cancelled(self.house.clock.now())
+            tx.jobs.move(job, over)
+        return _shown(over)
+
+    @property
+    def _is_admin(self) -> bool:
+        return self.caller.role.covers(Role.ADMIN)
+
+    def _own(self, tx: Transaction, id_: str) -> Job:
+        """Find a job that the caller may see."""
+        job = tx.jobs.get(ids.parse(ids.JOB, id_))
+        if job is None or not (self._is_admin or job.caller.agent == self.caller.agent):
+            raise NotFound(f"There is no job {id_[:40]!r}.", hint="List the jobs there are.")
+        return job
+
+    def _check_role(self, role: Role, *, what: str) -> None:
+        if not self.caller.role.covers(role):
+            raise Refused(
+                f"Agent {self.caller.agent} is a {self.caller.role}; {what} takes the role {role}.",
+                code="insufficient_role",
+                hint=f"Ask an admin for the role {role}.",
+            )
+
+
+def _check_room(tx: Transaction) -> None:
+    counts = tx.jobs.counts()
+    live = sum(counts.get(state, 0) for state in LIVE)
+    if live >= JOBS_LIVE_MAX:
+        raise Refused(
+            f"{live} jobs are unfinished; at most {JOBS_LIVE_MAX} may be.",
+            code="limit_exceeded",
+            hint="Start a worker with `brain work`, or cancel some.",
+        )
+
+
+def _not_for(job: Job, what: str, *, hint: str) -> Refused:
+    return Refused(
+        f"The job {ids.show(ids.JOB, job.id)} is {job.state} and cannot be {what}.",
+        code="job_over" if job.state not in LIVE else "job_not_over",
+        hint=hint,
+    )
+
+
+def _shown(job: Job) -> ShownJob:
+    return ShownJob(
+        id=ids.show(ids.JOB, job.id),
+        kind=job.kind,
+        state=job.state,
+        progress=round(job.progress, 3),
+        attempts=job.attempts,
+        agent=job.caller.agent,
+        created_at=job.created_at,
+        due_at=job.due_at if job.state is JobState.QUEUED else None,
+        worker=job.worker if job.state is JobState.RUNNING else None,
+        finished_at=job.finished_at,
+        given=job.given or None,
+        result=job.result,
+        error=job.fault.code if job.fault else None,
+        reason=job.fault.message if job.fault else None,
+    )

@@ -1,0 +1,107 @@
+"""Every kind of job once: who does it, who may ask for it, and how long and often it is tried."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.limits import JOB_ATTEMPTS
+from commonbrain.domain.scope import Role
+from commonbrain.flows.jobbing import EMBED
+from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep.task import Task
+from commonbrain.ports.store import Transaction
+
+Is = Callable[[object], bool]
+"""Says whether a value may be given."""
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_name, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKind:
+    """What is known of all jobs of one kind."""
+
+    purpose: str
+    handle: Callable[[Task], None]
+    """Does it; may be done again from any point on, and ends by `Task.finish`."""
+    takes: Mapping[str, Is]
+    """What it can be given, by name."""
+    role: Role
+    """Who may ask for it."""
+    limit: timedelta = timedelta(hours=1)
+    """How long one attempt may take."""
+    attempts: int = JOB_ATTEMPTS
+    backoff: timedelta = timedelta(seconds=30)
+    """How long after its first failure it is tried again."""
+    every: timedelta | None = None
+    """How often it asks for itself."""
+    is_wanted: Callable[[Transaction], bool] = lambda _: True
+    """Says whether there is anything to do, before it asks for itself."""
+
+
+JOBS: Final[Mapping[str, JobKind]] = {
+    EMBED: JobKind(
+        purpose="Give vectors to what was stored while the embedder was down.",
+        handle=chores.embed,
+        takes={},
+        role=Role.WRITER,
+        every=timedelta(hours=1),
+        is_wanted=lambda tx: tx.index.pending() > 0,
+    ),
+    "atomize": JobKind(
+        purpose="Find in stored memories what caused what.",
+        handle=chores.atomize,
+        takes={"kinds": _are_names, "project": _is_name},
+        role=Role.WRITER,
+    ),
+    "reword": JobKind(
+        purpose="Write the full text anew from the rows.",
+        handle=chores.reword,
+        takes={},
+        role=Role.ADMIN,
+    ),
+    "retention": JobKind(
+        purpose="Drop jobs that ended long ago, and old events.",
+        handle=chores.retention,
+        takes={},
+        role=Role.ADMIN,
+        every=timedelta(days=1),
+    ),
+}
+
+
+def kind_of(name: str) -> JobKind:
+    """Find a kind by its name.
+
+    Raises:
+        Invalid: there is none.
+
+    """
+    known = JOBS.get(name)
+    if known is None:
+        raise Invalid(f"There is no job {name[:40]!r}.", hint=f"There is {', '.join(JOBS)}.")
+    return known
+
+
+def check_given(name: str, given: Mapping[str, object]) -> None:
+    """Hold what a job is given to what its kind takes.
+
+    Raises:
+        Invalid: a name is unknown, or its value is of another sort.
+
+    """
+    takes = kind_of(name).takes
+    for one, value in given.items():
+        if one not in takes:
+            known = ", ".join(takes) or "nothing"
+            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=f"It takes {known}.")
+        if not takes[one](value):
+            raise Invalid(f"{name} cannot take this {one}.", hint="Give a name, or a list of them.")

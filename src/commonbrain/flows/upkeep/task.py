@@ -1,0 +1,145 @@
+"""A job in a worker's hands: its steps are fenced by its lease, and tell how far it has come."""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event
+from typing import Final
+
+from commonbrain.domain.errors import CommonbrainError, Unavailable
+from commonbrain.domain.job import LIVE, Job
+from commonbrain.domain.limits import JOB_LEASE_S
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.house import House
+from commonbrain.ports.store import Transaction
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+LEASE: Final = timedelta(seconds=JOB_LEASE_S)
+
+
+class Stopped(Exception):
+    """The worker was told to stop: the job goes back as it is."""
+
+
+class Lost(Exception):
+    """The job is another worker's, or was cancelled: nothing more is written."""
+
+
+class TookTooLong(CommonbrainError):
+    """A job ran for longer than its kind may."""
+
+    default_code = "took_too_long"
+
+
+@dataclass(slots=True, kw_only=True)
+class Task:
+    """What a kind's handler works with; it ends by `finish`."""
+
+    house: House
+    job: Job
+    """As it was last written by this worker."""
+    stop: Event
+    """Set when the worker is to stop."""
+    limit: timedelta
+    on_move: Callable[[Job], None]
+    lost: Event = field(default_factory=Event)
+    _held: Job = field(init=False)
+    _began_ms: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin to measure."""
+        self._held = self.job
+        self._began_ms = self.house.clock.elapsed_ms()
+
+    @property
+    def caller(self) -> Caller:
+        """For whom it is done."""
+        return self.job.caller
+
+    @property
+    def is_live(self) -> bool:
+        """Say whether it has not been finished yet."""
+        return self.job.state in LIVE
+
+    @property
+    def is_overdue(self) -> bool:
+        """Say whether it has run for longer than it may."""
+        return self.house.clock.elapsed_ms() - self._began_ms > self.limit / _MILLISECOND
+
+    def pause(self) -> None:
+        """Give way between two steps, where everything so far is kept.
+
+        Raises:
+            Stopped: the worker is to stop.
+            Lost: the job is no longer this worker's.
+            TookTooLong: its time is over.
+
+        """
+        if self.is_overdue:
+            raise TookTooLong(
+                f"It ran for more than {round(self.limit.total_seconds())} s.",
+                hint="What it reached is kept; another attempt goes on from there.",
+            )
+        if self.lost.is_set():
+            raise Lost
+        if self.stop.is_set():
+            raise Stopped
+
+    def reach(self, tx: Transaction, progress: float, *, reached: Mapping[str, object]) -> None:
+        """Tell within a step's transaction how far it has come and where to go on.
+
+        Raises:
+            Lost: the job is no longer this worker's; the step must be rolled back.
+
+        """
+        self._write(tx, self.job.moved(progress, reached))
+
+    def finish(self, tx: Transaction, result: Mapping[str, object]) -> None:
+        """End it well, within the transaction of the last step.
+
+        Raises:
+            Lost: the job is no longer this worker's; the step must be rolled back.
+
+        """
+        self._write(tx, self.job.done(result, now=self.house.clock.now()))
+
+    @contextmanager
+    def step(self) -> Generator[Transaction]:
+        """Open a transaction of the job's tenant, after giving way."""
+        with self.kept(), self.house.store.begin(self.caller.tenant) as tx:
+            yield tx
+
+    @contextmanager
+    def kept(self) -> Generator[None]:
+        """Give way, then do a step that opens its own transaction: what it told holds with it."""
+        self.pause()
+        before = self.job
+        try:
+            yield
+        except BaseException:
+            self.job = before
+            raise
+        if self.job is not before and self.is_live:
+            self.on_move(self.job)
+
+    def renew(self) -> None:
+        """Prolong the lease; remember when that came too late."""
+        if self.is_overdue:
+            # Whoever hangs for so long is given up: its lease ends, and another takes the job.
+            self.lost.set()
+            return
+        until = self.house.clock.now() + LEASE
+        try:
+            with self.house.store.begin(self.caller.tenant) as tx:
+                is_ours = tx.jobs.move(self._held, self._held.renewed(until))
+        except Unavailable:
+            return
+        if not is_ours:
+            self.lost.set()
+
+    def _write(self, tx: Transaction, after: Job) -> None:
+        if not tx.jobs.move(self.job, after):
+            self.lost.set()
+            raise Lost
+        self.job = after

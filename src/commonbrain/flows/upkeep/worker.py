@@ -1,0 +1,207 @@
+"""A worker: takes up what is due, whoever told of it, and does one job at a time.
+
+The store's rows are the truth. A ticket from the queue only says where to look first; every few
+seconds the rows are looked through all the same, so that a queue may lose everything. A job is a
+worker's own while its lease lasts, which a thread renews; whoever dies loses it by that alone.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Event, Thread
+from typing import Final
+
+from commonbrain.domain import ids
+from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid, Unavailable
+from commonbrain.domain.job import Fault, Job, backoff
+from commonbrain.domain.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE
+from commonbrain.flows.house import House
+from commonbrain.flows.upkeep.schedule import schedule
+from commonbrain.flows.upkeep.table import JOBS
+from commonbrain.flows.upkeep.task import LEASE, Lost, Stopped, Task
+from commonbrain.ports.queue import Ticket
+
+_LOG: Final = logging.getLogger(__name__)
+SWEEP_MS: Final = 5_000
+"""How long a job may wait that no queue told of."""
+SCHEDULE_MS: Final = 60_000
+_RENEW_S: Final = JOB_LEASE_S / 3
+"""A renewal may fail twice before the lease ends."""
+_HOST_CHARS: Final = 64
+_NAME_BITS: Final = 32
+_DOWN_S: Final = 1.0
+"""How long a queue or store that does not answer is left alone."""
+
+
+class Happening(StrEnum):
+    """What can be told of a job in a worker's hands."""
+
+    TAKEN = "taken"
+    MOVED = "moved"
+    DONE = "done"
+    FAILED = "failed"
+    DEAD = "dead"
+    GIVEN_BACK = "given_back"
+    LOST = "lost"
+
+
+Listener = Callable[[Happening, Job], None]
+
+
+def _unheard(_what: Happening, _job: Job) -> None:
+    """Listen to nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One of any number that work on the jobs of a store."""
+
+    house: House
+    name: str
+    """Tells it apart from every other; it stands in the rows."""
+    kinds: Collection[str] = frozenset(JOBS)
+    """What it takes up."""
+    stop: Event = field(default_factory=Event)
+    """Set it to have this worker give back its job at the next step, and end."""
+    tell: Listener = _unheard
+    sweep_ms: int = SWEEP_MS
+
+    def run(self) -> None:
+        """Work until told to stop; what does not answer is asked again a little later."""
+        swept = scheduled = float("-inf")
+        complained = ""
+        while not self.stop.is_set():
+            now_ms = self.house.clock.elapsed_ms()
+            try:
+                if now_ms - scheduled >= SCHEDULE_MS:
+                    self.schedule()
+                    scheduled = now_ms
+                if now_ms - swept >= self.sweep_ms:
+                    self.sweep()
+                    swept = self.house.clock.elapsed_ms()
+                ticket = self.house.queue.take()
+                if ticket is not None:
+                    self.take_up(ticket)
+                complained = ""
+            except Unavailable as error:
+                # Once for each time that something is down, however long that lasts.
+                if error.code != complained and not self.stop.is_set():
+                    _LOG.warning("%s: %s", error.code, error)
+                complained = error.code
+                self.stop.wait(_DOWN_S)
+
+    def schedule(self) -> None:
+        """Ask for what is to be done again, for every tenant."""
+        for tenant in self.house.store.tenants():
+            schedule(self.house, tenant)
+
+    def sweep(self) -> int:
+        """Work until nothing is due, a job of each tenant in turn; count the jobs."""
+        tenants, worked = self.house.store.tenants(), 0
+        while tenants and not self.stop.is_set():
+            # Who has nothing due now is looked at again by the next sweep.
+            tenants = [tenant for tenant in tenants if self._one_of(tenant)]
+            worked += len(tenants)
+        return worked
+
+    def take_up(self, ticket: Ticket) -> bool:
+        """Do the job of a ticket, unless it is done, another's, or not for this worker."""
+        with self.house.store.snapshot(ticket.tenant) as tx:
+            job = tx.jobs.get(ticket.job)
+        if job is None or job.kind not in self.kinds or not job.is_due(self.house.clock.now()):
+            return False
+        return self._do(job)
+
+    def _one_of(self, tenant: str) -> bool:
+        """Do one of a tenant's due jobs; say whether there was any to be had."""
+        if self.stop.is_set():
+            return False
+        now = self.house.clock.now()
+        with self.house.store.snapshot(tenant) as tx:
+            due = tx.jobs.due(self.kinds, now=now, limit=JOBS_DUE_AT_ONCE)
+        return any(self._do(job) for job in due)
+
+    def _do(self, job: Job) -> bool:
+        """Claim a job and do it; say whether it was to be had."""
+        now = self.house.clock.now()
+        is_worn = job.attempts >= JOBS[job.kind].attempts
+        worn = Fault(code="worker_lost", message="No worker lived to tell how it ended.")
+        held = (
+            job.buried(worn, now=now)
+            if is_worn
+            else job.claimed(self.name, until=now + LEASE, now=now)
+        )
+        with self.house.store.begin(job.caller.tenant) as tx:
+            if not tx.jobs.move(job, held):
+                return False
+        if is_worn:
+            self.tell(Happening.DEAD, held)
+        else:
+            self.tell(Happening.TAKEN, held)
+            self._attempt(held)
+        return True
+
+    def _attempt(self, held: Job) -> None:
+        kind = JOBS[held.kind]
+        task = Task(
+            house=self.house,
+            job=held,
+            stop=self.stop,
+            limit=kind.limit,
+            on_move=lambda job: self.tell(Happening.MOVED, job),
+        )
+        try:
+            with _renewing(task):
+                kind.handle(task)
+        except Stopped:
+            self._end(task, Happening.GIVEN_BACK, task.job.given_back(self.house.clock.now()))
+        except Lost:
+            self.tell(Happening.LOST, task.job)
+        except CommonbrainError as error:
+            self._fail(task, Fault.told(error.code, error.message), error=error)
+        except Exception as error:  # noqa: BLE001 a worker outlives whatever one job meets
+            _LOG.exception("job %s failed", ids.show(ids.JOB, held.id))
+            self._fail(task, Fault.told("internal", type(error).__name__), error=error)
+        else:
+            self.tell(Happening.DONE, task.job)
+
+    def _fail(self, task: Task, fault: Fault, *, error: Exception) -> None:
+        """Have it tried again later, or bury what will not get better or has failed too often."""
+        now, kind = self.house.clock.now(), JOBS[task.job.kind]
+        if isinstance(error, Invalid | Corrupt) or task.job.attempts >= kind.attempts:
+            self._end(task, Happening.DEAD, task.job.buried(fault, now=now))
+            return
+        again_at = now + backoff(kind.backoff, task.job.attempts)
+        self._end(task, Happening.FAILED, task.job.failed(fault, again_at=again_at))
+
+    def _end(self, task: Task, what: Happening, after: Job) -> None:
+        """Write how an attempt ended; where even that cannot be, its lease ends by itself."""
+        with suppress(Unavailable):
+            with self.house.store.begin(task.caller.tenant) as tx:
+                is_ours = tx.jobs.move(task.job, after)
+            self.tell(what if is_ours else Happening.LOST, after)
+
+
+@contextmanager
+def _renewing(task: Task) -> Generator[None]:
+    """Renew the lease of a task from time to time while it is worked on."""
+    is_over = Event()
+
+    def renew() -> None:
+        while not is_over.wait(_RENEW_S):
+            task.renew()
+
+    thread = Thread(target=renew, daemon=True, name="lease")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+
+
+def worker_name(house: House) -> str:
+    """Make up a name that tells the machine and the process, and no other worker has."""
+    own = house.processes.own()
+    return f"{own.host[:_HOST_CHARS]}:{own.pid}:{house.chance.bits(_NAME_BITS):08x}"

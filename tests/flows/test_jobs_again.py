@@ -1,0 +1,166 @@
+"""Every kind of job, killed after each of its steps and done twice: the end is the same."""
+
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.atom import Atom
+from commonbrain.domain.job import Job
+from commonbrain.domain.limits import JOB_LEASE_S, OUTBOX_KEPT_DAYS, RETAINED_AT_ONCE
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.flows.upkeep.table import JOBS
+from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.working import a_worker, fall_behind
+
+STORED = 130
+"""More than one batch, page or step of any kind."""
+LATER = timedelta(days=OUTBOX_KEPT_DAYS + 1)
+
+
+class Killed(BaseException):
+    """What nobody catches, as nobody catches a SIGKILL."""
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with something to do for every kind, whose clock stands a week back."""
+    path = tmp_path_factory.mktemp("full") / "brain.db"
+    fall_behind(path, count=STORED)
+    with a_brain(path) as brain:
+        for job in brain.jobs().jobs:
+            brain.jobs.cancel(job.id)
+        with brain.house.store.begin(LOCAL_TENANT) as tx:
+            for number in range(2 * RETAINED_AT_ONCE - STORED):
+                tx.records.publish("memory.created", number, at=brain.house.clock.now())
+    return path
+
+
+def a_copy(full: Path, path: Path) -> Path:
+    """Copy the store, which nobody has open."""
+    for suffix in ("", "-wal", "-shm"):
+        source = full.with_name(full.name + suffix)
+        if source.exists():
+            shutil.copy(source, path.with_name(path.name + suffix))
+    return path
+
+
+def opened(path: Path) -> tuple[Brain, FakeClock]:
+    clock = FakeClock()
+    clock.move(LATER)
+    return a_brain(path, clock=clock), clock
+
+
+def held(brain: Brain) -> dict[str, object]:
+    """What a store holds, but for the ids and times of what was made meanwhile."""
+    status = brain.status()
+    found = brain.recall("kettle7 broke pot7", max_items=5)
+    heads = {item.headline or "" for item in found.items}
+    return {
+        "kinds": dict(status.by_kind),
+        "pending": status.embedding_pending,
+        # Others share words with the question as well, and nothing tells which of them is shown.
+        "found": sorted(one for one in heads if "ettle7 " in one),
+        "sound": brain.doctor().is_sound,
+    }
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_job_killed_after_any_of_its_steps_ends_once_with_the_same_result(
+    full: Path, path: Path, tmp_path: Path, kind: str
+) -> None:
+    steps, result, after = undisturbed(a_copy(full, tmp_path / "calm.db"), kind)
+    assert len(steps) >= 3, "a job of a single step proves nothing"
+
+    for place in range(len(steps)):
+        brain, clock = opened(a_copy(full, path))
+        with brain:
+            job = brain.jobs.run(kind)
+            kill_at(brain, place)
+            clock.move(timedelta(seconds=JOB_LEASE_S))
+            a_worker(brain).sweep()
+            done = brain.jobs.show(job.id)
+            assert (done.state, done.result) == ("done", result), (kind, place)
+            assert held(brain) == after, (kind, place)
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_job_done_twice_leaves_what_once_leaves(full: Path, path: Path, kind: str) -> None:
+    brain, _ = opened(a_copy(full, path))
+    with brain:
+        job = brain.jobs.run(kind)
+        a_worker(brain).sweep()
+        after = held(brain)
+        with brain.house.store.begin(LOCAL_TENANT) as tx:
+            done = tx.jobs.get(ids.parse(ids.JOB, job.id))
+            assert done is not None
+            fresh = done.retried(brain.house.clock.now())
+            assert tx.jobs.move(done, replace(fresh, reached={}))
+        assert a_worker(brain).sweep() == 1
+
+        assert brain.jobs.show(job.id).state == "done"
+        assert held(brain) == after
+
+
+def test_a_worker_killed_within_a_page_leaves_what_the_next_one_finds(
+    full: Path, path: Path, tmp_path: Path
+) -> None:
+    _, result, after = undisturbed(a_copy(full, tmp_path / "calm.db"), "atomize")
+    brain, clock = opened(a_copy(full, path))
+    with brain:
+        job = brain.jobs.run("atomize")
+        dying = Brain.of(replace(brain.house, extractor=DyingExtractor(50)), brain.caller)
+        with pytest.raises(Killed):
+            a_worker(dying).sweep()
+        clock.move(timedelta(seconds=JOB_LEASE_S))
+        a_worker(brain).sweep()
+
+        assert brain.jobs.show(job.id).result == result
+        assert held(brain) == after
+
+
+def undisturbed(path: Path, kind: str) -> tuple[list[Happening], object, dict[str, object]]:
+    """Do a job in peace; give what happened, its result, and what the store holds then."""
+    steps: list[Happening] = []
+    brain, _ = opened(path)
+    with brain:
+        job = brain.jobs.run(kind)
+        a_worker(brain, tell=lambda what, _job: steps.append(what)).sweep()
+        return steps, brain.jobs.show(job.id).result, held(brain)
+
+
+def kill_at(brain: Brain, place: int) -> None:
+    """Work until so many things have happened, then die."""
+    happened = 0
+
+    def tell(_what: Happening, _job: Job) -> None:
+        nonlocal happened
+        happened += 1
+        if happened > place:
+            raise Killed
+
+    with suppress(Killed):
+        a_worker(brain, tell=tell).sweep()
+
+
+class DyingExtractor(PatternExtractor):
+    """Reads so many texts, then its process is gone."""
+
+    def __init__(self, texts: int) -> None:
+        super().__init__()
+        self.left = texts
+
+    def atoms(self, text: str) -> Sequence[Atom]:
+        self.left -= 1
+        if not self.left:
+            raise Killed
+        return super().atoms(text)

@@ -1,0 +1,60 @@
+"""Workers, and an embedder that fails as a test says."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
+from commonbrain.domain.memory import Draft
+from commonbrain.flows.upkeep.table import JOBS
+from commonbrain.flows.upkeep.worker import Listener, Worker
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
+
+
+class Fragile(WordHashEmbedder):
+    """Compares words while it is up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_down = False
+        self.calls = 0
+
+    def passages(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 as the stand-in has it
+        self.calls += 1
+        if self.is_down:
+            raise Unavailable("It is down.", code="embedder_down")
+        return super().passages(texts)
+
+
+def a_worker(
+    brain: Brain,
+    *,
+    name: str = "w",
+    tell: Listener = lambda _what, _job: None,
+    kinds: Collection[str] = tuple(JOBS),
+) -> Worker:
+    return Worker(house=brain.house, name=name, tell=tell, kinds=kinds)
+
+
+def fall_behind(path: Path, *, count: int) -> None:
+    """Store events while the embedder is down, which leaves a job to embed them."""
+    embedder = Fragile()
+    embedder.is_down = True
+    with a_brain(path, embedder=embedder) as brain:
+        for start in range(0, count, ITEMS_PER_CALL_MAX):
+            numbers = range(start, min(start + ITEMS_PER_CALL_MAX, count))
+            told = brain.remember([an_event(number) for number in numbers])
+            assert {one.status for one in told.items} == {"stored"}
+
+
+def an_event(number: int) -> Draft:
+    return Draft(body=f"Kettle{number} broke pot{number} because of x{number}.", kind=Kind.EVENT)
+
+
+def states(brain: Brain) -> list[str]:
+    """Give the states of all jobs, the newest first."""
+    return [str(one.state) for one in brain.jobs(limit=100).jobs]
