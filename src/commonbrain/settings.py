@@ -172,6 +172,12 @@ class Settings(BaseSettings):
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
     )
+    event_days: int = Field(
+        default=30,
+        ge=0,
+        le=3650,
+        description="Days for which it is kept who called what; 0 keeps nothing of it.",
+    )
     trace_days: int = Field(
         default=90, ge=1, le=3650, description="Days for which recall traces are kept."
     )

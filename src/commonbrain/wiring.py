@@ -160,7 +160,11 @@ def build_house(
             store,
             screen,
             clock=clock,
-            ledger=Ledger(share=settings.trace_share, kept=timedelta(days=settings.trace_days)),
+            ledger=Ledger(
+                share=settings.trace_share,
+                kept=timedelta(days=settings.trace_days),
+                events_kept=timedelta(days=settings.event_days),
+            ),
         ),
         importers=IMPORTERS,
         archive=JsonLines(),

@@ -26,6 +26,7 @@ THREAD: Final = "thr"
 ANNOTATION: Final = "ann"
 CHANGE: Final = "chg"
 SESSION: Final = "ses"
+EVENT: Final = "evt"
 
 
 def make_id(now: datetime, random_bits: int) -> int:

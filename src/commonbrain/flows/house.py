@@ -10,11 +10,13 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
+from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import Store
+from commonbrain.ports.telemetry import SILENT, Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,10 @@ class House:
     processes: Processes
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
+    telemetry: Telemetry = SILENT
+    """Who listens to pipelines and doors."""
+    early: EarlyEvents = field(default_factory=NoEarlyEvents)
+    """What was called before its session was known."""
     is_behind: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still wait for them."""
     waiting: Executor = field(

@@ -2,22 +2,32 @@
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Refused
-from commonbrain.interfaces.operations.operation import Operation, ReplyT, RequestT
+from commonbrain.interfaces.noting import asked, noted
+from commonbrain.interfaces.operations.operation import Door, Operation, ReplyT, RequestT
 
 
-def answer(operation: Operation[RequestT, ReplyT], brain: Brain, *, request: RequestT) -> ReplyT:
-    """Do what is asked, if the caller's role allows it.
+def answer(
+    operation: Operation[RequestT, ReplyT],
+    brain: Brain,
+    *,
+    request: RequestT,
+    door: Door = Door.MCP,
+) -> ReplyT:
+    """Do what is asked, if the caller's role allows it; an event is left either way.
 
     Raises:
         Refused: `insufficient_role`; nothing was done.
         CommonbrainError: whatever the operation raises.
 
     """
-    if not brain.caller.role.covers(operation.role):
-        raise Refused(
-            f"Agent {brain.caller.agent} is a {brain.caller.role}; {operation.name} takes the role "
-            f"{operation.role}.",
-            code="insufficient_role",
-            hint=f"Ask an admin for the role {operation.role}.",
-        )
-    return operation.handle(brain, request)
+    with noted(brain, asked(operation, request, door=door)) as call:
+        if not brain.caller.role.covers(operation.role):
+            raise Refused(
+                f"Agent {brain.caller.agent} is a {brain.caller.role}; {operation.name} takes the "
+                f"role {operation.role}.",
+                code="insufficient_role",
+                hint=f"Ask an admin for the role {operation.role}.",
+            )
+        reply = operation.handle(brain, request)
+        call.answered(operation.exit_code(reply))
+        return reply

@@ -5,6 +5,7 @@ from alembic import context
 from commonbrain.adapters.sql import (  # noqa: F401
     cascade_tables,
     coordination_tables,
+    event_tables,
     field_tables,
     tables,
 )
