@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from platformdirs import user_data_path
+from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -18,6 +18,10 @@ from commonbrain.domain.limits import (
 
 def _default_store() -> Path:
     return user_data_path("commonbrain", appauthor=False) / "brain.db"
+
+
+def _default_state() -> Path:
+    return user_state_path("commonbrain", appauthor=False)
 
 
 def _safe_key(key: SecretStr | None) -> SecretStr | None:
@@ -39,6 +43,10 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="COMMONBRAIN_", frozen=True, extra="ignore")
 
     store: Path = Field(default_factory=_default_store, description="The file memories live in.")
+    state: Path = Field(
+        default_factory=_default_state,
+        description="The folder of logs, and of what was called before its session was known.",
+    )
     agent: str | None = Field(
         default=None,
         max_length=128,

@@ -18,11 +18,14 @@ from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.system import SystemChance, SystemClock
+from commonbrain.adapters.telemetry.early import EarlyFile
 from commonbrain.brain import Brain, Identity
-from commonbrain.domain.errors import Corrupt, Invalid
-from commonbrain.domain.scope import Caller
+from commonbrain.domain import ids
+from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid
+from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
+from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
@@ -67,6 +70,36 @@ def open_brain(
         project=settings.project,
     )
     return Brain.of(house, caller).acting_as(**identity)
+
+
+def note_unopened(
+    tool: str, error: CommonbrainError, *, agent: str | None, door: str, args: str
+) -> None:
+    """Let the event of a call wait for which no store could be opened; nothing fails for it."""
+    try:
+        settings = load_settings()
+    except Invalid:
+        # Nobody knows the folder, and the caller is told of the setting that is wrong.
+        return
+    clock = SystemClock()
+    event = ToolEvent(
+        id=ids.make_id(clock.now(), SystemChance().bits(ids.RANDOM_BITS)),
+        tenant=LOCAL_TENANT,
+        at=clock.now(),
+        session=None,
+        agent=agent or settings.agent or _login_name(),
+        tool=tool,
+        door=door,
+        duration_ms=0.0,
+        outcome=error.code,
+        args=args,
+    )
+    if settings.event_days:
+        _early(settings, clock).keep(event)
+
+
+def _early(settings: Settings, clock: Clock) -> EarlyFile:
+    return EarlyFile(settings.state.expanduser() / "early.jsonl", clock)
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
@@ -170,6 +203,7 @@ def build_house(
         archive=JsonLines(),
         processes=LocalProcesses(),
         screen=screen,
+        early=_early(settings, clock),
         on_secret=OnSecret(settings.secrets),
     )
 

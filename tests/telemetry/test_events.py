@@ -1,7 +1,6 @@
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,34 +8,12 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Refused
 from commonbrain.domain.scope import Role
-from commonbrain.domain.tool_event import ToolEvent, told
+from commonbrain.domain.tool_event import told
 from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.interfaces.operations import Door
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
-from tests.telemetry.reading import events
-
-TOOLS = {operation.name: operation for operation in OPERATIONS}
-
-
-def call(brain: Brain, tool: str, *, door: Door = Door.MCP, **given: Any) -> Any:
-    request = TOOLS[tool].request.model_validate(given)
-    return answer(TOOLS[tool], brain, request=request, door=door)
-
-
-def an_event(**more: Any) -> ToolEvent:
-    plain = ToolEvent(
-        id=1,
-        tenant="default",
-        at=NOON,
-        session="s1",
-        agent="ann",
-        tool="recall",
-        door="mcp",
-        duration_ms=1.5,
-        outcome="ok",
-    )
-    return replace(plain, **more)
+from tests.telemetry.reading import TOOLS, an_event, call, events
 
 
 @pytest.mark.requirement("OB-06")
@@ -75,11 +52,12 @@ def test_what_a_role_does_not_allow_is_an_event_too(brain: Brain) -> None:
 def test_an_event_tells_how_long_the_call_took(path: Path) -> None:
     clock = FakeClock()
     with a_brain(path, clock=clock) as brain:
-        slow = replace(
-            TOOLS["status"],
-            handle=lambda brain, _: (clock.move(timedelta(seconds=11)), brain.status())[1],
-            exit_code=lambda _: 0,
-        )
+
+        def dawdle(*_: object) -> object:
+            clock.move(timedelta(seconds=11))
+            return None
+
+        slow = replace(TOOLS["status"], handle=dawdle)
         answer(slow, brain, request=slow.request.model_validate({}))
         [kept] = events(brain)
     assert kept.duration_ms == 11_000

@@ -2,8 +2,8 @@
 
 A recall must never wait for a writer: its trace, the accesses that it and every get count, and the
 sign of life and the event that every call is, go into bounded queues here, and a thread of its own
-carries them to the store. When the store is locked, full or read-only, entries are dropped and counted, never
-raised into a read.
+carries them to the store. When the store is locked, full or read-only, entries are dropped and
+counted, never raised into a read.
 """
 
 import logging

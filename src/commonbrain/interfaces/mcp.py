@@ -47,7 +47,9 @@ from commonbrain.flows.sessions.registry import contact_here
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp_pages import PAGES, PROMPT, read_page, start_up
+from commonbrain.interfaces.noting import asked, noted_unopened
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation
+from commonbrain.interfaces.operations.operation import Request
 from commonbrain.interfaces.schemas import lean_output_schema, lean_schema
 
 _LOG: Final = logging.getLogger(__name__)
@@ -205,7 +207,8 @@ class _Handlers:
     ) -> CallToolResult:
         try:
             request = operation.request.model_validate(arguments)
-            reply = answer(operation, self._view(client), request=request)
+            brain = self._opened(operation, request, client=client)
+            reply = answer(operation, brain, request=request)
         except ValidationError as error:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:
@@ -220,6 +223,17 @@ class _Handlers:
             content=[TextContent(text=inert(operation.tell(reply)))],
             structured_content=operation.to_agent_json(reply),
         )
+
+    def _opened(
+        self, operation: Operation[Any, Any], request: Request, *, client: Implementation | None
+    ) -> Brain:
+        """See the brain; where none can be opened, the call waits to be told."""
+        try:
+            return self._view(client)
+        except CommonbrainError as error:
+            agent = self.agent or (_name(client.name) if client else None)
+            noted_unopened(asked(operation, request, door=Door.MCP), error, agent=agent)
+            raise
 
     def _view(self, client: Implementation | None) -> Brain:
         """See the brain as the client does, which is the agent unless the user named one."""

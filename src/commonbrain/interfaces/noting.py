@@ -10,10 +10,12 @@ from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.tool_event import OK, REFUSED, ToolEvent, told
 from commonbrain.interfaces.errors import EXIT_REFUSED, fault_of
-from commonbrain.interfaces.operations.operation import Door, Operation
+from commonbrain.interfaces.operations.operation import Door, Operation, Request
 
 FAULT: Final = "internal"
 """The code of what broke inside and is no error of the house."""
+INTERRUPTED: Final = "interrupted"
+"""The code of a call whose process was told to stop."""
 _SUCCESS: Final = 200
 _REFUSED: Final = 422
 
@@ -33,7 +35,8 @@ class Call:
     def failed(self, error: BaseException) -> None:
         """Say what was raised."""
         known = isinstance(error, CommonbrainError)
-        self.outcome = error.code if known else FAULT
+        broken = FAULT if isinstance(error, Exception) else INTERRUPTED
+        self.outcome = error.code if known else broken
         self.http_status = fault_of(error).http_status if known else 500
 
 
@@ -51,7 +54,7 @@ class Asked:
         return told(self.given, words=words_of(self.operation))
 
 
-def asked(operation: Operation[Any, Any], request: Any, *, door: Door) -> Asked:  # noqa: ANN401
+def asked(operation: Operation[Any, Any], request: Request, *, door: Door) -> Asked:
     """Say what is called by its request: the fields that were set, as they were given."""
     given = {name: getattr(request, name) for name in sorted(request.model_fields_set)}
     return Asked(operation=operation, door=door, given=given)
@@ -96,3 +99,12 @@ def _words(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any
     if get_origin(annotation) is Literal:
         return [word for word in get_args(annotation) if isinstance(word, str)]
     return [word for part in get_args(annotation) for word in _words(part)]
+
+
+def noted_unopened(asked: Asked, error: CommonbrainError, *, agent: str | None) -> None:
+    """Leave an event of a call for which no store could be opened."""
+    # What opens stores takes long to load; here it was loaded before.
+    from commonbrain.wiring import note_unopened  # noqa: PLC0415
+
+    tool = asked.operation.name
+    note_unopened(tool, error, agent=agent, door=asked.door, args=asked.args)

@@ -37,8 +37,15 @@ class EarlyEvents(Protocol):
         """Let an event wait; one that cannot is lost, which no call fails for."""
         ...
 
-    def hand_over(self, agent: str, write: Callable[[Sequence[ToolEvent]], None]) -> int:
-        """Give an agent's events to what writes them, and forget them then; count them."""
+    def hand_over(
+        self, tenant: str, agent: str, *, write: Callable[[Sequence[ToolEvent]], None]
+    ) -> int:
+        """Give an agent's events to what writes them, and forget them then; count them.
+
+        Raises:
+            CommonbrainError: what the writing raises; all of them wait on.
+
+        """
         ...
 
 
@@ -48,6 +55,12 @@ class NoEarlyEvents:
     def keep(self, event: ToolEvent) -> None:
         """Let it go."""
 
-    def hand_over(self, agent: str, write: Callable[[Sequence[ToolEvent]], None]) -> int:  # noqa: ARG002
+    def hand_over(
+        self,
+        tenant: str,  # noqa: ARG002
+        agent: str,  # noqa: ARG002
+        *,
+        write: Callable[[Sequence[ToolEvent]], None],  # noqa: ARG002
+    ) -> int:
         """Give none."""
         return 0
