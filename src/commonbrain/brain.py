@@ -125,6 +125,7 @@ class Brain:
         self.house.waiting.shutdown(wait=False, cancel_futures=True)
         self.house.journal.close()
         self.house.store.close()
+        self.house.telemetry.close()
 
     def __enter__(self) -> Self:
         return self

@@ -180,6 +180,18 @@ class Settings(BaseSettings):
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
     )
+    log: bool = Field(
+        default=True, description="Whether servers write a log into the folder of their state."
+    )
+    notices: bool = Field(
+        default=False,
+        description="Whether servers tell of errors on the desktop; needs the extra notice.",
+    )
+    otlp_endpoint: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="Where spans go by OTLP over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT does as well.",
+    )
     event_days: int = Field(
         default=30,
         ge=0,

@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Unpack
 
@@ -19,6 +20,7 @@ from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.early import EarlyFile
+from commonbrain.adapters.telemetry.making import Wanted, make_telemetry
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid
@@ -33,16 +35,21 @@ from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.keeping import Progress, Replacement, Restored, unwatched
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.store import SpaceMismatch
+from commonbrain.ports.telemetry import Telemetry
 from commonbrain.settings import Settings
 
 _HIDDEN = frozenset({"embedder_api_key", "embedder_url", "extractor_api_key", "extractor_url"})
 """Settings that may hold a secret: errors do not repeat what they were given."""
+
+_COUNTED = frozenset({"serve", "work"})
+"""Servers that Prometheus asks; the others serve one client."""
 
 
 def open_brain(
     store: str | Path | None = None,
     *,
     lock_wait_s: float | None = None,
+    serves: str | None = None,
     **identity: Unpack[Identity],
 ) -> Brain:
     """Open a store by path, by the environment, or where the user's data lives.
@@ -50,6 +57,7 @@ def open_brain(
     Args:
         store: the file.
         lock_wait_s: how long to wait for other writers, where that is less than the settings say.
+        serves: the name of the server that this is for, which is listened to as settings say.
         identity: who acts.
 
     Raises:
@@ -64,6 +72,8 @@ def open_brain(
             update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
         )
     house = build_house(settings, Path(store) if store else settings.store)
+    if serves is not None:
+        house = replace(house, telemetry=listen(settings, serves, space=house.store.space))
     caller = Caller(
         agent=settings.agent or _login_name(),
         session=settings.session,
@@ -100,6 +110,23 @@ def note_unopened(
 
 def _early(settings: Settings, clock: Clock) -> EarlyFile:
     return EarlyFile(settings.state.expanduser() / "early.jsonl", clock)
+
+
+def listen(settings: Settings, name: str, *, space: Space) -> Telemetry:
+    """Make what listens to a server: `serve` and `work` are counted for Prometheus, all logged.
+
+    Raises:
+        Invalid: a library that the settings want is not installed.
+
+    """
+    wanted = Wanted(
+        log=settings.state.expanduser() / "log" if settings.log else None,
+        otlp_endpoint=settings.otlp_endpoint,
+        counts=name in _COUNTED,
+        notices=settings.notices,
+    )
+    about = {"version": version("commonbrain"), "space": space.name}
+    return make_telemetry(name, wanted, clock=SystemClock(), about=about)
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:

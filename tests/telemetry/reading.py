@@ -8,6 +8,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.ports.telemetry import Telemetry
 from commonbrain.testing.builders import NOON
 
 TOOLS = {operation.name: operation for operation in OPERATIONS}
@@ -41,3 +42,8 @@ def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
         outcome="ok",
     )
     return replace(plain, **more)
+
+
+def heard(brain: Brain, telemetry: Telemetry) -> Brain:
+    """See a brain as its caller does whose house is listened to."""
+    return Brain.of(replace(brain.house, telemetry=telemetry), brain.caller)

@@ -36,17 +36,18 @@ class Recalling:
     verdict: str
     is_meaning_asked: bool
     """Whether what the question means was looked for; False without a question."""
-    degraded: tuple[str, ...]
+    is_meaning_found: bool
+    """Whether the embedder answered, as far as it was asked."""
     considered: int
     packed: int
     left_out: Mapping[str, int]
     """How many of the considered are not in the answer, by why."""
-    confidence: float | None
-    """How sure the answer is of its first item, 0..1; None of an empty one."""
+    top_score: float | None
+    """The score of the first item of the answer; None of an empty one."""
     tokens: int
     """What the answer costs its reader."""
     tokens_considered: int
-    """What everything that was considered would have cost, whole."""
+    """What all that was considered and allowed would have cost, whole: about 4 characters each."""
 
 
 class Telemetry(Protocol):
@@ -73,16 +74,34 @@ class Telemetry(Protocol):
         """Hear of one run of the read path."""
         ...
 
+    def voted(self, vote: int) -> None:
+        """Hear of a mark on what was recalled: above zero it helped."""
+        ...
+
     def turned_away(self, code: str, *, door: str) -> None:
         """Hear that somebody was not let in, before it was known whose call it was."""
         ...
 
+    def queued(self, depth: int, *, dead: int) -> None:
+        """Hear how many jobs wait, and how many were given up."""
+        ...
 
-@dataclass(frozen=True, slots=True)
+    def metrics(self) -> tuple[bytes, str]:
+        """Write what was counted as Prometheus reads it, and name the media type."""
+        ...
+
+    def close(self) -> None:
+        """Send or write what waits, and let go of what is held."""
+        ...
+
+
 class Silence:
-    """Listens to nothing."""
+    """Listens to nothing; what listens to something is one of these that overrides the rest."""
 
-    is_on: bool = False
+    @property
+    def is_on(self) -> bool:
+        """Say no."""
+        return False
 
     def calling(self, tool: str, *, door: str) -> AbstractContextManager[object]:  # noqa: ARG002
         """Open nothing."""
@@ -97,8 +116,21 @@ class Silence:
     def recalled(self, run: Recalling) -> None:
         """Hear nothing."""
 
+    def voted(self, vote: int) -> None:
+        """Hear nothing."""
+
     def turned_away(self, code: str, *, door: str) -> None:
         """Hear nothing."""
+
+    def queued(self, depth: int, *, dead: int) -> None:
+        """Hear nothing."""
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Tell nothing."""
+        return b"", "text/plain; charset=utf-8"
+
+    def close(self) -> None:
+        """Hold nothing."""
 
 
 _NOTHING: Final = nullcontext()

@@ -18,8 +18,9 @@ from commonbrain.ports.clock import Clock
 
 _LOG: Final = logging.getLogger(__name__)
 _OWNERS_ONLY: Final = 0o600
-_WAIT_S: Final = 1.0
-"""How long a process waits for another that is at the file: what it does there takes little."""
+_WAIT_S: Final = 5.0
+"""How long a process waits for others that are at the file: each is for some milliseconds."""
+_POLL_S: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,9 @@ class EarlyFile:
         # Hardly ever is there anything to lock.
         from filelock import FileLock  # noqa: PLC0415
 
-        with FileLock(f"{self.path}.lock", timeout=_WAIT_S, mode=_OWNERS_ONLY):
+        with FileLock(
+            f"{self.path}.lock", timeout=_WAIT_S, poll_interval=_POLL_S, mode=_OWNERS_ONLY
+        ):
             yield
 
     def _waiting(self) -> list[ToolEvent]:

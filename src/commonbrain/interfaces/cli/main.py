@@ -3,6 +3,7 @@
 import json
 import sys
 from contextvars import ContextVar
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Final
@@ -66,7 +67,7 @@ def mcp(context: typer.Context) -> None:
     from commonbrain.interfaces.mcp import serve_stdio  # noqa: PLC0415
 
     state: State = context.obj
-    serve_stdio(state.open, agent=state.agent)
+    serve_stdio(partial(state.open, serves="mcp"), agent=state.agent)
 
 
 # What shows progress, tables and colours is loaded by the commands that do, for it takes longer to

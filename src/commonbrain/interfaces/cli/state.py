@@ -26,8 +26,8 @@ class State:
     agent: str | None = None
     session: str | None = None
 
-    def open(self) -> Brain:
-        """Open the brain they name."""
+    def open(self, *, serves: str | None = None) -> Brain:
+        """Open the brain they name, for one command or for the server that it `serves`."""
         # The adapters are what takes long to load; help and completion do without.
         from commonbrain.wiring import open_brain  # noqa: PLC0415
 
@@ -36,7 +36,7 @@ class State:
             identity["agent"] = self.agent
         if self.session is not None:
             identity["session"] = self.session
-        brain = open_brain(self.store, **identity)
+        brain = open_brain(self.store, serves=serves, **identity)
         if brain.caller.session is None:
             return brain.acting_as(contact=_here())
         # A command is over in a moment: it is a sign of life of the session that it names, whose
