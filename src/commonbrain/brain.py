@@ -31,6 +31,7 @@ from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
+from commonbrain.flows.watching import Watching
 
 
 class Identity(TypedDict, total=False):
@@ -71,6 +72,7 @@ class Brain:
     merge: Merge
     session: Sessions
     status: Status
+    watching: Watching
     unsettled: Unsettled
     doctor: Doctor
     embed_pending: EmbedPending
@@ -101,6 +103,7 @@ class Brain:
             merge=Merge(house, caller),
             session=Sessions(house, caller),
             status=Status(house, caller),
+            watching=Watching(house, caller),
             unsettled=Unsettled(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),

@@ -21,6 +21,7 @@ from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.early import EarlyFile
 from commonbrain.adapters.telemetry.making import Wanted, make_telemetry
+from commonbrain.adapters.telemetry.probing import Doors
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid
@@ -41,6 +42,8 @@ from commonbrain.settings import Settings
 _HIDDEN = frozenset({"embedder_api_key", "embedder_url", "extractor_api_key", "extractor_url"})
 """Settings that may hold a secret: errors do not repeat what they were given."""
 
+_ENDPOINTS = {"ollama": "http://127.0.0.1:11434", "openai": "https://api.openai.com/v1"}
+"""Where embedders are that run elsewhere, unless settings say."""
 _COUNTED = frozenset({"serve", "work"})
 """Servers that Prometheus asks; the others serve one client."""
 
@@ -127,6 +130,15 @@ def listen(settings: Settings, name: str, *, space: Space) -> Telemetry:
     )
     about = {"version": version("commonbrain"), "space": space.name}
     return make_telemetry(name, wanted, clock=SystemClock(), about=about)
+
+
+def _places(settings: Settings, store: Path) -> dict[str, str | Path]:
+    """Say where each thing is that the house depends on; what runs in this process is there."""
+    places: dict[str, str | Path] = {"store": store.expanduser()}
+    url = settings.embedder_url or _ENDPOINTS.get(settings.embedder)
+    if settings.embedder in _ENDPOINTS and url:
+        places["embedder"] = url
+    return places
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
@@ -231,6 +243,8 @@ def build_house(
         processes=LocalProcesses(),
         screen=screen,
         early=_early(settings, clock),
+        probe=Doors(_places(settings, path), clock),
+        started_at=clock.now(),
         on_secret=OnSecret(settings.secrets),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Event
 
 from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
@@ -13,6 +14,7 @@ from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.probing import Probe, unprobed
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.store import Store
@@ -37,6 +39,10 @@ class House:
     """What becomes of a text that holds a secret."""
     telemetry: Telemetry = SILENT
     """Who listens to pipelines and doors."""
+    probe: Probe = unprobed
+    """Knocks at the doors of what all this depends on."""
+    started_at: datetime | None = None
+    """When this process opened it, where somebody wants to know."""
     early: EarlyEvents = field(default_factory=NoEarlyEvents)
     """What was called before its session was known."""
     is_behind: Event = field(default_factory=Event)

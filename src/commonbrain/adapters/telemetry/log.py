@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from filelock import FileLock, Timeout
 
@@ -54,7 +54,9 @@ class _Owners(RotatingFileHandler):
         def make(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=make)
+        name, mode, encoding = self.baseFilename, self.mode, self.encoding
+        # The handler closes it.
+        return cast("TextIOWrapper", open(name, mode, encoding=encoding, opener=make))
 
 
 class Log(Silence):

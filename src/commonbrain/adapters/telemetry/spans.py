@@ -47,10 +47,8 @@ class Spans(Silence):
         """
         otlp = needed("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="server")
         url = f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None
-        provider = _provider(BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)))
         # The protocol's own library draws spans as well: they belong to the same traces.
-        trace.set_tracer_provider(provider)
-        return cls(provider)
+        return made_global(BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)))
 
     @property
     def is_on(self) -> bool:
@@ -113,3 +111,10 @@ def _provider(processor: SpanProcessor) -> TracerProvider:
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: service}))
     provider.add_span_processor(processor)
     return provider
+
+
+def made_global(processor: SpanProcessor) -> Spans:
+    """Give finished spans to a processor, and those of every other library as well."""
+    provider = _provider(processor)
+    trace.set_tracer_provider(provider)
+    return Spans(provider)
