@@ -1,11 +1,17 @@
 """Every setting once: its name, unit, default, bounds and environment variable."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 
 from commonbrain.domain.limits import (
     HOOK_KEEP_S,
@@ -183,6 +189,15 @@ class Settings(BaseSettings):
     log: bool = Field(
         default=True, description="Whether servers write a log into the folder of their state."
     )
+    metrics_host: str = Field(
+        default="127.0.0.1", max_length=253, description="The address that shows the figures."
+    )
+    metrics_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65_535,
+        description="The port at which Prometheus finds the figures of serve and work.",
+    )
     notices: bool = Field(
         default=False,
         description="Whether servers tell of errors on the desktop; needs the extra notice.",
@@ -201,3 +216,20 @@ class Settings(BaseSettings):
     trace_days: int = Field(
         default=90, ge=1, le=3650, description="Days for which recall traces are kept."
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 none is read
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the folder is told later
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read what neither an argument nor the environment says from a folder of secrets.
+
+        A container's secrets are files there, named as the variables are: `commonbrain_store`.
+        """
+        folder = os.environ.get("COMMONBRAIN_SECRETS_DIR")
+        files = [SecretsSettingsSource(settings_cls, secrets_dir=folder)] if folder else []
+        return (init_settings, env_settings, *files)

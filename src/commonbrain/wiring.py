@@ -127,6 +127,8 @@ def listen(settings: Settings, name: str, *, space: Space) -> Telemetry:
         otlp_endpoint=settings.otlp_endpoint,
         counts=name in _COUNTED,
         notices=settings.notices,
+        host=settings.metrics_host,
+        port=settings.metrics_port,
     )
     about = {"version": version("commonbrain"), "space": space.name}
     return make_telemetry(name, wanted, clock=SystemClock(), about=about)

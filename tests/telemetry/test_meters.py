@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
+from urllib.request import urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -179,3 +180,14 @@ def test_who_does_not_listen_is_told_nothing_and_holds_nothing(brain: Brain) -> 
     assert brain.house.telemetry is SILENT
     assert SILENT.metrics()[0] == b""
     assert not SILENT.is_on
+
+
+def test_figures_are_shown_at_a_port_of_their_own_until_it_is_closed(meters: Meters) -> None:
+    assert meters.listen("127.0.0.1", 0)
+    other = Meters(version="1", space="words")
+    assert meters.port
+    assert not other.listen("127.0.0.1", meters.port)
+    with urlopen(f"http://127.0.0.1:{meters.port}/metrics") as page:
+        assert b"commonbrain_info" in page.read()
+    meters.close()
+    assert meters.port is None

@@ -7,12 +7,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from commonbrain.adapters.telemetry.extra import needed
 from commonbrain.adapters.telemetry.listening import Listening
+from commonbrain.domain.errors import Invalid
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.telemetry import SILENT, Telemetry
+
+if TYPE_CHECKING:
+    from commonbrain.adapters.telemetry.meters import Meters
 
 _LOG: Final = logging.getLogger(__name__)
 _STANDARD: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -31,6 +35,9 @@ class Wanted:
     counts: bool = False
     """Whether Prometheus asks it."""
     notices: bool = False
+    host: str = "127.0.0.1"
+    port: int | None = None
+    """Where Prometheus finds the figures, beside whatever else shows them."""
 
 
 def make_telemetry(name: str, wanted: Wanted, *, clock: Clock, about: dict[str, str]) -> Telemetry:
@@ -57,10 +64,29 @@ def make_telemetry(name: str, wanted: Wanted, *, clock: Clock, about: dict[str, 
         needed("prometheus_client", extra="server")
         from commonbrain.adapters.telemetry.meters import Meters  # noqa: PLC0415 an extra's
 
-        meters = Meters(**about)
+        counted = Meters(**about)
+        _open_page(counted, wanted)
+        meters = counted
     ears = list(_ears(name, wanted, clock=clock))
     is_heard = ears or spans is not SILENT or meters is not SILENT
     return Listening(ears, spans=spans, meters=meters) if is_heard else SILENT
+
+
+def _open_page(meters: Meters, wanted: Wanted) -> None:
+    """Show the figures at a port of their own, where one is wanted.
+
+    Raises:
+        Invalid: nobody can listen there.
+
+    """
+    try:
+        if wanted.port and not meters.listen(wanted.host, wanted.port):
+            _LOG.info("Another process shows the figures at port %d.", wanted.port)
+    except OSError as error:
+        raise Invalid(
+            f"Nobody can listen at {wanted.host}, port {wanted.port}: {error.strerror}.",
+            hint="Mend COMMONBRAIN_METRICS_HOST or COMMONBRAIN_METRICS_PORT.",
+        ) from error
 
 
 def wants_spans(wanted: Wanted) -> bool:

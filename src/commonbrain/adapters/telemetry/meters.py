@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from errno import EADDRINUSE
 from threading import Lock
 from typing import Final
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -19,6 +21,7 @@ from prometheus_client import (
     Gauge,
     Histogram,
     generate_latest,
+    start_http_server,
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
@@ -55,6 +58,7 @@ class Meters(Silence):
     def __init__(self, *, version: str, space: str) -> None:
         self._registry = registry = CollectorRegistry()
         self._tenants: set[str] = set()
+        self._server: WSGIServer | None = None
         self._lock = Lock()
 
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -164,11 +168,41 @@ class Meters(Silence):
 
     def metrics(self) -> tuple[bytes, str]:
         """Write what was counted, by all processes where they share a folder."""
-        registry = self._registry
-        if os.environ.get(_SHARED):
-            registry = CollectorRegistry()
-            MultiProcessCollector(registry)
-        return generate_latest(registry), CONTENT_TYPE_LATEST
+        return generate_latest(self._told()), CONTENT_TYPE_LATEST
+
+    def listen(self, host: str, port: int) -> bool:
+        """Answer Prometheus at a port of its own; say no where another process does already.
+
+        Raises:
+            OSError: nobody can listen there.
+
+        """
+        try:
+            self._server, _ = start_http_server(port, host, registry=self._told())
+        except OSError as error:
+            if error.errno != EADDRINUSE:
+                raise
+            return False
+        return True
+
+    @property
+    def port(self) -> int | None:
+        """Where Prometheus is answered."""
+        return self._server.server_port if self._server else None
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def _told(self) -> CollectorRegistry:
+        if not os.environ.get(_SHARED):
+            return self._registry
+        every = CollectorRegistry()
+        MultiProcessCollector(every)
+        return every
 
     def _time(self, path: str, stages_ms: Mapping[str, float]) -> None:
         for stage, taken_ms in stages_ms.items():

@@ -34,6 +34,7 @@ class Notice(Silence):
         self._clock = clock
         self._last_ms: float | None = None
         self._lock = Lock()
+        self._thread: Thread | None = None
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
         """Show one unless there was one a moment ago; nobody waits for it."""
@@ -44,7 +45,13 @@ class Notice(Silence):
             if self._last_ms is not None and now_ms - self._last_ms < _APART_MS:
                 return
             self._last_ms = now_ms
-        Thread(target=self._show, args=(event,), daemon=True, name="notice").start()
+        self._thread = Thread(target=self._show, args=(event,), daemon=True, name="notice")
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for the one that is being shown."""
+        if self._thread is not None:
+            self._thread.join()
 
     def _show(self, event: ToolEvent) -> None:
         message = f"{event.tool} failed: {event.outcome}. See: brain status --errors 10"
