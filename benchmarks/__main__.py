@@ -22,6 +22,7 @@ from benchmarks.falling import falling
 from benchmarks.fielding import fielding
 from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.hooking import hooking
+from benchmarks.listening import listening
 from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
@@ -37,6 +38,7 @@ app.add_typer(mailing)
 app.add_typer(tracing)
 app.add_typer(fielding)
 app.add_typer(embedders)
+app.add_typer(listening)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

@@ -80,9 +80,10 @@ def brain(path: Path, clock: FakeClock) -> Iterator[Brain]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_settings_from_outside() -> Iterator[None]:
-    """Keep the settings of whoever runs the tests out of them."""
+def no_settings_from_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the settings of whoever runs the tests out of them, and the tests out of their state."""
     with pytest.MonkeyPatch.context() as patch:
         for name in Settings.model_fields:
             patch.delenv(f"COMMONBRAIN_{name.upper()}", raising=False)
+        patch.setenv("COMMONBRAIN_STATE", str(tmp_path_factory.mktemp("state")))
         yield

@@ -9,9 +9,14 @@ PATIENCE_S = 60.0
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """Give the environment without settings of Python and of the product, but for those given."""
+    """Give the environment without settings of Python and of the product, but for those given.
+
+    The tests' own folder of logs and early events stays, so that nobody's home is written to.
+    """
     own = ("PYTHON", "COMMONBRAIN_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(own)} | more
+    kept = {"COMMONBRAIN_STATE"}
+    given = os.environ.items()
+    return {name: value for name, value in given if name in kept or not name.startswith(own)} | more
 
 
 def command(store: Path, *arguments: str) -> list[str]:

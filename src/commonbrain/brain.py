@@ -34,6 +34,7 @@ from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
 from commonbrain.flows.upkeep.jobs import Jobs
+from commonbrain.flows.watching import Watching
 
 
 class Identity(TypedDict, total=False):
@@ -75,6 +76,7 @@ class Brain:
     merge: Merge
     session: Sessions
     status: Status
+    watching: Watching
     unsettled: Unsettled
     doctor: Doctor
     embed_pending: EmbedPending
@@ -108,6 +110,7 @@ class Brain:
             merge=Merge(house, caller),
             session=Sessions(house, caller),
             status=Status(house, caller),
+            watching=Watching(house, caller),
             unsettled=Unsettled(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),
@@ -137,6 +140,7 @@ class Brain:
         self.house.refusals.close()
         self.house.queue.close()
         self.house.store.close()
+        self.house.telemetry.close()
 
     def __enter__(self) -> Self:
         return self

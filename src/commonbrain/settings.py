@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
-from platformdirs import user_data_path
+from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -28,6 +28,10 @@ ASYMMETRIC: Final = frozenset(
 
 def _default_store() -> Path:
     return user_data_path("commonbrain", appauthor=False) / "brain.db"
+
+
+def _default_state() -> Path:
+    return user_state_path("commonbrain", appauthor=False)
 
 
 def _safe_key(key: SecretStr | None) -> SecretStr | None:
@@ -77,6 +81,10 @@ class Settings(BaseSettings):
     store: Annotated[Store, BeforeValidator(store_at)] = Field(
         default_factory=_default_store,
         description="Where memories live: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
+    )
+    state: Path = Field(
+        default_factory=_default_state,
+        description="The folder of logs, and of what was called before its session was known.",
     )
     agent: str | None = Field(
         default=None,
@@ -276,6 +284,33 @@ class Settings(BaseSettings):
     )
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
+    )
+    log: bool = Field(
+        default=True, description="Whether servers write a log into the folder of their state."
+    )
+    metrics_host: str = Field(
+        default="127.0.0.1", max_length=253, description="The address that shows the figures."
+    )
+    metrics_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65_535,
+        description="The port at which Prometheus finds the figures of serve and work.",
+    )
+    notices: bool = Field(
+        default=False,
+        description="Whether servers tell of errors on the desktop; needs the extra notice.",
+    )
+    otlp_endpoint: str | None = Field(
+        default=None,
+        max_length=2000,
+        description="Where spans go by OTLP over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT does as well.",
+    )
+    event_days: int = Field(
+        default=30,
+        ge=0,
+        le=3650,
+        description="Days for which it is kept who called what; 0 keeps nothing of it.",
     )
     trace_days: int = Field(
         default=90, ge=1, le=3650, description="Days for which recall traces are kept."

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -28,12 +29,17 @@ from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.adapters.system import SystemChance, SystemClock
+from commonbrain.adapters.telemetry.early import EarlyFile
+from commonbrain.adapters.telemetry.making import Wanted, make_telemetry
+from commonbrain.adapters.telemetry.probing import Doors
 from commonbrain.brain import Brain, Identity
-from commonbrain.domain.errors import Corrupt, Invalid
+from commonbrain.domain import ids
+from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid
 from commonbrain.domain.locations import is_url
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
+from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
@@ -44,6 +50,7 @@ from commonbrain.ports.keeping import Progress, Replacement, Restored, Upgraded,
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.queue import Queue
 from commonbrain.ports.store import SpaceMismatch
+from commonbrain.ports.telemetry import Telemetry
 from commonbrain.settings import ServerSettings, Settings, Store
 
 _SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
@@ -59,12 +66,18 @@ _HIDDEN = frozenset(
 )
 """Settings that may hold a secret: errors do not repeat what they were given."""
 
+_ENDPOINTS = {"ollama": "http://127.0.0.1:11434", "openai": "https://api.openai.com/v1"}
+"""Where embedders are that run elsewhere, unless settings say."""
+_COUNTED = frozenset({"serve", "work"})
+"""Servers that Prometheus asks; the others serve one client."""
+
 
 def open_brain(
     store: str | Path | None = None,
     *,
     tenant: str | None = None,
     lock_wait_s: float | None = None,
+    serves: str | None = None,
     **identity: Unpack[Identity],
 ) -> Brain:
     """Open a store by path, by the environment, or where the user's data lives.
@@ -73,6 +86,7 @@ def open_brain(
         store: the file, or the URL of a Postgres.
         tenant: whose memories; by default those that the settings name.
         lock_wait_s: how long to wait for other writers, where that is less than the settings say.
+        serves: the name of the server that this is for, which is listened to as settings say.
         identity: who acts.
 
     Raises:
@@ -88,6 +102,8 @@ def open_brain(
             update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
         )
     house = build_house(settings, _named(store, settings))
+    if serves is not None:
+        house = replace(house, telemetry=listen(settings, serves, space=house.store.space))
     caller = Caller(
         tenant=tenant or settings.tenant,
         agent=settings.agent or _login_name(),
@@ -102,6 +118,67 @@ def open_brain(
             brain.tenants.get(caller.tenant)
             unless_known.pop_all()
     return brain
+
+
+def note_unopened(
+    tool: str, error: CommonbrainError, *, agent: str | None, door: str, args: str
+) -> None:
+    """Let the event of a call wait for which no store could be opened; nothing fails for it."""
+    try:
+        settings = load_settings()
+    except Invalid:
+        # Nobody knows the folder, and the caller is told of the setting that is wrong.
+        return
+    clock = SystemClock()
+    event = ToolEvent(
+        id=ids.make_id(clock.now(), SystemChance().bits(ids.RANDOM_BITS)),
+        tenant=LOCAL_TENANT,
+        at=clock.now(),
+        session=None,
+        agent=agent or settings.agent or _login_name(),
+        tool=tool,
+        door=door,
+        duration_ms=0.0,
+        outcome=error.code,
+        args=args,
+    )
+    if settings.event_days:
+        _early(settings, clock).keep(event)
+
+
+def _early(settings: Settings, clock: Clock) -> EarlyFile:
+    return EarlyFile(settings.state.expanduser() / "early.jsonl", clock)
+
+
+def listen(settings: Settings, name: str, *, space: Space) -> Telemetry:
+    """Make what listens to a server: `serve` and `work` are counted for Prometheus, all logged.
+
+    Raises:
+        Invalid: a library that the settings want is not installed.
+
+    """
+    wanted = Wanted(
+        log=settings.state.expanduser() / "log" if settings.log else None,
+        otlp_endpoint=settings.otlp_endpoint,
+        counts=name in _COUNTED,
+        notices=settings.notices,
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
+    about = {"version": version("commonbrain"), "space": space.name}
+    return make_telemetry(name, wanted, clock=SystemClock(), about=about)
+
+
+def _places(settings: Settings, at: Store) -> dict[str, str | Path]:
+    """Say where each thing is that the house depends on; what runs in this process is there."""
+    store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
+    places: dict[str, str | Path] = {"store": store}
+    if settings.redis_url is not None:
+        places["redis"] = settings.redis_url.get_secret_value()
+    url = settings.embedder_url or _ENDPOINTS.get(settings.embedder)
+    if settings.embedder in _ENDPOINTS and url:
+        places["embedder"] = url
+    return places
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
@@ -273,7 +350,11 @@ def build_house(
             store,
             screen,
             clock=clock,
-            ledger=Ledger(share=settings.trace_share, kept=timedelta(days=settings.trace_days)),
+            ledger=Ledger(
+                share=settings.trace_share,
+                kept=timedelta(days=settings.trace_days),
+                events_kept=timedelta(days=settings.event_days),
+            ),
         ),
         importers=IMPORTERS,
         archive=JsonLines(),
@@ -290,6 +371,9 @@ def build_house(
         ),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(making.make_seals),
+        early=_early(settings, clock),
+        probe=Doors(_places(settings, at), clock),
+        started_at=clock.now(),
         on_secret=OnSecret(settings.secrets),
     )
 

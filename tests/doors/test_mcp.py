@@ -202,7 +202,7 @@ async def test_a_model_may_lower_trust_and_never_claim_more_than_its_user(
         ("recall", {"since": "soon"}, "invalid", "Give ISO 8601"),
         ("recall", {"kinds": ["gossip"]}, "invalid", "rule"),
         ("revise", {"op": "merge", "id": "x", "text": "y", "reason": "z"}, "invalid", "supersede"),
-        ("status", {"verbose": True}, "invalid", "The tool status takes unsettled."),
+        ("status", {"verbose": True}, "invalid", "The tool status takes unsettled,"),
     ],
 )
 async def test_an_error_says_what_to_do_and_leaks_nothing(

@@ -27,6 +27,7 @@ ANNOTATION: Final = "ann"
 CHANGE: Final = "chg"
 SESSION: Final = "ses"
 JOB: Final = "job"
+EVENT: Final = "evt"
 
 
 def make_id(now: datetime, random_bits: int) -> int:

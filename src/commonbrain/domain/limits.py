@@ -77,6 +77,19 @@ IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
 EMBED_BATCH: Final = 64
 """Memories that get their vectors later, embedded and committed together."""
+EVENT_ARGS_CHARS_MAX: Final = 80
+"""What an event tells of the arguments of a call."""
+SLOW_CALL_MS: Final = 10_000.0
+"""A call that takes longer is told apart as slow."""
+EVENTS_WINDOW: Final = 10_000
+"""The latest calls that figures are made of."""
+FAULTS_MAX: Final = 500
+"""Failed calls that a process remembers, the latest."""
+EARLY_EVENTS_MAX: Final = 1000
+"""Events that wait on disk for a session that boots; past it the oldest give way."""
+EARLY_EVENTS_KEPT_H: Final = 24
+PROBE_S: Final = 5.0
+"""How long one dependency may take to show that it is there."""
 LOCK_WAIT_S: Final = 30.0
 """How long a writer waits for the others; measured worst case under 8 processes is about 5 s."""
 RAW_TEXT_BYTES_MAX: Final = 1024 * 1024

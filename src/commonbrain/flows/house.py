@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Event
 
 from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
@@ -11,14 +12,17 @@ from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.clock import Chance, Clock
+from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.probing import Probe, unprobed
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.queue import Queue
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.seals import Seals
 from commonbrain.ports.store import Store
+from commonbrain.ports.telemetry import SILENT, Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,14 @@ class House:
     """What becomes of a text that holds a secret."""
     works_aside: bool = False
     """Whether a server of one client works on jobs itself: there may be nobody else who does."""
+    telemetry: Telemetry = SILENT
+    """Who listens to pipelines and doors."""
+    probe: Probe = unprobed
+    """Knocks at the doors of what all this depends on."""
+    started_at: datetime | None = None
+    """When this process opened it, where somebody wants to know."""
+    early: EarlyEvents = field(default_factory=NoEarlyEvents)
+    """What was called before its session was known."""
     is_behind: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still wait for them."""
     waiting: Executor = field(

@@ -1,9 +1,9 @@
 """What reads leave behind, written after the reader has its answer.
 
 A recall must never wait for a writer: its trace, the accesses that it and every get count, and the
-sign of life that every call is, go into bounded queues here, and a thread of its own carries them
-to the store. When the store is locked, full or read-only, entries are dropped and counted, never
-raised into a read.
+sign of life and the event that every call is, go into bounded queues here, and a thread of its own
+carries them to the store. When the store is locked, full or read-only, entries are dropped and
+counted, never raised into a read.
 """
 
 import logging
@@ -16,16 +16,18 @@ from typing import TypeVar
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError
-from commonbrain.domain.limits import JOURNAL_ENTRIES_MAX
+from commonbrain.domain.limits import FAULTS_MAX, JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
 from commonbrain.domain.screening import redacted
+from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.clock import Clock
+from commonbrain.ports.events import Happened
 from commonbrain.ports.records import Access
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.sessions import Beat
 from commonbrain.ports.store import Store
 
-Entry = TypeVar("Entry", "Trace", "Access", "Beat")
+Entry = TypeVar("Entry", "Trace", "Access", "Beat", "ToolEvent")
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -40,6 +42,8 @@ class Ledger:
 
     share: float = 1.0
     kept: timedelta = timedelta(days=90)
+    events_kept: timedelta = timedelta(days=30)
+    """How long it is kept who called what; nothing of it when that is no time."""
 
     def takes(self, trace_id: int) -> bool:
         """Say whether a trace is of the share; told by its random bits, so that all agree."""
@@ -53,11 +57,12 @@ class _Batch:
     traces: Sequence[Trace]
     accesses: Sequence[Access]
     beats: Sequence[Beat]
+    events: Sequence[ToolEvent]
 
     def tenants(self) -> set[str]:
         """Name whose entries there are."""
         traced = {trace.caller.tenant for trace in self.traces}
-        return traced | {one.tenant for one in (*self.accesses, *self.beats)}
+        return traced | {one.tenant for one in (*self.accesses, *self.beats, *self.events)}
 
     def of(self, tenant: str) -> "_Batch":
         """Pick one tenant's."""
@@ -65,13 +70,14 @@ class _Batch:
             traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
             accesses=[access for access in self.accesses if access.tenant == tenant],
             beats=[beat for beat in self.beats if beat.tenant == tenant],
+            events=[event for event in self.events if event.tenant == tenant],
         )
 
     def lost(self) -> str:
         """Say what was dropped."""
         return (
-            f"{len(self.traces)} recall traces, {len(self.accesses)} accesses and "
-            f"{len(self.beats)} heartbeats were dropped"
+            f"{len(self.traces)} recall traces, {len(self.accesses)} accesses, "
+            f"{len(self.beats)} heartbeats and {len(self.events)} tool events were dropped"
         )
 
 
@@ -88,12 +94,15 @@ class Journal:
         self._waiting: deque[Trace] = deque()
         self._accesses: deque[Access] = deque()
         self._beats: deque[Beat] = deque()
+        self._events: deque[ToolEvent] = deque()
+        self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._carrier: threading.Thread | None = None
         self._dropped = 0
         self._accesses_dropped = 0
         self._beats_dropped = 0
+        self._events_dropped = 0
 
     @property
     def dropped(self) -> int:
@@ -109,6 +118,19 @@ class Journal:
     def beats_dropped(self) -> int:
         """How many signs of life were lost because the store could not take them in time."""
         return self._beats_dropped
+
+    @property
+    def events_dropped(self) -> int:
+        """How many tool events were lost because the store could not take them in time."""
+        return self._events_dropped
+
+    def faults(self, tenant: str) -> list[ToolEvent]:
+        """List the latest calls of a tenant that failed in this process, the newest first.
+
+        They are told even where the store takes nothing.
+        """
+        with self._lock:
+            return [event for event in reversed(self._faults) if event.tenant == tenant]
 
     def record(self, trace: Trace) -> None:
         """Queue one trace and return at once; the oldest gives way when the queue is full."""
@@ -130,6 +152,32 @@ class Journal:
             self._beats_dropped += _queue(self._beats, beat)
             self._start()
 
+    def note(self, event: ToolEvent) -> None:
+        """Queue a tool event and return at once; the oldest gives way when the queue is full."""
+        with self._lock:
+            if event.is_failed:
+                self._faults.append(event)
+            if self._ledger.events_kept:
+                self._events_dropped += _queue(self._events, event)
+                self._start()
+
+    def note_now(self, tenant: str, events: Sequence[ToolEvent]) -> None:
+        """Write events of a tenant at once; each is kept once however often it is told.
+
+        Raises:
+            Unavailable: the store cannot take them; nothing was kept.
+
+        """
+        now = self._clock.now()
+        if self._ledger.events_kept:
+            self._store.note_reads(
+                tenant,
+                traces=(),
+                accesses=(),
+                happened=Happened(events=events, keep_from=now - self._ledger.events_kept),
+                keep_from=now - self._ledger.kept,
+            )
+
     def flush(self) -> None:
         """Write what waits now; what cannot be written is dropped and counted."""
         with self._lock:
@@ -137,8 +185,9 @@ class Journal:
                 traces=tuple(self._waiting),
                 accesses=tuple(self._accesses),
                 beats=tuple(self._beats),
+                events=tuple(self._events),
             )
-            for queue in (self._waiting, self._accesses, self._beats):
+            for queue in (self._waiting, self._accesses, self._beats, self._events):
                 queue.clear()
         for tenant in waiting.tenants():
             self._write(tenant, waiting.of(tenant))
@@ -161,13 +210,16 @@ class Journal:
         self.flush()
 
     def _write(self, tenant: str, batch: "_Batch") -> None:
+        now = self._clock.now()
+        happened = Happened(events=batch.events, keep_from=now - self._ledger.events_kept)
         try:
             kept = self._store.note_reads(
                 tenant,
                 traces=[self._screened(trace) for trace in batch.traces],
                 accesses=batch.accesses,
                 beats=batch.beats,
-                keep_from=self._clock.now() - self._ledger.kept,
+                happened=happened if batch.events else None,
+                keep_from=now - self._ledger.kept,
             )
         except CommonbrainError as error:
             _LOG.warning("%s: %s", batch.lost(), error.message)
@@ -179,6 +231,7 @@ class Journal:
         self._dropped += len(batch.traces)
         self._accesses_dropped += len(batch.accesses)
         self._beats_dropped += len(batch.beats)
+        self._events_dropped += len(batch.events)
 
     def _screened(self, trace: Trace) -> Trace:
         """Take secrets out of what was asked; here, for the reader has no time to wait for it."""

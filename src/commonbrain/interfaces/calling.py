@@ -3,11 +3,20 @@
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Limited, Refused
 from commonbrain.interfaces.guarding import check_call, note_refusal
-from commonbrain.interfaces.operations.operation import Operation, ReplyT, RequestT
+from commonbrain.interfaces.noting import asked, noted
+from commonbrain.interfaces.operations.operation import Door, Operation, ReplyT, RequestT
 
 
-def answer(operation: Operation[RequestT, ReplyT], brain: Brain, *, request: RequestT) -> ReplyT:
-    """Do what is asked, if the caller may; what is refused is in the audit of access.
+def answer(
+    operation: Operation[RequestT, ReplyT],
+    brain: Brain,
+    *,
+    request: RequestT,
+    door: Door = Door.MCP,
+) -> ReplyT:
+    """Do what is asked, if the caller may; an event is left either way.
+
+    What is refused is in the audit of access.
 
     Raises:
         Refused: `insufficient_role`, `scope_denied`, `boot_required`; nothing was done.
@@ -15,9 +24,12 @@ def answer(operation: Operation[RequestT, ReplyT], brain: Brain, *, request: Req
         CommonbrainError: whatever the operation raises.
 
     """
-    try:
-        check_call(operation, brain, request=request)
-        return operation.handle(brain, request)
-    except (Refused, Limited) as error:
-        note_refusal(operation, brain, error=error)
-        raise
+    with noted(brain, asked(operation, request, door=door)) as call:
+        try:
+            check_call(operation, brain, request=request)
+            reply = operation.handle(brain, request)
+        except (Refused, Limited) as error:
+            note_refusal(operation, brain, error=error)
+            raise
+        call.answered(operation.exit_code(reply))
+        return reply

@@ -48,7 +48,9 @@ from commonbrain.flows.upkeep.aside import Aside
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.mcp_pages import PAGES, PROMPT, read_page, start_up
+from commonbrain.interfaces.noting import Asked, asked, noted_unopened
 from commonbrain.interfaces.operations import OPERATIONS, Door, Operation, Profile
+from commonbrain.interfaces.operations.operation import Request
 from commonbrain.interfaces.schemas import lean_output_schema, lean_schema
 from commonbrain.interfaces.working import Threads
 
@@ -138,6 +140,10 @@ class Clients(Protocol):
         """Give the brain as it is seen from there; called in the thread that works on it."""
         ...
 
+    def missed(self, context: Message, call: Asked, error: CommonbrainError, /) -> None:
+        """Keep what was called of a brain that could not be seen."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneClient:
@@ -167,6 +173,12 @@ class OneClient:
         named = brain.acting_as(agent=agent) if agent else brain
         told = printable_name(f"{client.name} {client.version}") if client else None
         return self.connection.view(named, client=told)
+
+    def missed(self, context: Message, call: Asked, error: CommonbrainError) -> None:
+        """Let the event of a call wait on disk, for the session that boots."""
+        client = client_of(context)
+        agent = self.agent or (printable_name(client.name) if client else None)
+        noted_unopened(call, error, agent=agent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +274,8 @@ class _Handlers:
     ) -> CallToolResult:
         try:
             request = operation.request.model_validate(arguments)
-            reply = answer(operation, self.clients.see(context), request=request)
+            brain = self._opened(operation, request, context=context)
+            reply = answer(operation, brain, request=request)
         except ValidationError as error:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:
@@ -277,6 +290,16 @@ class _Handlers:
             content=[TextContent(text=inert(operation.tell(reply)))],
             structured_content=operation.to_agent_json(reply),
         )
+
+    def _opened(
+        self, operation: Operation[Any, Any], request: Request, *, context: Message
+    ) -> Brain:
+        """See the brain; where none can be opened, the call waits to be told."""
+        try:
+            return self.clients.see(context)
+        except CommonbrainError as error:
+            self.clients.missed(context, asked(operation, request, door=Door.MCP), error)
+            raise
 
 
 def build_server(

@@ -23,6 +23,7 @@ from commonbrain.ports.board import Board
 from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
 from commonbrain.ports.duties import Duties, Notes
+from commonbrain.ports.events import EventShelf, Happened
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.index import Hit, Index
@@ -206,6 +207,11 @@ class Transaction(Protocol):
         """What is to be done outside of any call."""
         ...
 
+    @property
+    def events(self) -> EventShelf:
+        """Who called what."""
+        ...
+
     def scrub(self, memory_id: int) -> Mapping[str, int]:
         """Take the text of a memory out of every table; its id stays as a forgotten memory.
 
@@ -256,13 +262,15 @@ class Store(Protocol):
         traces: Sequence[Trace],
         accesses: Sequence[Access],
         beats: Sequence[Beat] = (),
+        happened: Happened | None = None,
         keep_from: datetime,
     ) -> int:
         """Keep recall traces, count accesses and signs of life, drop old traces; all together.
 
         An access counts once more for each memory, and never moves its last access back, nor does
         a beat. A beat makes its session where it is missing, and revives one that was taken for
-        over, not one that was ended or rebooted; with an `ending` it ends a live one.
+        over, not one that was ended or rebooted; with an `ending` it ends a live one. Events that
+        `happened` are kept, each once however often it is told, and older ones dropped.
 
         Returns:
             How many of the traces are new: one whose id is taken is passed over.

@@ -15,7 +15,7 @@ from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
 
-SCHEMA_VERSION: Final = "0007"
+SCHEMA_VERSION: Final = "0008"
 """The newest migration; a test holds it to Alembic's head."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 

@@ -17,6 +17,7 @@ from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.credentials import CredentialShelf
 from commonbrain.adapters.sql.disputes import DisputeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
+from commonbrain.adapters.sql.events import ToolEventShelf, write_events
 from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.jobs import JobShelf
 from commonbrain.adapters.sql.links import LinkShelf
@@ -37,6 +38,7 @@ from commonbrain.domain.query import Trace
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.domain.times import to_millis
+from commonbrain.ports.events import Happened
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
@@ -85,6 +87,7 @@ class SqlTransaction:
     notes: NoteShelf
     credentials: CredentialShelf
     jobs: JobShelf
+    events: ToolEventShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -108,6 +111,7 @@ class SqlTransaction:
             notes=NoteShelf(work),
             credentials=CredentialShelf(work),
             jobs=JobShelf(work),
+            events=ToolEventShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -206,9 +210,10 @@ class SqlStore:
         traces: Sequence[Trace],
         accesses: Sequence[Access],
         beats: Sequence[Beat] = (),
+        happened: Happened | None = None,
         keep_from: datetime,
     ) -> int:
-        """Keep traces, count accesses and signs of life, drop old traces; all together."""
+        """Keep traces and events, count accesses and signs of life, drop what is old; together."""
         self._check_open()
         touched = [(id_, to_millis(one.at)) for one in accesses for id_ in one.ids]
         # Everything that can be is done before the lock is taken.
@@ -220,6 +225,8 @@ class SqlStore:
             "before": ids.make_id(keep_from, 0),
         }
         with self.begin(tenant) as tx:
+            if happened is not None:
+                write_events(tx.work, happened)
             return self.dialect.note_reads(tx.work.connection, given)
 
     def compact(self) -> None:

@@ -35,6 +35,7 @@ from commonbrain.flows.recall.options import (
 from commonbrain.flows.recall.passages import read_around
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
+from commonbrain.flows.recall.telling import recalling
 from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 from commonbrain.flows.recall.weigh import tells_much, weigh
 from commonbrain.ports.clock import Clock
@@ -135,6 +136,10 @@ class Recall:
         laps.end("pack")
         trace = self._trace(plan, ranked, packed=packed, stages_ms=laps.taken)
         self.house.journal.record(trace)
+        if self.house.telemetry.is_on:
+            asks = bool(plan.query)
+            told = recalling(trace, tokens=packed.tokens, asks_meaning=asks)
+            self.house.telemetry.recalled(told)
         if options.get("bump", True):
             self._touch(plan, packed)
         return Recollection(

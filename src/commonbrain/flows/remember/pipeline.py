@@ -56,6 +56,7 @@ from commonbrain.flows.remember.sources import (
     tell_again,
 )
 from commonbrain.flows.remember.stopwatch import Stopwatch
+from commonbrain.flows.remember.telling import remembering
 from commonbrain.ports.store import Look, Transaction
 
 __all__ = ["Course", "DraftFields", "Remember", "draft_of"]
@@ -151,7 +152,8 @@ class Remember:
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
         if not ready:
-            return Remembered(items=tuple(refused.values()), stages_ms=watch.stages_ms)
+            none = Remembered(items=tuple(refused.values()), stages_ms=watch.stages_ms)
+            return self._told(none, is_embedding=True)
         if course.compares_meaning:
             # A process that has just started reads every vector: not while others wait to write.
             with self.house.store.snapshot(self.caller.tenant) as tx:
@@ -177,8 +179,16 @@ class Remember:
         watch.lap("commit")
         if step.is_cut:
             follow_up(self.house, self.caller)
-        self._catch_up(is_embedding=all(one.vectors is not None for one in ready))
-        return replace(reply, stages_ms=watch.stages_ms)
+        is_embedding = all(one.vectors is not None for one in ready)
+        self._catch_up(is_embedding=is_embedding)
+        return self._told(replace(reply, stages_ms=watch.stages_ms), is_embedding=is_embedding)
+
+    def _told(self, reply: Remembered, *, is_embedding: bool) -> Remembered:
+        """Tell who listens, and give the reply on."""
+        telemetry, tenant = self.house.telemetry, self.caller.tenant
+        if telemetry.is_on:
+            telemetry.remembered(remembering(reply, tenant=tenant, is_embedding=is_embedding))
+        return reply
 
     def _check_duties(
         self, tx: Transaction, ready: Sequence[Prepared], *, look: Look, course: Course

@@ -28,7 +28,7 @@ from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.flows.revise.beside import noted_text
 from commonbrain.flows.revise.carrying import approve, perform, reject
 from commonbrain.flows.revise.marks import plain_instant, plain_names
-from commonbrain.flows.revise.plan import Revised
+from commonbrain.flows.revise.plan import Completion, Revised
 from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
 from commonbrain.flows.screening import screened
 from commonbrain.flows.versions import check_version
@@ -158,7 +158,10 @@ class Revise:
         votes = {"up": 1, "down": -1}
         if vote not in votes:
             raise Invalid(f"{vote!r} is no vote.", hint="Give up or down.")
-        return self._do(Action.RATE, id, told={"vote": votes[vote]})
+        done = self._do(Action.RATE, id, told={"vote": votes[vote]})
+        if done.status is Completion.DONE:
+            self.house.telemetry.voted(votes[vote])
+        return done
 
     def pin(self, id: str) -> Revised:  # noqa: A002 the public name is id
         """Pin a memory: it never fades."""

@@ -14,6 +14,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
 from commonbrain.flows.screening import screened
+from commonbrain.flows.sessions.early import hand_over
 from commonbrain.flows.sessions.gathering import awake, gather
 from commonbrain.flows.sessions.registry import open_session
 from commonbrain.ports.models import Matrix
@@ -56,6 +57,7 @@ class Boot:
                     act, contact=caller.contact, task=said[:TASK_CHARS_MAX] or None
                 )
             caller = replace(caller, session=opened.key)
+            hand_over(self.house, caller)
         except Unavailable as error:
             degraded.append(f"session: {error.code}, {error.message}")
         meaning = self._meaning(caller, said, degraded=degraded)

@@ -16,6 +16,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import escaped
 from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
 from commonbrain.interfaces.cli.choices import CHOICES
+from commonbrain.interfaces.cli.opening import opened
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.errors import EXIT_REFUSED
 from commonbrain.interfaces.operations import Command, Operation
@@ -61,12 +62,13 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
         state: State = context.obj
         if operation.many is not None and file is not None:
             requests = _requests(operation, given, file=file, command=name)
-            with state.open() as brain:
+            with opened(state, operation, request=None) as (brain, call):
                 reply = operation.many(brain, requests)
+                call.answered(operation.exit_code(reply))
             _answer(operation, reply, as_json=as_json)
         preset = dict(special.preset) if special else {}
         request = _request(operation, given | preset, command=name)
-        with state.open() as brain:
+        with opened(state, operation, request=request) as (brain, call):
             if not (as_json or yes) and _is_watched():
                 _ask_first(operation, request, brain=brain)
             reply = (
@@ -78,6 +80,7 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
             if counted and (yes or (not as_json and _agrees(operation, reply, counted=counted))):
                 sure = request.model_copy(update={"confirm": counted})
                 reply = operation.handle(brain, sure)
+            call.answered(operation.exit_code(reply))
         _answer(operation, reply, as_json=as_json)
 
     is_weighty = special.is_weighty if special else operation.weighty is not None

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from contextvars import ContextVar
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Final
@@ -87,7 +88,8 @@ def mcp(
     from commonbrain.interfaces.mcp import serve_stdio  # noqa: PLC0415
 
     state: State = context.obj
-    serve_stdio(state.open, agent=state.agent, profile=state.profile())
+    opened = partial(state.open, serves="mcp")
+    serve_stdio(opened, agent=state.agent, profile=state.profile())
 
 
 @app.command()

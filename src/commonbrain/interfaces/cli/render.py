@@ -34,7 +34,7 @@ from commonbrain.interfaces.cli.render_trace import traced
 from commonbrain.interfaces.cli.render_unsettled import agenda
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
-from commonbrain.interfaces.operations.status import Counted
+from commonbrain.interfaces.operations.status import Counted, watched_lines
 from commonbrain.ports.store import Finding
 
 _COLOURS: Final = {
@@ -229,6 +229,7 @@ def _condition(reply: Counted) -> RenderableType:
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
         *([Text(f"jobs: {_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
         *([agenda(reply.unsettled)] if reply.unsettled else []),
+        *(Text(line, overflow="fold") for line in watched_lines(reply)),
     )
 
 

@@ -34,8 +34,8 @@ class State:
 
         return Profile(load_settings().mcp_profile)
 
-    def open(self) -> Brain:
-        """Open the brain they name."""
+    def open(self, *, serves: str | None = None) -> Brain:
+        """Open the brain they name, for one command or for the server that it `serves`."""
         # The adapters are what takes long to load; help and completion do without.
         from commonbrain.wiring import open_brain  # noqa: PLC0415
 
@@ -44,7 +44,7 @@ class State:
             identity["agent"] = self.agent
         if self.session is not None:
             identity["session"] = self.session
-        brain = open_brain(self.store, tenant=self.tenant, **identity)
+        brain = open_brain(self.store, tenant=self.tenant, serves=serves, **identity)
         if brain.caller.session is None:
             return brain.acting_as(contact=_here())
         # A command is over in a moment: it is a sign of life of the session that it names, whose

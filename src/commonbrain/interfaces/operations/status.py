@@ -1,14 +1,17 @@
 """The operation status."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from importlib.metadata import version
 
 from pydantic import Field
 
 from commonbrain.brain import Brain
+from commonbrain.domain.limits import FAULTS_MAX
 from commonbrain.flows.status import Condition
 from commonbrain.flows.unsettled import Agenda
-from commonbrain.interfaces.operations.operation import PLAIN, Operation, Request
+from commonbrain.flows.watching import Fault, Figures, Health
+from commonbrain.interfaces.operations.operation import PLAIN, UNSEEN, Operation, Request
 from commonbrain.interfaces.operations.unsettled import tell_agenda
 
 
@@ -20,19 +23,47 @@ class StatusRequest(Request):
         description="List open conflicts, what needs review, what is proposed",
         json_schema_extra=PLAIN,
     )
+    health: bool = Field(
+        default=False,
+        description="Knock at the doors of store, embedder and queue, 5 s at most",
+        json_schema_extra=UNSEEN,
+    )
+    metrics: bool = Field(
+        default=False,
+        description="Calls, errors and latencies by tool, of the last day",
+        json_schema_extra=PLAIN,
+    )
+    errors: int = Field(
+        default=0,
+        ge=0,
+        le=FAULTS_MAX,
+        description="List so many of the latest calls that failed",
+        json_schema_extra=UNSEEN,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted(Condition):
-    """The counts, and what is unsettled where that was asked for."""
+    """The counts, and what else was asked for."""
 
     unsettled: Agenda | None = None
+    version: str = ""
+    health: Health | None = None
+    metrics: Mapping[str, Figures] | None = None
+    errors: tuple[Fault, ...] | None = None
 
 
 def _handle(brain: Brain, request: StatusRequest) -> Counted:
     counted = brain.status()
     own = {field.name: getattr(counted, field.name) for field in fields(Condition)}
-    return Counted(**own, unsettled=brain.unsettled() if request.unsettled else None)
+    return Counted(
+        **own,
+        unsettled=brain.unsettled() if request.unsettled else None,
+        version=version("commonbrain"),
+        health=brain.watching.health() if request.health else None,
+        metrics=brain.watching.figures() if request.metrics else None,
+        errors=brain.watching.faults(request.errors) if request.errors else None,
+    )
 
 
 def _tell(reply: Counted) -> str:
@@ -49,6 +80,21 @@ def _lines(reply: Counted) -> Iterator[str]:
         yield f"Jobs: {counts}."
     if reply.unsettled is not None:
         yield tell_agenda(reply.unsettled)
+    yield from watched_lines(reply)
+
+
+def watched_lines(reply: Counted) -> Iterator[str]:
+    """Tell of health, figures and faults, a line each, as far as they were asked for."""
+    for one in reply.health.dependencies if reply.health else ():
+        is_there = "answers" if one.is_there else "is away"
+        yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
+    for tool, of in (reply.metrics or {}).items():
+        yield (
+            f"{tool}: {of.calls} calls, {of.errors} errors, mean {of.mean_ms:.1f}, p50 "
+            f"{of.p50_ms:.1f}, p95 {of.p95_ms:.1f}, p99 {of.p99_ms:.1f} ms, {of.slow} slow"
+        )
+    for fault in reply.errors or ():
+        yield f"{fault.at:%Y-%m-%d %H:%M:%S} {fault.tool} {fault.code} by {fault.agent} {fault.id}"
 
 
 STATUS = Operation(

@@ -15,6 +15,7 @@ from commonbrain.domain.errors import CommonbrainError, Invalid
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.trust import Trust
 from commonbrain.interfaces.mcp import Message, client_of, server_of
+from commonbrain.interfaces.noting import Asked
 from commonbrain.interfaces.server.admission import Desk
 from commonbrain.interfaces.server.problems import problem
 
@@ -41,6 +42,9 @@ class Admitted:
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
         return self.desk.see(replace(caller, trust_ceiling=ceiling), request, client=named)
+
+    def missed(self, _context: Message, _call: Asked, _error: CommonbrainError) -> None:
+        """Leave it at the answer: strangers make no file on this machine grow."""
 
 
 class McpDoor:

@@ -1,0 +1,93 @@
+"""What being listened to costs a call: the same calls unheard and heard, in turn, as a ratio."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import typer
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+import commonbrain
+from benchmarks.corpus import drafts, questions
+from benchmarks.filling import Filling
+from benchmarks.timing import Lap, timed
+from commonbrain.adapters.telemetry.listening import Listening
+from commonbrain.adapters.telemetry.log import Log
+from commonbrain.adapters.telemetry.meters import Meters
+from commonbrain.adapters.telemetry.spans import Spans
+from commonbrain.brain import Brain
+from commonbrain.domain.memory import Draft
+from commonbrain.flows.journal import Journal, Ledger
+from commonbrain.interfaces.calling import answer
+from commonbrain.interfaces.operations import OPERATIONS
+from commonbrain.ports.telemetry import Telemetry
+
+listening = typer.Typer()
+TOOLS: Final = {operation.name: operation for operation in OPERATIONS}
+_MEMORIES: Final = 2000
+_TIMES: Final = 400
+
+
+@listening.command()
+def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
+    """Recall and remember with figures, spans and a log, against the same with none of them."""
+    with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
+        Filling.of(brain)(0, until=memories)
+        spans = Spans.to(BatchSpanProcessor(InMemorySpanExporter()))
+        meters = Meters(version="bench", space=brain.house.store.space.name)
+        log = Log(Path(folder) / "log", "bench")
+        every = Listening([log], spans=spans, meters=meters)
+        asked = [partial(_call, "recall", query=one) for one in questions(times, of=memories)]
+        texts = drafts(2 * times, seed=99)
+        told = [partial(_tell, texts=texts) for _ in range(times)]
+        arms: dict[str, Telemetry] = {"figures": meters, "spans": spans, "log": log, "all": every}
+        for name, telemetry in arms.items():
+            _compare(f"recall, {name}", asked, one=brain, other=_heard(brain, telemetry))
+        _compare("remember, all", told, one=brain, other=_heard(brain, every))
+        _compare("recall, tool events kept", asked, one=_eventless(brain), other=brain)
+        every.close()
+
+
+def _call(tool: str, brain: Brain, **given: object) -> Any:  # noqa: ANN401
+    request = TOOLS[tool].request.model_validate(given)
+    return answer(TOOLS[tool], brain, request=request)
+
+
+def _tell(brain: Brain, *, texts: Iterator[Draft]) -> object:
+    """Remember the next text: the same one again would only be found."""
+    return _call("remember", brain, text=next(texts).body, kind="event")
+
+
+def _heard(brain: Brain, telemetry: Telemetry) -> Brain:
+    return Brain.of(replace(brain.house, telemetry=telemetry), brain.caller)
+
+
+def _eventless(brain: Brain) -> Brain:
+    house = brain.house
+    ledger = Ledger(events_kept=Ledger().events_kept * 0)
+    journal = Journal(house.store, house.screen, clock=house.clock, ledger=ledger)
+    return Brain.of(replace(house, journal=journal), brain.caller)
+
+
+def _compare(
+    name: str, calls: list[Callable[[Brain], object]], *, one: Brain, other: Brain
+) -> None:
+    """Make each call both ways, now this first, now that, and tell the ratio of the work."""
+    laps: dict[bool, list[Lap]] = {False: [], True: []}
+    for number, call in enumerate(calls):
+        for is_other in (number % 2 == 0, number % 2 == 1):
+            laps[is_other].append(timed(partial(call, other if is_other else one)))
+    work = {is_other: [lap.process_ms for lap in taken] for is_other, taken in laps.items()}
+    without, with_ = median(work[False]), median(work[True])
+    total = sum(work[True]) / sum(work[False])
+    print(
+        f"{name:<28} without {without:7.3f} ms   with {with_:7.3f} ms of work   "
+        f"median {with_ / without - 1:+.1%}   sum {total - 1:+.1%}   n {len(calls)}"
+    )

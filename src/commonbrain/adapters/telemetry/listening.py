@@ -1,0 +1,72 @@
+"""Everything that listens, together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.telemetry import SILENT, Recalling, Remembering, Silence, Telemetry
+
+
+class Listening(Silence):
+    """Tells each of several what it hears; one of them may draw spans, one may count."""
+
+    def __init__(
+        self,
+        ears: Sequence[Telemetry],
+        *,
+        spans: Telemetry = SILENT,
+        meters: Telemetry = SILENT,
+    ) -> None:
+        self._spans = spans
+        self._meters = meters
+        self._ears = tuple(one for one in (spans, meters, *ears) if one is not SILENT)
+
+    @property
+    def is_on(self) -> bool:
+        """Say whether anybody wants to hear of the pipelines."""
+        return any(one.is_on for one in self._ears)
+
+    def calling(self, tool: str, *, door: str) -> AbstractContextManager[object]:
+        """Open the span of a call."""
+        return self._spans.calling(tool, door=door)
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Tell of a call."""
+        for ear in self._ears:
+            ear.called(event, http_status=http_status)
+
+    def remembered(self, run: Remembering) -> None:
+        """Tell of a run of the write path."""
+        for ear in self._ears:
+            ear.remembered(run)
+
+    def recalled(self, run: Recalling) -> None:
+        """Tell of a run of the read path."""
+        for ear in self._ears:
+            ear.recalled(run)
+
+    def voted(self, vote: int) -> None:
+        """Tell of a mark."""
+        for ear in self._ears:
+            ear.voted(vote)
+
+    def turned_away(self, code: str, *, door: str) -> None:
+        """Tell of somebody who was not let in."""
+        for ear in self._ears:
+            ear.turned_away(code, door=door)
+
+    def queued(self, depth: int, *, dead: int) -> None:
+        """Tell of the queue."""
+        for ear in self._ears:
+            ear.queued(depth, dead=dead)
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Give what is counted."""
+        return self._meters.metrics()
+
+    def close(self) -> None:
+        """Close each."""
+        for ear in self._ears:
+            ear.close()

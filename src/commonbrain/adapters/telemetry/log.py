@@ -1,0 +1,131 @@
+"""The log of a server: JSON lines in rotating files, without a secret or a stored text."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any, Final, cast
+
+from filelock import FileLock, Timeout
+
+from commonbrain.domain import ids
+from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.telemetry import Silence
+
+OURS: Final = "commonbrain"
+"""The logger whose records go there; what other libraries write may hold anything."""
+_BYTES_MAX: Final = 5 * 1024 * 1024
+_FILES: Final = 5
+_BROKEN: Final = 500
+"""From this status on it is the server's fault."""
+_PROCESSES_MAX: Final = 64
+"""Files of one name side by side, one for each process that is at work."""
+_CALLS: Final = f"{OURS}.calls"
+
+
+class Lines(logging.Formatter):
+    """Writes a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it; of an exception its sort and its places, for its message may repeat a text."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {"at": at, "level": record.levelname, "logger": record.name}
+        line |= getattr(record, "call", {}) or {"message": record.getMessage()}
+        if record.exc_info and record.exc_info[0] is not None:
+            frames = traceback.extract_tb(record.exc_info[2])
+            line["error"] = record.exc_info[0].__name__
+            line["places"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
+        return json.dumps(line, ensure_ascii=False)
+
+
+class _Owners(RotatingFileHandler):
+    """Makes files that only their owner reads."""
+
+    def _open(self) -> TextIOWrapper:
+        """Open the file."""
+
+        def make(path: str, flags: int) -> int:
+            return os.open(path, flags, 0o600)
+
+        name, mode, encoding = self.baseFilename, self.mode, self.encoding
+        # The handler closes it.
+        return cast("TextIOWrapper", open(name, mode, encoding=encoding, opener=make))
+
+
+class Log(Silence):
+    """One process's file in a folder; what it holds of calls are their events."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """Open the first file of a name that no other process writes to.
+
+        Raises:
+            OSError: the folder cannot be written to.
+
+        """
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock, self.path = _own(folder, name)
+        self._handler = _Owners(
+            self.path, maxBytes=_BYTES_MAX, backupCount=_FILES - 1, encoding="utf-8", delay=True
+        )
+        self._handler.setFormatter(Lines())
+        self._errors: logging.Handler | None = None
+        ours = logging.getLogger(OURS)
+        if not (ours.handlers or logging.getLogger().handlers):
+            # What went to stderr while there was no handler still does.
+            self._errors = logging.StreamHandler(sys.stderr)
+            self._errors.setLevel(logging.WARNING)
+            ours.addHandler(self._errors)
+        ours.addHandler(self._handler)
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Write down a call: an error of ours as such, a slow one as a warning."""
+        broken = http_status >= _BROKEN
+        level = logging.ERROR if broken else logging.WARNING if event.is_slow else logging.INFO
+        call = {
+            "request": ids.show(ids.EVENT, event.id),
+            "tenant": event.tenant,
+            "agent": event.agent,
+            "session": event.session,
+            "tool": event.tool,
+            "door": event.door,
+            "duration_ms": event.duration_ms,
+            "outcome": event.outcome,
+            "args": event.args,
+            **({"slow": True} if event.is_slow else {}),
+        }
+        told = {"name": _CALLS, "levelno": level, "levelname": logging.getLevelName(level)}
+        record = logging.makeLogRecord({**told, "call": call})
+        # To the file alone: a client that reads stderr has been answered.
+        self._handler.handle(record)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        for handler in filter(None, (self._handler, self._errors)):
+            logging.getLogger(OURS).removeHandler(handler)
+            handler.close()
+        self._lock.release()
+
+
+def _own(folder: Path, name: str) -> tuple[FileLock, Path]:
+    """Find a file that is nobody's; the lock on it is let go of when its process dies.
+
+    Raises:
+        OSError: there are too many processes.
+
+    """
+    for number in range(1, _PROCESSES_MAX + 1):
+        stem = name if number == 1 else f"{name}-{number}"
+        lock = FileLock(folder / f"{stem}.lock", mode=0o600, thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        return lock, folder / f"{stem}.jsonl"
+    raise OSError(f"More than {_PROCESSES_MAX} processes log as {name} in {folder}.")

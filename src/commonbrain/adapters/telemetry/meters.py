@@ -1,0 +1,215 @@
+"""What a server counts, as Prometheus reads it.
+
+Several processes of one server count into one folder that `PROMETHEUS_MULTIPROC_DIR` names: any of
+them then answers for all. Labels are of closed sets, but for tenants: the first hundred have a
+label of their own, all others share one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from errno import EADDRINUSE
+from threading import Lock
+from typing import Final
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.telemetry import Recalling, Remembering, Silence
+
+TENANTS_MAX: Final = 100
+OTHERS: Final = "others"
+"""The label of every tenant past the first hundred."""
+_SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
+_CALLS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.35, 0.5, 1, 2.5, 5, 10, 30)
+"""Both promises, 250 ms and 350 ms, are bounds, so that no quantile near them is guessed."""
+_STAGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_SCORES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.5)
+TURNED_AWAY: Final = frozenset(
+    {
+        "missing_credential",
+        "invalid_credential",
+        "insufficient_role",
+        "insufficient_scope",
+        "scope_denied",
+        "tenant_mismatch",
+        "agent_mismatch",
+        "trust_override_denied",
+        "address_denied",
+    }
+)
+"""Codes of errors that are failures of authorisation."""
+
+
+class Meters(Silence):
+    """Counts what pipelines and doors tell; each of these has a registry of its own."""
+
+    def __init__(self, *, version: str, space: str) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._tenants: set[str] = set()
+        self._server: WSGIServer | None = None
+        self._lock = Lock()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"commonbrain_{name}", text, labels, registry=registry)
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(
+                f"commonbrain_{name}",
+                text,
+                labels,
+                registry=registry,
+                multiprocess_mode="mostrecent",
+            )
+
+        def histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(
+                f"commonbrain_{name}", text, labels, registry=registry, buckets=buckets
+            )
+
+        self._seconds = histogram(
+            "call_seconds", "How long calls took.", "tool", "door", buckets=_CALLS_S
+        )
+        self._calls = counter(
+            "calls", "Calls by how they ended.", "tool", "door", "outcome", "status"
+        )
+        self._slow = counter("slow_calls", "Calls that took over 10 s.", "tool")
+        self._away = counter(
+            "authorisation_failures", "Calls refused for who called.", "code", "door"
+        )
+        self._stages = histogram(
+            "stage_seconds",
+            "How long stages of both paths took.",
+            "path",
+            "stage",
+            buckets=_STAGES_S,
+        )
+        self._stored = counter("memories_stored", "What became memories.", "tenant", "kind")
+        self._refused = counter("rejects", "What did not become a memory, by code.", "code")
+        self._recalls = counter("recalls", "Recalls by what their answer means.", "verdict")
+        self._scores = histogram(
+            "recall_top_score", "The score of the first item of an answer.", buckets=_SCORES
+        )
+        self._left_out = counter(
+            "recall_left_out", "Considered memories that are in no answer, by why.", "reason"
+        )
+        self._considered = counter(
+            "recall_tokens_considered", "Tokens of all that was considered and allowed, whole."
+        )
+        self._packed = counter("recall_tokens_packed", "Tokens of the answers.")
+        self._votes = counter("votes", "Marks given to what was recalled.", "vote")
+        self._embedder = gauge("embedder_up", "Whether the embedder answered when last asked.")
+        self._depth = gauge("jobs_waiting", "Jobs that wait to be done.")
+        self._dead = gauge("jobs_dead", "Jobs that were given up.")
+        gauge("info", "What is served.", "version", "space").labels(version, space).set(1)
+
+    @property
+    def is_on(self) -> bool:
+        """Say yes: it hears of the pipelines."""
+        return True
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Count a call, its time and its end."""
+        self._seconds.labels(event.tool, event.door).observe(event.duration_ms / 1000)
+        status = f"{http_status // 100}xx"
+        self._calls.labels(event.tool, event.door, event.outcome, status).inc()
+        if event.is_slow:
+            self._slow.labels(event.tool).inc()
+        if event.outcome in TURNED_AWAY:
+            self._away.labels(event.outcome, event.door).inc()
+
+    def turned_away(self, code: str, *, door: str) -> None:
+        """Count somebody who was not let in."""
+        self._away.labels(code if code in TURNED_AWAY else "other", door).inc()
+
+    def remembered(self, run: Remembering) -> None:
+        """Count what was stored and what was not."""
+        self._time("remember", run.stages_ms)
+        tenant = self._label(run.tenant)
+        for kind, count in run.stored.items():
+            self._stored.labels(tenant, kind).inc(count)
+        for code, count in run.refused.items():
+            self._refused.labels(code).inc(count)
+        if "embed" in run.stages_ms:
+            self._embedder.set(run.is_embedding)
+
+    def recalled(self, run: Recalling) -> None:
+        """Count what was found, how sure, and what it cost."""
+        self._time("recall", run.stages_ms)
+        self._recalls.labels(run.verdict).inc()
+        for reason, count in run.left_out.items():
+            self._left_out.labels(reason).inc(count)
+        if run.top_score is not None:
+            self._scores.observe(run.top_score)
+        self._considered.inc(run.tokens_considered)
+        self._packed.inc(run.tokens)
+        if run.is_meaning_asked:
+            self._embedder.set(run.is_meaning_found)
+
+    def voted(self, vote: int) -> None:
+        """Count a mark that somebody gave."""
+        self._votes.labels("up" if vote > 0 else "down").inc()
+
+    def queued(self, depth: int, *, dead: int) -> None:
+        """Take down how the queue is."""
+        self._depth.set(depth)
+        self._dead.set(dead)
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Write what was counted, by all processes where they share a folder."""
+        return generate_latest(self._told()), CONTENT_TYPE_LATEST
+
+    def listen(self, host: str, port: int) -> bool:
+        """Answer Prometheus at a port of its own; say no where another process does already.
+
+        Raises:
+            OSError: nobody can listen there.
+
+        """
+        try:
+            self._server, _ = start_http_server(port, host, registry=self._told())
+        except OSError as error:
+            if error.errno != EADDRINUSE:
+                raise
+            return False
+        return True
+
+    @property
+    def port(self) -> int | None:
+        """Where Prometheus is answered."""
+        return self._server.server_port if self._server else None
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def _told(self) -> CollectorRegistry:
+        if not os.environ.get(_SHARED):
+            return self._registry
+        every = CollectorRegistry()
+        MultiProcessCollector(every)
+        return every
+
+    def _time(self, path: str, stages_ms: Mapping[str, float]) -> None:
+        for stage, taken_ms in stages_ms.items():
+            self._stages.labels(path, stage).observe(taken_ms / 1000)
+
+    def _label(self, tenant: str) -> str:
+        with self._lock:
+            if tenant not in self._tenants and len(self._tenants) < TENANTS_MAX:
+                self._tenants.add(tenant)
+            return tenant if tenant in self._tenants else OTHERS

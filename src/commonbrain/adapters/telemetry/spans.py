@@ -1,0 +1,120 @@
+"""OpenTelemetry: a span for every call, and in it one for every stage of the two paths."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Span, Status, StatusCode, Tracer
+
+from commonbrain.adapters.telemetry.extra import needed
+from commonbrain.domain import ids
+from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.telemetry import Recalling, Remembering, Silence
+
+_NS_A_MS: Final = 1_000_000
+_SERVICE: Final = "commonbrain"
+_BROKEN: Final = 500
+"""From this status on it is the server's fault."""
+
+
+class Spans(Silence):
+    """Draws spans; the attributes hold counts and names, never a text."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._provider = provider
+        self._tracer: Tracer = provider.get_tracer(_SERVICE)
+
+    @classmethod
+    def to(cls, processor: SpanProcessor) -> Spans:
+        """Give finished spans to a processor."""
+        return cls(_provider(processor))
+
+    @classmethod
+    def sent(cls, endpoint: str | None) -> Spans:
+        """Send spans by OTLP over HTTP, to an endpoint or where the standard variables say.
+
+        Raises:
+            Invalid: what sends them is not installed.
+
+        """
+        otlp = needed("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="server")
+        url = f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None
+        # The protocol's own library draws spans as well: they belong to the same traces.
+        return made_global(BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)))
+
+    @property
+    def is_on(self) -> bool:
+        """Say yes: it hears of the pipelines."""
+        return True
+
+    def calling(self, tool: str, *, door: str) -> AbstractContextManager[Span]:
+        """Open the span of a call under whatever span is open already."""
+        attributes = {"commonbrain.tool": tool, "commonbrain.door": door}
+        return self._tracer.start_as_current_span(
+            f"commonbrain {tool}",
+            attributes=attributes,
+            # A message may repeat what was given.
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Say in the span of a call how it ended."""
+        span = trace.get_current_span()
+        span.set_attribute("commonbrain.outcome", event.outcome)
+        span.set_attribute("commonbrain.tenant", event.tenant)
+        span.set_attribute("commonbrain.agent", event.agent)
+        span.set_attribute("commonbrain.event", ids.show(ids.EVENT, event.id))
+        if http_status >= _BROKEN:
+            span.set_status(Status(StatusCode.ERROR, event.outcome))
+
+    def remembered(self, run: Remembering) -> None:
+        """Draw the stages of the write path."""
+        counts = {"stored": sum(run.stored.values()), "refused": sum(run.refused.values())}
+        self._draw("remember", run.stages_ms, counts=counts)
+
+    def recalled(self, run: Recalling) -> None:
+        """Draw the stages of the read path."""
+        counts = {"considered": run.considered, "packed": run.packed, "tokens": run.tokens}
+        self._draw("recall", run.stages_ms, counts=counts)
+
+    def _draw(
+        self, path: str, stages_ms: Mapping[str, float], *, counts: Mapping[str, int]
+    ) -> None:
+        """Draw a path that is just over and, one behind the other, its stages."""
+        end = time.time_ns()
+        begin = end - int(sum(stages_ms.values()) * _NS_A_MS)
+        attributes = {f"commonbrain.{name}": count for name, count in counts.items()}
+        whole = self._tracer.start_span(path, start_time=begin, attributes=attributes)
+        inside = trace.set_span_in_context(whole)
+        for stage, taken_ms in stages_ms.items():
+            span = self._tracer.start_span(f"{path}.{stage}", inside, start_time=begin)
+            begin += int(taken_ms * _NS_A_MS)
+            span.end(begin)
+        whole.end(end)
+
+    def close(self) -> None:
+        """Send what waits."""
+        self._provider.shutdown()
+
+
+def _provider(processor: SpanProcessor) -> TracerProvider:
+    service = os.environ.get("OTEL_SERVICE_NAME", _SERVICE)
+    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: service}))
+    provider.add_span_processor(processor)
+    return provider
+
+
+def made_global(processor: SpanProcessor) -> Spans:
+    """Give finished spans to a processor, and those of every other library as well."""
+    provider = _provider(processor)
+    trace.set_tracer_provider(provider)
+    return Spans(provider)

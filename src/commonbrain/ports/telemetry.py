@@ -1,0 +1,137 @@
+"""What pipelines and doors tell of themselves, for who watches; nobody has to listen.
+
+Law: whatever a telemetry does, no call fails or changes for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from commonbrain.domain.tool_event import ToolEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembering:
+    """One run of the write path."""
+
+    tenant: str
+    stages_ms: Mapping[str, float]
+    stored: Mapping[str, int]
+    """How many became memories, by kind."""
+    refused: Mapping[str, int]
+    """How many did not, by code."""
+    is_embedding: bool
+    """Whether the embedder answered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalling:
+    """One run of the read path."""
+
+    tenant: str
+    stages_ms: Mapping[str, float]
+    verdict: str
+    is_meaning_asked: bool
+    """Whether what the question means was looked for; False without a question."""
+    is_meaning_found: bool
+    """Whether the embedder answered, as far as it was asked."""
+    considered: int
+    packed: int
+    left_out: Mapping[str, int]
+    """How many of the considered are not in the answer, by why."""
+    top_score: float | None
+    """The score of the first item of the answer; None of an empty one."""
+    tokens: int
+    """What the answer costs its reader."""
+    tokens_considered: int
+    """What all that was considered and allowed would have cost, whole: about 4 characters each."""
+
+
+class Telemetry(Protocol):
+    """Listens to pipelines and doors."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anybody listens: what costs time to find out is found out only then."""
+        ...
+
+    def calling(self, tool: str, *, door: str) -> AbstractContextManager[object]:
+        """Open what spans one call; what is told inside of it belongs to the call."""
+        ...
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Hear that a call is over; `http_status` is what its outcome is over HTTP."""
+        ...
+
+    def remembered(self, run: Remembering) -> None:
+        """Hear of one run of the write path."""
+        ...
+
+    def recalled(self, run: Recalling) -> None:
+        """Hear of one run of the read path."""
+        ...
+
+    def voted(self, vote: int) -> None:
+        """Hear of a mark on what was recalled: above zero it helped."""
+        ...
+
+    def turned_away(self, code: str, *, door: str) -> None:
+        """Hear that somebody was not let in, before it was known whose call it was."""
+        ...
+
+    def queued(self, depth: int, *, dead: int) -> None:
+        """Hear how many jobs wait, and how many were given up."""
+        ...
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Write what was counted as Prometheus reads it, and name the media type."""
+        ...
+
+    def close(self) -> None:
+        """Send or write what waits, and let go of what is held."""
+        ...
+
+
+class Silence:
+    """Listens to nothing; what listens to something is one of these that overrides the rest."""
+
+    @property
+    def is_on(self) -> bool:
+        """Say no."""
+        return False
+
+    def calling(self, tool: str, *, door: str) -> AbstractContextManager[object]:  # noqa: ARG002
+        """Open nothing."""
+        return _NOTHING
+
+    def called(self, event: ToolEvent, *, http_status: int) -> None:
+        """Hear nothing."""
+
+    def remembered(self, run: Remembering) -> None:
+        """Hear nothing."""
+
+    def recalled(self, run: Recalling) -> None:
+        """Hear nothing."""
+
+    def voted(self, vote: int) -> None:
+        """Hear nothing."""
+
+    def turned_away(self, code: str, *, door: str) -> None:
+        """Hear nothing."""
+
+    def queued(self, depth: int, *, dead: int) -> None:
+        """Hear nothing."""
+
+    def metrics(self) -> tuple[bytes, str]:
+        """Tell nothing."""
+        return b"", "text/plain; charset=utf-8"
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+_NOTHING: Final = nullcontext()
+SILENT: Final = Silence()

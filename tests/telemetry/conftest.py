@@ -1,0 +1,3 @@
+from tests.doors.conftest import command
+
+__all__ = ["command"]

@@ -1,0 +1,49 @@
+"""What tests read of what calls left."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from commonbrain.brain import Brain
+from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.interfaces.calling import answer
+from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.ports.telemetry import Telemetry
+from commonbrain.testing.builders import NOON
+
+TOOLS = {operation.name: operation for operation in OPERATIONS}
+
+
+def events(brain: Brain) -> list[ToolEvent]:
+    """Write what waits, and read every event of the brain's tenant, the oldest first."""
+    brain.house.journal.flush()
+    since = brain.house.clock.now() - timedelta(days=400)
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        return tx.events.latest(limit=10_000, since=since)[::-1]
+
+
+def call(brain: Brain, tool: str, *, door: Door = Door.MCP, **given: object) -> Any:  # noqa: ANN401
+    """Make a call as a networked door does."""
+    request = TOOLS[tool].request.model_validate(given)
+    return answer(TOOLS[tool], brain, request=request, door=door)
+
+
+def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
+    """Make an event with what a test cares about."""
+    plain = ToolEvent(
+        id=1,
+        tenant="default",
+        at=NOON,
+        session="s1",
+        agent="ann",
+        tool="recall",
+        door="mcp",
+        duration_ms=1.5,
+        outcome="ok",
+    )
+    return replace(plain, **more)
+
+
+def heard(brain: Brain, telemetry: Telemetry) -> Brain:
+    """See a brain as its caller does whose house is listened to."""
+    return Brain.of(replace(brain.house, telemetry=telemetry), brain.caller)

@@ -1,0 +1,79 @@
+from collections.abc import Iterator
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from commonbrain.adapters.telemetry.meters import Meters
+from commonbrain.adapters.telemetry.spans import Spans, made_global
+from commonbrain.brain import Brain
+from commonbrain.interfaces.observing import Traced, metrics_route
+from tests.telemetry.reading import call, heard
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+KEPT = InMemorySpanExporter()
+
+
+@pytest.fixture(scope="module")
+def spans() -> Spans:
+    """A process has one tracer for good."""
+    return made_global(SimpleSpanProcessor(KEPT))
+
+
+@pytest.fixture
+def client(brain: Brain, spans: Spans) -> Iterator[TestClient]:
+    KEPT.clear()
+    watched = heard(brain, spans)
+
+    async def recall(_: Request) -> Response:
+        call(watched, "recall", query="the gate")
+        return Response("done")
+
+    async def fail(_: Request) -> Response:
+        return Response("broken", status_code=503)
+
+    routes = [Route("/recall", recall), Route("/fail", fail)]
+    with TestClient(Starlette(routes=routes, middleware=[Middleware(Traced)])) as client:
+        yield client
+
+
+def test_a_request_goes_on_with_the_trace_it_came_with(client: TestClient) -> None:
+    given = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+    answer = client.get("/recall", headers=given)
+    assert answer.headers["traceparent"].split("-")[1] == TRACE
+    of_trace = {
+        span.name
+        for span in KEPT.get_finished_spans()
+        if trace.format_trace_id(span.get_span_context().trace_id) == TRACE  # pyright: ignore[reportOptionalMemberAccess]
+    }
+    assert {"GET", "commonbrain recall", "recall", "recall.arms"} <= of_trace
+
+
+def test_a_request_without_a_trace_begins_one(client: TestClient) -> None:
+    assert client.get("/recall").headers["traceparent"]
+    [span] = [one for one in KEPT.get_finished_spans() if one.kind is SpanKind.SERVER]
+    assert span.parent is None
+
+
+def test_an_answer_that_is_the_servers_fault_is_an_error(client: TestClient) -> None:
+    client.get("/fail")
+    [span] = KEPT.get_finished_spans()
+    assert not span.status.is_ok
+    assert (span.attributes or {})["http.response.status_code"] == 503
+
+
+def test_prometheus_reads_the_figures_of_a_house(brain: Brain) -> None:
+    watched = heard(brain, Meters(version="1", space="words"))
+    call(watched, "status")
+    with TestClient(Starlette(routes=[metrics_route(watched)])) as client:
+        page = client.get("/metrics")
+    assert page.headers["content-type"].startswith("text/plain")
+    assert 'commonbrain_calls_total{door="mcp",outcome="ok"' in page.text

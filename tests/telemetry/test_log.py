@@ -1,0 +1,97 @@
+import json
+import logging
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonbrain.adapters.telemetry.log import Log
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError
+from tests.flows.asking import stored
+from tests.telemetry.reading import an_event, call, heard
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    log = Log(tmp_path / "log", "serve")
+    yield log
+    log.close()
+
+
+def lines(log: Log) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.path.read_text("utf-8").splitlines()]
+
+
+@pytest.mark.requirement("OB-01")
+def test_every_call_is_a_line_that_names_its_request_tenant_agent_and_tool(
+    brain: Brain, log: Log
+) -> None:
+    watched = heard(brain.acting_as(agent="bob", session="s1"), log)
+    call(watched, "recall", query="where is the gate")
+    with pytest.raises(CommonbrainError):
+        call(watched, "get", id="mem_0000000000000")
+    first, second = lines(log)
+    assert first["request"].startswith("evt_")
+    told = (first["tenant"], first["agent"], first["session"], first["tool"], first["door"])
+    assert told == ("default", "bob", "s1", "recall", "mcp")
+    assert (first["outcome"], second["outcome"]) == ("ok", "not_found")
+
+
+def test_no_word_of_what_was_asked_or_stored_is_written(brain: Brain, log: Log) -> None:
+    watched = heard(brain, log)
+    secret = "ghp_" + "a1B2" * 9
+    stored(watched, "The mongoose opens the gate", kind="fact")
+    call(watched, "remember", text=f"The token is {secret}")
+    call(watched, "recall", query="mongoose")
+    assert "mongoose" not in log.path.read_text("utf-8")
+    assert secret not in log.path.read_text("utf-8")
+
+
+def test_a_fault_is_written_by_its_sort_and_place_without_its_message(log: Log) -> None:
+    try:
+        int("The mongoose opens the gate")
+    except ValueError:
+        logging.getLogger("commonbrain.interfaces.mcp").exception("recall failed")
+    [line] = lines(log)
+    assert (line["message"], line["error"]) == ("recall failed", "ValueError")
+    assert "test_log.py" in line["places"][0]
+    assert "mongoose" not in json.dumps(line)
+
+
+def test_what_takes_long_and_what_breaks_is_told_apart(log: Log) -> None:
+    log.called(an_event(duration_ms=10_001.0), http_status=200)
+    log.called(an_event(outcome="store_down"), http_status=503)
+    slow, broken = lines(log)
+    assert (slow["level"], slow["slow"]) == ("WARNING", True)
+    assert broken["level"] == "ERROR"
+
+
+def test_files_rotate_at_five_megabytes_and_five_are_kept(log: Log) -> None:
+    event = an_event(args="x" * 100_000)
+    for _ in range(300):
+        log.called(event, http_status=200)
+    files = list(log.path.parent.glob("serve.jsonl*"))
+    assert len(files) == 5
+    assert max(file.stat().st_size for file in files) <= 5 * 1024 * 1024
+
+
+def test_processes_that_log_at_once_have_a_file_each(log: Log) -> None:
+    second = Log(log.path.parent, "serve")
+    try:
+        assert second.path.name == "serve-2.jsonl"
+    finally:
+        second.close()
+    third = Log(log.path.parent, "serve")
+    third.close()
+    assert third.path.name == "serve-2.jsonl"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX permissions")
+def test_only_the_owner_reads_the_log(log: Log) -> None:
+    log.called(an_event(), http_status=200)
+    assert stat.S_IMODE(log.path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(log.path.stat().st_mode) & 0o077 == 0

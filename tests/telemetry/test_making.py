@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.telemetry.extra import needed
+from commonbrain.adapters.telemetry.making import Wanted, make_telemetry, wants_spans
+from commonbrain.adapters.telemetry.notice import Notice
+from commonbrain.domain.errors import Invalid
+from commonbrain.ports.telemetry import SILENT
+from commonbrain.testing.clock import FakeClock
+from commonbrain.wiring import load_settings, open_brain
+from tests.telemetry.reading import an_event
+
+ABOUT = {"version": "1", "space": "words"}
+
+
+@pytest.fixture(autouse=True)
+def no_standard_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_who_wants_nothing_gets_silence() -> None:
+    assert make_telemetry("mcp", Wanted(), clock=FakeClock(), about=ABOUT) is SILENT
+
+
+def test_spans_are_wanted_by_our_setting_or_the_standard_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not wants_spans(Wanted())
+    assert wants_spans(Wanted(otlp_endpoint="http://127.0.0.1:4318"))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    assert wants_spans(Wanted())
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    assert not wants_spans(Wanted())
+
+
+def test_a_missing_extra_is_named() -> None:
+    with pytest.raises(Invalid) as missing:
+        needed("no_such_library.inside", extra="notice")
+    assert missing.value.code == "extra_missing"
+    assert "pip install 'commonbrain[notice]'" in missing.value.hint
+
+
+def test_a_log_that_cannot_be_written_stops_no_server(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    wanted = Wanted(log=tmp_path / "file" / "log")
+    assert make_telemetry("mcp", wanted, clock=FakeClock(), about=ABOUT) is SILENT
+
+
+def test_a_server_is_logged_and_counted_and_a_command_is_not(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STATE", str(tmp_path / "state"))
+    with open_brain(path) as command:
+        assert command.house.telemetry is SILENT
+    with open_brain(path, serves="serve") as server:
+        server.house.telemetry.called(an_event(), http_status=200)
+        assert b"commonbrain_calls_total" in server.house.telemetry.metrics()[0]
+    assert (tmp_path / "state" / "log" / "serve.jsonl").exists()
+
+
+def test_settings_are_read_from_a_folder_of_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "commonbrain_embedder_api_key").write_text("hush\n")
+    (tmp_path / "commonbrain_trace_days").write_text("7")
+    monkeypatch.setenv("COMMONBRAIN_SECRETS_DIR", str(tmp_path))
+    monkeypatch.setenv("COMMONBRAIN_TRACE_DAYS", "8")
+    settings = load_settings()
+    assert settings.embedder_api_key
+    assert settings.embedder_api_key.get_secret_value() == "hush"
+    assert settings.trace_days == 8
+
+
+@pytest.mark.requirement("OB-05")
+def test_a_notice_on_a_machine_without_a_desktop_fails_nothing() -> None:
+    notice = Notice(FakeClock())
+    notice.called(an_event(outcome="not_found"), http_status=404)
+    notice.called(an_event(outcome="store_down"), http_status=503)
+    notice.called(an_event(outcome="store_down"), http_status=503)
+    notice.join()

@@ -1,0 +1,193 @@
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from subprocess import PIPE
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from commonbrain.adapters.telemetry.meters import OTHERS, TENANTS_MAX, Meters
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.scope import Role
+from commonbrain.interfaces.operations import OPERATIONS
+from commonbrain.ports.telemetry import SILENT, Remembering, Telemetry
+from commonbrain.testing.builders import a_brain
+from tests.flows.asking import FailingEmbedder, stored
+from tests.telemetry.reading import an_event, call, heard
+
+Figures = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def figures(telemetry: Telemetry) -> Figures:
+    """Read what is counted, by name and labels."""
+    text, _ = telemetry.metrics()
+    return {
+        (sample.name.removeprefix("commonbrain_"), frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def figure(telemetry: Telemetry, name: str, **labels: str) -> float:
+    return figures(telemetry).get((name, frozenset(labels.items())), 0.0)
+
+
+@pytest.fixture
+def meters() -> Meters:
+    return Meters(version="1", space="words")
+
+
+@pytest.fixture
+def watched(brain: Brain, meters: Meters) -> Brain:
+    return heard(brain, meters)
+
+
+def test_calls_are_counted_by_tool_door_and_end(watched: Brain, meters: Meters) -> None:
+    call(watched, "status")
+    with pytest.raises(CommonbrainError):
+        call(watched, "get", id="mem_0000000000000")
+    ok = {"tool": "status", "door": "mcp", "outcome": "ok", "status": "2xx"}
+    missed = {"tool": "get", "door": "mcp", "outcome": "not_found", "status": "4xx"}
+    assert figure(meters, "calls_total", **ok) == 1
+    assert figure(meters, "calls_total", **missed) == 1
+    assert figure(meters, "call_seconds_count", tool="get", door="mcp") == 1
+
+
+def test_memories_grow_by_tenant_and_kind_and_what_is_refused_by_code(
+    watched: Brain, meters: Meters
+) -> None:
+    stored(watched, "The gate opens at six", kind="fact")
+    watched.remember("The gate opens at six", kind="fact")
+    watched.remember("The token is ghp_" + "a1B2" * 9)
+    assert figure(meters, "memories_stored_total", tenant="default", kind="fact") == 1
+    assert figure(meters, "rejects_total", code="secret_detected") == 1
+
+
+def test_only_so_many_tenants_have_a_label_of_their_own(meters: Meters) -> None:
+    run = Remembering(tenant="", stages_ms={}, stored={"fact": 1}, refused={}, is_embedding=True)
+    for number in range(TENANTS_MAX + 5):
+        meters.remembered(replace(run, tenant=f"t{number}"))
+    assert figure(meters, "memories_stored_total", tenant=OTHERS, kind="fact") == 5
+    assert figure(meters, "memories_stored_total", tenant="t0", kind="fact") == 1
+
+
+@pytest.mark.requirement("OB-07")
+def test_recalls_tell_their_verdict_score_cost_and_stages(watched: Brain, meters: Meters) -> None:
+    for number in range(20):
+        stored(watched, f"The harbour gate {number} opens at six in the morning", kind="fact")
+    answer = watched.recall("When does the harbour gate open?", max_items=2)
+    assert figure(meters, "recalls_total", verdict="found") == 1
+    assert figure(meters, "recall_top_score_count") == 1
+    assert figure(meters, "recall_tokens_packed_total") == answer.tokens
+    assert figure(meters, "recall_tokens_considered_total") > answer.tokens
+    left_out = [name for name, _ in figures(meters) if name == "recall_left_out_total"]
+    assert left_out
+    for path, stage in (("recall", "arms"), ("recall", "rank"), ("remember", "commit")):
+        assert figure(meters, "stage_seconds_count", path=path, stage=stage) >= 1
+
+
+def test_votes_are_counted(watched: Brain, meters: Meters) -> None:
+    id_ = stored(watched, "The gate opens at six", kind="fact")
+    watched.revise.rate(id_, "up")
+    watched.revise.rate(id_, "down")
+    assert figure(meters, "votes_total", vote="up") == 1
+    assert figure(meters, "votes_total", vote="down") == 1
+
+
+def test_who_may_not_is_counted_as_a_failure_of_authorisation(
+    watched: Brain, meters: Meters
+) -> None:
+    reader = Brain.of(watched.house, replace(watched.caller, role=Role.READER))
+    with pytest.raises(CommonbrainError):
+        call(reader, "remember", text="The gate opens at six")
+    meters.turned_away("invalid_credential", door="rest")
+    meters.turned_away("made up by somebody", door="rest")
+    assert figure(meters, "authorisation_failures_total", code="insufficient_role", door="mcp") == 1
+    away = {"code": "invalid_credential", "door": "rest"}
+    assert figure(meters, "authorisation_failures_total", **away) == 1
+    assert figure(meters, "authorisation_failures_total", code="other", door="rest") == 1
+
+
+def test_slow_calls_queue_and_version_are_told(meters: Meters) -> None:
+    meters.called(an_event(duration_ms=10_001.0), http_status=200)
+    meters.called(an_event(duration_ms=10_000.0), http_status=200)
+    meters.queued(7, dead=2)
+    assert figure(meters, "slow_calls_total", tool="recall") == 1
+    assert figure(meters, "jobs_waiting") == 7
+    assert figure(meters, "jobs_dead") == 2
+    assert figure(meters, "info", version="1", space="words") == 1
+
+
+def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(path: Path, meters: Meters) -> None:
+    embedder = FailingEmbedder()
+    with a_brain(path, embedder=embedder) as brain:
+        watched = heard(brain, meters)
+        embedder.is_down = True
+        watched.recall("the gate")
+        assert figure(meters, "embedder_up") == 0
+        embedder.is_down = False
+        stored(watched, "The gate opens at six", kind="fact")
+        assert figure(meters, "embedder_up") == 1
+
+
+COUNTING = """
+import sys
+from commonbrain.adapters.telemetry.meters import Meters
+from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.testing.builders import NOON
+meters = Meters(version="1", space="words")
+event = ToolEvent(id=1, tenant="default", at=NOON, session="", agent="ann", tool="recall",
+                  door="rest", duration_ms=1.0, outcome="ok")
+for _ in range(int(sys.argv[1])):
+    meters.called(event, http_status=200)
+meters.queued(int(sys.argv[1]), dead=0)
+sys.stdout.buffer.write(meters.metrics()[0])
+"""
+
+
+def test_processes_that_share_a_folder_answer_for_each_other(tmp_path: Path) -> None:
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", COUNTING, count],
+            env=environment,
+            check=True,
+            stdout=PIPE,
+        ).stdout.decode()
+        for count in ("3", "4")
+    ]
+    last = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(told[-1])
+        for sample in family.samples
+    }
+    assert last["commonbrain_calls_total"] == 7
+    assert last["commonbrain_jobs_waiting"] == 4
+
+
+@pytest.mark.requirement("OB-12")
+def test_no_operation_writes_a_figure() -> None:
+    fields = {name for one in OPERATIONS for name in one.request.model_fields}
+    assert not fields & {"metric", "metrics_value", "duration_ms", "outcome", "latency_ms"}
+
+
+def test_who_does_not_listen_is_told_nothing_and_holds_nothing(brain: Brain) -> None:
+    assert brain.house.telemetry is SILENT
+    assert SILENT.metrics()[0] == b""
+    assert not SILENT.is_on
+
+
+def test_figures_are_shown_at_a_port_of_their_own_until_it_is_closed(meters: Meters) -> None:
+    assert meters.listen("127.0.0.1", 0)
+    other = Meters(version="1", space="words")
+    assert meters.port
+    assert not other.listen("127.0.0.1", meters.port)
+    with urlopen(f"http://127.0.0.1:{meters.port}/metrics") as page:
+        assert b"commonbrain_info" in page.read()
+    meters.close()
+    assert meters.port is None

@@ -1,0 +1,93 @@
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from commonbrain.adapters.telemetry.spans import Spans
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError, Unavailable
+from commonbrain.interfaces.noting import Asked, noted
+from commonbrain.interfaces.operations import Door
+from tests.flows.asking import stored
+from tests.telemetry.reading import TOOLS, call, heard
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    brain: Brain
+    kept: InMemorySpanExporter
+
+    def spans(self) -> Sequence[ReadableSpan]:
+        return self.kept.get_finished_spans()
+
+    def named(self, name: str) -> ReadableSpan:
+        [one] = [span for span in self.spans() if span.name == name]
+        return one
+
+
+@pytest.fixture
+def drawn(brain: Brain) -> Iterator[Drawn]:
+    kept = InMemorySpanExporter()
+    spans = Spans.to(SimpleSpanProcessor(kept))
+    yield Drawn(heard(brain, spans), kept)
+    spans.close()
+
+
+def parent(span: ReadableSpan) -> int | None:
+    return span.parent.span_id if span.parent else None
+
+
+def own(span: ReadableSpan) -> int:
+    context = span.get_span_context()
+    assert context is not None
+    return context.span_id
+
+
+@pytest.mark.requirement("OB-13")
+def test_every_stage_of_both_paths_has_a_span_under_its_call(drawn: Drawn) -> None:
+    call(drawn.brain, "remember", text="The gate opens at six", kind="fact")
+    call(drawn.brain, "recall", query="the gate")
+    stages = {
+        "remember": {"gate", "embed", "decide", "commit"},
+        "recall": {"plan", "embed", "arms", "rank", "pack"},
+    }
+    for path, expected in stages.items():
+        whole = drawn.named(path)
+        assert parent(whole) == own(drawn.named(f"commonbrain {path}"))
+        inside = {span.name for span in drawn.spans() if parent(span) == own(whole)}
+        assert {f"{path}.{stage}" for stage in expected} <= inside
+
+
+def test_stages_follow_each_other_and_fill_their_path(drawn: Drawn) -> None:
+    drawn.brain.recall("the gate")
+    whole = drawn.named("recall")
+    stages = [span for span in drawn.spans() if parent(span) == own(whole)]
+    for one, following in pairwise(stages):
+        assert one.end_time == following.start_time
+    assert stages[0].start_time == whole.start_time
+
+
+def test_a_call_that_breaks_is_an_error_whose_message_stays_here(drawn: Drawn) -> None:
+    asked = Asked(operation=TOOLS["recall"], door=Door.REST)
+    with pytest.raises(Unavailable), noted(drawn.brain, asked):
+        raise Unavailable("The store at /secret/place is away.")
+    span = drawn.named("commonbrain recall")
+    assert not span.status.is_ok
+    assert (span.attributes or {})["commonbrain.outcome"] == "store_down"
+    assert "secret" not in span.to_json()
+
+
+def test_what_a_caller_has_to_mend_is_no_error_of_the_server(drawn: Drawn) -> None:
+    with pytest.raises(CommonbrainError):
+        call(drawn.brain, "get", id="mem_0000000000000")
+    assert drawn.named("commonbrain get").status.is_unset
+
+
+def test_spans_hold_no_word_of_what_was_asked_or_stored(drawn: Drawn) -> None:
+    stored(drawn.brain, "The mongoose opens the gate", kind="fact")
+    call(drawn.brain, "recall", query="who opens? the mongoose")
+    assert not [span for span in drawn.spans() if "mongoose" in span.to_json()]

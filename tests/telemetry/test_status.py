@@ -1,0 +1,106 @@
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.telemetry.probing import Doors
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.clock import FakeClock
+from tests.doors.conftest import Command
+from tests.telemetry.reading import an_event, call
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def note(brain: Brain, number: int, **more: object) -> None:
+    now = brain.house.clock.now()
+    brain.house.journal.note(an_event(id=ids.make_id(now, number), at=now, **more))
+
+
+@pytest.mark.requirement("OB-02")
+def test_status_gives_calls_errors_and_latencies_by_tool(brain: Brain) -> None:
+    for number in range(100):
+        note(brain, number, duration_ms=float(number + 1), tool="recall")
+    note(brain, 200, duration_ms=10_001.0, tool="revise", outcome="not_found")
+    brain.house.journal.flush()
+    metrics = call(brain, "status", metrics=True).metrics
+    recall = metrics["recall"]
+    assert (recall.calls, recall.errors, recall.mean_ms) == (100, 0, 50.5)
+    assert (recall.p50_ms, recall.p95_ms, recall.p99_ms) == (50.5, 95.05, 99.01)
+    assert (metrics["revise"].errors, metrics["revise"].slow) == (1, 1)
+
+
+def test_figures_are_of_the_last_day_and_of_one_tenant(brain: Brain, clock: FakeClock) -> None:
+    note(brain, 1, tool="boot")
+    brain.house.journal.flush()
+    clock.move(timedelta(hours=25))
+    note(brain, 2, tool="recall")
+    note(brain, 3, tool="revise", tenant=LOCAL_TENANT + "s")
+    note(brain, 4, tool="forget", outcome="not_found", tenant="elsewhere")
+    with brain.house.store.begin(LOCAL_TENANT):
+        pass
+    told = call(brain, "status", metrics=True, errors=10)
+    assert "boot" not in told.metrics
+    assert "revise" not in told.metrics
+    assert told.errors == ()
+
+
+@pytest.mark.requirement("OB-03")
+def test_the_latest_errors_are_listed_newest_first_with_their_code_and_no_text(
+    brain: Brain,
+) -> None:
+    for number in range(5):
+        note(brain, number, outcome="store_down", agent=f"a{number}")
+    brain.house.journal.flush()
+    errors = call(brain, "status", errors=3).errors
+    assert [one.agent for one in errors] == ["a4", "a3", "a2"]
+    assert {one.code for one in errors} == {"store_down"}
+
+
+def test_errors_that_the_store_never_got_are_told_by_the_process(brain: Brain) -> None:
+    note(brain, 1, outcome="store_down")
+    [one] = brain.watching.faults(10)
+    assert one.code == "store_down"
+
+
+def test_every_dependency_is_knocked_at(
+    brain: Brain, path: Path, clock: FakeClock, listening: int
+) -> None:
+    places = {
+        "store": path,
+        "queue": f"redis://:secret@127.0.0.1:{listening}/0",
+        "embedder": "http://127.0.0.1:9",
+        "nowhere": path.with_name("missing.db"),
+    }
+    house = replace(brain.house, probe=Doors(places, clock), started_at=clock.now())
+    clock.move(timedelta(seconds=90))
+    health = call(Brain.of(house, brain.caller), "status", health=True).health
+    there = {one.name: one.is_there for one in health.dependencies}
+    assert there == {"store": True, "queue": True, "embedder": False, "nowhere": False}
+    assert not health.is_sound
+    assert health.uptime_s == 90
+    assert "secret" not in str(health)
+
+
+def test_the_plain_status_asks_for_none_of_it(brain: Brain) -> None:
+    plain = call(brain, "status")
+    assert (plain.health, plain.metrics, plain.errors) == (None, None, None)
+
+
+def test_the_command_tells_it_in_lines_and_as_json(command: Command) -> None:
+    assert command("recall", "where is the gate", "--json")[0] == 0
+    code, shown = command("status", "--metrics", "--health", "--errors", "5")
+    assert code == 0
+    assert "recall: 1 calls" in shown
+    assert "store answers" in shown
+    code, told = command("status", "--metrics", "--json")
+    assert '"p99_ms"' in told
