@@ -104,7 +104,8 @@ class Settings(BaseSettings):
     )
     redis_url: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
         default=None,
-        description="Where several servers count rates together; it is never shown.",
+        description="A Redis, as redis://HOST:6379/0: there several servers count rates together, "
+        "and workers are told of jobs, which else they look for in the store.",
     )
     key_calls_per_minute: int = Field(
         default=KEY_CALLS_PER_MINUTE,
@@ -276,11 +277,6 @@ class Settings(BaseSettings):
         gt=0,
         le=600,
         description="Seconds a writer waits for the others.",
-    )
-    redis_url: SecretStr | None = Field(
-        default=None,
-        description="A Redis that tells workers of jobs, as redis://HOST:6379/0; without it they "
-        "look for jobs in the store.",
     )
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."

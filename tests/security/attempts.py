@@ -75,7 +75,7 @@ def _attempt(operation: AnyOperation, base: dict[str, Any], *, field: str, paylo
         return base | {field: [value] if is_list else value}
 
     prefix, _, digits = payload.partition("_")
-    is_id = len(digits) == len(NOBODY) and len(prefix) == 3  # noqa: PLR2004 mem, thr, trc
+    is_id = len(digits) == len(NOBODY) and len(prefix) == 3
     control = filled(f"{prefix}_{NOBODY}") if is_id else None
     return Attempt(operation=operation, given=filled(payload), control=control)
 

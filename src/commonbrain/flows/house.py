@@ -17,8 +17,8 @@ from commonbrain.ports.importing import Importer
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.probing import Probe, unprobed
 from commonbrain.ports.processes import Processes
-from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.queue import Queue
+from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.seals import Seals
 from commonbrain.ports.store import Store

@@ -10,7 +10,7 @@ from commonbrain.domain.credentials import Agent, ApiKey, KeyScope
 from commonbrain.domain.policy import Policy
 from commonbrain.domain.scope import LOCAL_TENANT, Role
 from commonbrain.domain.trust import Trust
-from commonbrain.ports.credentials import AccessEntry
+from commonbrain.ports.credentials import AccessEntry, Tenant
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.store_steps import LATER, OpenStore
@@ -30,6 +30,7 @@ def a_key(prefix: str = "00000001", **more: Any) -> ApiKey:  # noqa: ANN401
 
 
 def told(store: Store, name: str) -> Tenant:
+    """Give a tenant as it is stored."""
     with store.snapshot(name) as tx:
         tenant = tx.credentials.tenant()
     assert tenant is not None

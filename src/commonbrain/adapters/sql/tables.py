@@ -27,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from commonbrain.adapters.sql.columns import Instant, Names, Word, fraction, one_of

@@ -1,0 +1,149 @@
+"""Builds the house from settings; nobody else knows the adapters."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import Unpack
+
+from commonbrain.adapters.access import making
+from commonbrain.adapters.access.refusals import CountedRefusals
+from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.models.repeating import Repeating
+from commonbrain.adapters.processes import LocalProcesses
+from commonbrain.adapters.screen import PatternScreen
+from commonbrain.adapters.system import SystemChance, SystemClock
+from commonbrain.adapters.telemetry.probing import Doors
+from commonbrain.brain import Brain, Identity
+from commonbrain.domain.scope import LOCAL_TENANT, Caller
+from commonbrain.domain.screening import OnSecret
+from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.house import House
+from commonbrain.flows.journal import Journal, Ledger
+from commonbrain.importers import IMPORTERS
+from commonbrain.ports.clock import Chance, Clock
+from commonbrain.settings import Settings, Store
+from commonbrain.wiring.access import make_access, told
+from commonbrain.wiring.listening import early, listen, note_unopened, places
+from commonbrain.wiring.models import calibrated, make_embedder, make_extractor, telling_of_settings
+from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
+from commonbrain.wiring.stores import (
+    make_queue,
+    open_store,
+    preview_restore,
+    restore,
+    store_named,
+    upgrade_store,
+)
+
+__all__ = [
+    "build_house",
+    "listen",
+    "load_server_settings",
+    "load_settings",
+    "make_access",
+    "make_embedder",
+    "make_extractor",
+    "make_queue",
+    "note_unopened",
+    "open_brain",
+    "preview_restore",
+    "restore",
+    "upgrade_store",
+]
+
+
+def open_brain(
+    store: str | Path | None = None,
+    *,
+    tenant: str | None = None,
+    lock_wait_s: float | None = None,
+    serves: str | None = None,
+    **identity: Unpack[Identity],
+) -> Brain:
+    """Open a store by path, by the environment, or where the user's data lives.
+
+    Args:
+        store: the file, or the URL of a Postgres.
+        tenant: whose memories; by default those that the settings name.
+        lock_wait_s: how long to wait for other writers, where that is less than the settings say.
+        serves: the name of the server that this is for, which is listened to as settings say.
+        identity: who acts.
+
+    Raises:
+        Invalid: a setting or an environment variable is out of bounds.
+        NotFound: there is no such tenant.
+        Unavailable: the store cannot be opened or stayed locked; it was left as found.
+        Corrupt: the store is damaged, foreign or newer; it was left as found.
+
+    """
+    settings = load_settings()
+    if lock_wait_s is not None:
+        settings = settings.model_copy(
+            update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
+        )
+    house = build_house(settings, store_named(store, settings))
+    if serves is not None:
+        house = replace(house, telemetry=listen(settings, serves, space=house.store.space))
+    caller = Caller(
+        tenant=tenant or settings.tenant,
+        agent=settings.agent or login_name(),
+        session=settings.session,
+        project=settings.project,
+    )
+    brain = Brain.of(house, caller).acting_as(**identity)
+    if caller.tenant != LOCAL_TENANT:
+        # The first is made with the store; of the others each must have been made by name.
+        with ExitStack() as unless_known:
+            unless_known.callback(brain.close)
+            brain.tenants.get(caller.tenant)
+            unless_known.pop_all()
+    return brain
+
+
+def build_house(
+    settings: Settings, at: Store, *, clock: Clock | None = None, chance: Chance | None = None
+) -> House:
+    """Put ports and adapters together for one store; time and chance are the machine's own."""
+    embedder = Repeating(make_embedder(settings))
+    clock = clock or SystemClock()
+    with telling_of_settings():
+        store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
+    screen = PatternScreen()
+    return House(
+        store=store,
+        embedder=embedder,
+        extractor=make_extractor(settings),
+        clock=clock,
+        chance=chance or SystemChance(),
+        journal=Journal(
+            store,
+            screen,
+            clock=clock,
+            ledger=Ledger(
+                share=settings.trace_share,
+                kept=timedelta(days=settings.trace_days),
+                events_kept=timedelta(days=settings.event_days),
+            ),
+        ),
+        importers=IMPORTERS,
+        archive=JsonLines(),
+        processes=LocalProcesses(),
+        queue=make_queue(settings),
+        works_aside=settings.redis_url is None,
+        screen=screen,
+        bounds=Bounds(
+            store=store,
+            clock=clock,
+            rates=cache(partial(making.make_rates, told(settings.redis_url))),
+            key_calls_per_minute=settings.key_calls_per_minute,
+            tenant_calls_per_minute=settings.tenant_calls_per_minute,
+        ),
+        refusals=CountedRefusals(store=store, clock=clock),
+        seals=cache(making.make_seals),
+        early=early(settings, clock),
+        probe=Doors(places(settings, at), clock),
+        started_at=clock.now(),
+        on_secret=OnSecret(settings.secrets),
+    )

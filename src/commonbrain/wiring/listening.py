@@ -1,0 +1,86 @@
+"""Who listens to a server, and what a call leaves that no store could be opened for."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from commonbrain.adapters.system import SystemChance, SystemClock
+from commonbrain.adapters.telemetry.early import EarlyFile
+from commonbrain.adapters.telemetry.making import Wanted, make_telemetry
+from commonbrain.domain import ids
+from commonbrain.domain.errors import CommonbrainError, Invalid
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.space import Space
+from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.clock import Clock
+from commonbrain.ports.telemetry import Telemetry
+from commonbrain.settings import Settings, Store
+from commonbrain.wiring.reading import load_settings, login_name
+
+_ENDPOINTS = {"ollama": "http://127.0.0.1:11434", "openai": "https://api.openai.com/v1"}
+"""Where embedders are that run elsewhere, unless settings say."""
+
+
+_COUNTED = frozenset({"serve", "work"})
+"""Servers that Prometheus asks; the others serve one client."""
+
+
+def listen(settings: Settings, name: str, *, space: Space) -> Telemetry:
+    """Make what listens to a server: `serve` and `work` are counted for Prometheus, all logged.
+
+    Raises:
+        Invalid: a library that the settings want is not installed.
+
+    """
+    wanted = Wanted(
+        log=settings.state.expanduser() / "log" if settings.log else None,
+        otlp_endpoint=settings.otlp_endpoint,
+        counts=name in _COUNTED,
+        notices=settings.notices,
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
+    about = {"version": version("commonbrain"), "space": space.name}
+    return make_telemetry(name, wanted, clock=SystemClock(), about=about)
+
+
+def note_unopened(
+    tool: str, error: CommonbrainError, *, agent: str | None, door: str, args: str
+) -> None:
+    """Let the event of a call wait for which no store could be opened; nothing fails for it."""
+    try:
+        settings = load_settings()
+    except Invalid:
+        # Nobody knows the folder, and the caller is told of the setting that is wrong.
+        return
+    clock = SystemClock()
+    event = ToolEvent(
+        id=ids.make_id(clock.now(), SystemChance().bits(ids.RANDOM_BITS)),
+        tenant=LOCAL_TENANT,
+        at=clock.now(),
+        session=None,
+        agent=agent or settings.agent or login_name(),
+        tool=tool,
+        door=door,
+        duration_ms=0.0,
+        outcome=error.code,
+        args=args,
+    )
+    if settings.event_days:
+        early(settings, clock).keep(event)
+
+
+def early(settings: Settings, clock: Clock) -> EarlyFile:
+    """Give where events wait whose session is not known yet."""
+    return EarlyFile(settings.state.expanduser() / "early.jsonl", clock)
+
+
+def places(settings: Settings, at: Store) -> dict[str, str | Path]:
+    """Say where each thing is that the house depends on; what runs in this process is there."""
+    store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
+    places: dict[str, str | Path] = {"store": store}
+    if settings.redis_url is not None:
+        places["redis"] = settings.redis_url.get_secret_value()
+    url = settings.embedder_url or _ENDPOINTS.get(settings.embedder)
+    if settings.embedder in _ENDPOINTS and url:
+        places["embedder"] = url
+    return places

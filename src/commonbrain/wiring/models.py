@@ -1,0 +1,92 @@
+"""Embedders and extractors, as settings name them."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
+from commonbrain.domain.errors import Corrupt, Invalid
+from commonbrain.domain.space import Space
+from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.store import SpaceMismatch
+from commonbrain.settings import Settings
+
+
+def make_embedder(settings: Settings) -> Embedder:
+    """Make the embedder that settings name; nothing is loaded or sent yet.
+
+    Raises:
+        Invalid: there is no such embedder, or what it needs to know is missing or wrong.
+
+    """
+    make = EMBEDDERS.get(settings.embedder)
+    if make is None:
+        raise Invalid(
+            f"There is no embedder {settings.embedder[:40]!r}.",
+            hint=f"COMMONBRAIN_EMBEDDER may be {', '.join(EMBEDDERS)}.",
+        )
+    options = Options(
+        threads=settings.embedder_threads,
+        model=settings.embedder_model,
+        url=settings.embedder_url,
+        key=settings.embedder_api_key,
+        dimensions=settings.embedder_dimensions,
+        timeout_s=settings.embedder_timeout_s,
+        retries=settings.embedder_retries,
+    )
+    return make(options)
+
+
+def make_extractor(settings: Settings) -> Extractor:
+    """Make the extractor that settings name; nothing is sent yet.
+
+    Raises:
+        Invalid: there is no such extractor, or what it needs to know is missing or wrong.
+
+    """
+    make = EXTRACTORS.get(settings.extractor)
+    if make is None:
+        raise Invalid(
+            f"There is no extractor {settings.extractor[:40]!r}.",
+            hint=f"COMMONBRAIN_EXTRACTOR may be {', '.join(EXTRACTORS)}.",
+        )
+    options = Options(
+        model=settings.extractor_model,
+        url=settings.extractor_url,
+        key=settings.extractor_api_key,
+        timeout_s=settings.extractor_timeout_s,
+        retries=settings.extractor_retries,
+        tokens_max=settings.extractor_tokens_max,
+    )
+    return make(options)
+
+
+def calibrated(space: Space, settings: Settings) -> Space:
+    """Give a space the thresholds that settings know better."""
+    names = ("duplicate_at", "similar_at", "relevant_at", "answers_at")
+    told = {name: getattr(settings, name) for name in names}
+    calibrated = replace(space, **{name: at for name, at in told.items() if at is not None})
+    if not calibrated.relevant_at < calibrated.similar_at <= calibrated.duplicate_at:
+        raise Invalid(
+            f"The thresholds are relevant {calibrated.relevant_at}, similar "
+            f"{calibrated.similar_at}, duplicate {calibrated.duplicate_at}; each must be above "
+            "the one before.",
+            hint="Mend COMMONBRAIN_RELEVANT_AT, COMMONBRAIN_SIMILAR_AT, COMMONBRAIN_DUPLICATE_AT.",
+        )
+    return calibrated
+
+
+@contextmanager
+def telling_of_settings() -> Generator[None]:
+    """Say which settings open a store whose vectors another embedder made."""
+    try:
+        yield
+    except SpaceMismatch as error:
+        known = settings_of(error.known)
+        raise Corrupt(
+            error.message,
+            code=error.code,
+            hint=f"Open it with {known}, or make a new store and import into it."
+            if known
+            else error.hint,
+        ) from error
