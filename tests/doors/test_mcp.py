@@ -119,6 +119,7 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "message": {"op": "send", "to": "bo", "text": "Tea? @decision We drink tea."},
             "trace": {"op": "causes", "id": id_},
             "status": {},
+            "job": {"op": "list"},
         }
         assert set(calls) == set(TOOLS)
         for name, arguments in calls.items():

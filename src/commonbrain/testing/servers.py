@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -83,6 +84,24 @@ def postgres_server(
     with _kept(command, home=home) as keeper:
         _wait_for(lambda: _ask_postgres(url), keeper=keeper, log=home.log)
         yield url
+
+
+def login(url: str, name: str) -> str:
+    """Let a role without rights of its own log in under a password drawn now; give its URL."""
+    import psycopg  # noqa: PLC0415 a part of the extra, which few tests need
+    from psycopg import sql  # noqa: PLC0415
+
+    password = secrets.token_urlsafe(24)
+    role, word = sql.Identifier(name), sql.Literal(password)
+    with psycopg.connect(url, autocommit=True) as owner:
+        known = owner.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone()
+        verb = sql.SQL("ALTER" if known else "CREATE")
+        owner.execute(sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(verb, role, word))
+    return urlunsplit(
+        urlsplit(url)._replace(
+            netloc=f"{name}:{password}@{urlsplit(url).netloc.rpartition('@')[2]}"
+        )
+    )
 
 
 @contextmanager

@@ -113,6 +113,19 @@ def serve(
     run_server(_STATE.get(), **given, allow_hosts=allow_host)
 
 
+@app.command()
+def developer(
+    *,
+    folder: Annotated[Path, typer.Argument(help="Where Postgres and Redis keep what they hold.")],
+    port: Annotated[int | None, typer.Option(help="8377.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that answer; 1.")] = None,
+) -> None:
+    """Try out a whole server: brings a Postgres, a Redis, a worker and a first key of its own."""
+    from commonbrain.interfaces.cli.serving import run_whole  # noqa: PLC0415
+
+    run_whole(_STATE.get(), folder, port=port, workers=workers)
+
+
 # What shows progress, tables and colours is loaded by the commands that do, for it takes longer to
 # load than a client waits for a server to start.
 @app.command("import")

@@ -1,11 +1,14 @@
-"""`brain serve`: the shared server."""
+"""`brain serve` and `brain developer`: the shared server."""
 
 import os
+from importlib.util import find_spec
+from pathlib import Path
 
 import typer
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.interfaces.cli.state import State
+from commonbrain.settings import ServerSettings
 
 
 def run_server(state: State, **given: object) -> None:
@@ -19,24 +22,60 @@ def run_server(state: State, **given: object) -> None:
         Invalid: the extra is not installed, a setting is wrong, or strangers would be let in.
 
     """
-    try:
-        from commonbrain.interfaces.server.running import prepare, serve, url_of  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise Invalid(
-            f"A shared server needs {error.name}, which is not installed.",
-            code="extra_missing",
-            hint="Install it with: pip install 'commonbrain[server]'",
-        ) from error
-    from commonbrain.wiring import load_server_settings  # noqa: PLC0415
+    settings = _settled(state, given)
+    from commonbrain.interfaces.server.running import prepare, serve, url_of  # noqa: PLC0415
 
-    settings = load_server_settings(
-        **{name: value for name, value in given.items() if value is not None}
-    )
     # Workers open the store by themselves, and know no options.
     if state.store is not None:
         os.environ["COMMONBRAIN_STORE"] = str(state.store)
-    if state.agent is not None:
-        os.environ["COMMONBRAIN_AGENT"] = state.agent
     prepare(settings)
     typer.echo(f"Serving at {url_of(settings)}: REST under /v1, MCP at /mcp.", err=True)
     serve(settings)
+
+
+def run_whole(state: State, folder: Path, **given: object) -> None:
+    """Serve from a Postgres and a Redis of its own, with a worker, until told to stop.
+
+    Args:
+        state: who acts where nobody is told apart.
+        folder: where the two keep what they hold.
+        given: settings of the server that the command line names; None where it does not.
+
+    Raises:
+        Invalid: the extra or a wheel is not installed, or a setting is wrong.
+
+    """
+    settings = _settled(state, given)
+    from commonbrain.interfaces.server.developer import whole  # noqa: PLC0415
+    from commonbrain.interfaces.server.running import prepare, serve, url_of  # noqa: PLC0415
+
+    with whole(folder.expanduser().absolute()) as beside:
+        prepare(settings)
+        url = url_of(settings)
+        told = {
+            "REST": f"{url}/v1, described at {url}/openapi.json",
+            "MCP": f"{url}/mcp",
+            "Postgres": f"{folder / 'postgres'}, brought to {beside.schema_version}",
+            "Redis": str(folder / "redis"),
+            "First key": beside.key or "made before; brain key create makes another",
+        }
+        for what, where in told.items():
+            typer.echo(f"{what:<10} {where}")
+        serve(settings)
+
+
+def _settled(state: State, given: dict[str, object]) -> ServerSettings:
+    missing = next((name for name in ("fastapi", "uvicorn") if find_spec(name) is None), None)
+    if missing:
+        raise Invalid(
+            f"A shared server needs {missing}, which is not installed.",
+            code="extra_missing",
+            hint="Install it with: pip install 'commonbrain[server]'",
+        )
+    from commonbrain.wiring import load_server_settings  # noqa: PLC0415
+
+    if state.agent is not None:
+        os.environ["COMMONBRAIN_AGENT"] = state.agent
+    return load_server_settings(
+        **{name: value for name, value in given.items() if value is not None}
+    )

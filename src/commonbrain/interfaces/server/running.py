@@ -60,7 +60,7 @@ def serve(settings: ServerSettings) -> None:
 def make_worker() -> FastAPI:
     """Make the application of one process from the environment."""
     settings = load_server_settings()
-    brain = open_brain()
+    brain = open_brain(serves="serve")
     return make_app(
         brain,
         make_access(brain, is_open=settings.open),

