@@ -51,6 +51,7 @@ def test_nothing_is_asked_for_while_the_embedder_answers(brain: Brain) -> None:
     assert brain.jobs().jobs == ()
 
 
+@pytest.mark.requirement("JB-10")
 def test_a_job_that_fails_is_tried_three_times_then_it_is_a_dead_letter(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
