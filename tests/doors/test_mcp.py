@@ -118,6 +118,7 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "session": {"op": "list"},
             "message": {"op": "send", "to": "bo", "text": "Tea? @decision We drink tea."},
             "trace": {"op": "causes", "id": id_},
+            "job": {"op": "run", "kind": "embed"},
             "status": {},
             "job": {"op": "list"},
         }

@@ -90,6 +90,7 @@ async def test_library_command_and_mcp_give_the_same_json(
             "session": {"op": "list", "project": "elsewhere"},
             "message": {"op": "inbox", "limit": 5},
             "trace": {"op": "causes", "text": "why postgres?"},
+            "job": {"op": "list", "state": "dead"},
             "status": {},
         }
         async with Client(build_server(lambda: brain)) as client:

@@ -8,13 +8,12 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
-from commonbrain.domain.job import JobState
 from commonbrain.domain.limits import JOB_LEASE_S
 from commonbrain.domain.scope import LOCAL_TENANT, Role
-from commonbrain.flows.upkeep.worker import Happening, Worker
+from commonbrain.flows.upkeep.worker import Happening
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
-from tests.flows.working import Fragile, a_worker, states
+from tests.flows.working import Breaking, Fragile, a_worker, states
 
 
 @pytest.fixture
@@ -52,6 +51,7 @@ def test_nothing_is_asked_for_while_the_embedder_answers(brain: Brain) -> None:
     assert brain.jobs().jobs == ()
 
 
+@pytest.mark.requirement("JB-10")
 def test_a_job_that_fails_is_tried_three_times_then_it_is_a_dead_letter(
     brain: Brain, embedder: Fragile, clock: FakeClock
 ) -> None:
@@ -282,9 +282,46 @@ def test_jobs_are_listed_page_by_page(brain: Brain) -> None:
             brain.jobs(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_tenants_admin_cannot_rebuild_what_all_share(brain: Brain) -> None:
-    # A job of another tenant is read as it is: no door lets anybody ask for this one here.
-    worker = Worker(house=brain.house, name="w")
-    brain.jobs.run("reword")
-    assert worker.sweep() == 1
-    assert states(brain) == [JobState.DONE]
+def test_a_tenants_admin_cannot_ask_for_what_concerns_all_tenants(brain: Brain) -> None:
+    theirs = Brain.of(brain.house, replace(brain.caller, tenant="acme"))
+
+    with pytest.raises(Refused) as refusal:
+        theirs.jobs.run("reword")
+    assert refusal.value.code == "scope_denied"
+
+
+def test_what_breaks_inside_a_job_is_tried_again_and_told_without_what_it_met(
+    brain: Brain, clock: FakeClock
+) -> None:
+    brain.remember("The kettle boiled dry because nobody was there.", kind="event")
+    broken = Brain.of(replace(brain.house, extractor=Breaking()), brain.caller)
+    job = brain.jobs.run("atomize")
+    for _ in range(3):
+        a_worker(broken).sweep()
+        clock.move(timedelta(hours=1))
+
+    dead = brain.jobs.show(job.id)
+    assert (dead.state, dead.error, dead.reason) == ("dead", "internal", "LookupError")
+    assert brain.status().jobs["dead"] == 1
+
+
+def test_a_job_that_takes_too_long_is_given_up_at_its_next_step(
+    brain: Brain, embedder: Fragile, clock: FakeClock
+) -> None:
+    embedder.is_down = True
+    for number in range(100):
+        brain.remember(f"Kettle number {number} is red.", kind="event")
+    embedder.is_down = False
+    clock.move(timedelta(minutes=1))
+
+    def hear(what: Happening, _job: object) -> None:
+        if what is Happening.MOVED:
+            clock.move(timedelta(hours=2))
+
+    a_worker(brain, tell=hear).sweep()
+
+    (job,) = brain.jobs().jobs
+    assert (job.state, job.error) == ("queued", "took_too_long")
+    clock.move(timedelta(minutes=1))
+    a_worker(brain).sweep()
+    assert brain.jobs.show(job.id).result == {"embedded": 100}

@@ -4,7 +4,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.brain import Brain
+from commonbrain.domain.atom import Atom
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
@@ -28,6 +30,13 @@ class Fragile(WordHashEmbedder):
         if self.is_down:
             raise Unavailable("It is down.", code="embedder_down")
         return super().passages(texts)
+
+
+class Breaking(PatternExtractor):
+    """Has a fault that nobody thought of."""
+
+    def atoms(self, text: str) -> Sequence[Atom]:
+        raise LookupError(text)
 
 
 def a_worker(

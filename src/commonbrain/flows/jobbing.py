@@ -31,8 +31,8 @@ def key_of(kind: str, given: Mapping[str, object]) -> str:
 def add_job(
     tx: Transaction,
     house: House,
-    caller: Caller,
     *,
+    caller: Caller,
     kind: str,
     given: Mapping[str, object],
     due_at: datetime,
@@ -61,13 +61,13 @@ def _revived(tx: Transaction, key: str, *, due_at: datetime) -> Job | None:
     return None
 
 
-def await_vectors(tx: Transaction, house: House, caller: Caller) -> None:
+def await_vectors(tx: Transaction, house: House, *, caller: Caller) -> None:
     """Let somebody embed later what this transaction stores without vectors.
 
     There is no ticket for it: nobody could do it right now, and the row will be found.
     """
     due_at = house.clock.now() + _EMBED_AFTER
-    add_job(tx, house, caller, kind=EMBED, given={}, due_at=due_at)
+    add_job(tx, house, caller=caller, kind=EMBED, given={}, due_at=due_at)
 
 
 def announce(house: House, job: Job) -> None:

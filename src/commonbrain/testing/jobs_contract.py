@@ -48,8 +48,9 @@ def given(store: Store, *jobs: Job) -> None:
         assert [tx.jobs.add(one) for one in jobs] == [True] * len(jobs)
 
 
-def moved(store: Store, before: Job, after: Job) -> bool:
-    """Write what becomes of a job, in a transaction of its own."""
+def moved(store: Store, *states: Job) -> bool:
+    """Bring a job from one state to another, in a transaction of its own."""
+    before, after = states
     with store.begin(LOCAL_TENANT) as tx:
         return tx.jobs.move(before, after)
 

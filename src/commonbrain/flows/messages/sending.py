@@ -181,7 +181,7 @@ def deliver(act: Act, ready: Prepared, *, thread: int | None) -> Sent:
         act.tx.mail.post([everybody])
     act.tx.mail.open(reader_of(act))
     if outcome.embedding_pending:
-        await_vectors(act.tx, act.house, act.caller)
+        await_vectors(act.tx, act.house, caller=act.caller)
     return Sent(
         id=id_,
         thread=ids.show(ids.THREAD, within),

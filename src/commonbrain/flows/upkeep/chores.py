@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, cast
 
-from commonbrain.domain.errors import Refused
 from commonbrain.domain.limits import JOBS_KEPT_DAYS, OUTBOX_KEPT_DAYS, RETAINED_AT_ONCE
-from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.flows.atomizing import Atomize
 from commonbrain.flows.embedding import Embedded, EmbedPending
 from commonbrain.flows.upkeep.task import Task
@@ -63,12 +61,6 @@ def atomize(task: Task) -> None:
 
 def reword(task: Task) -> None:
     """Write the full text of the store anew from its rows."""
-    if task.caller.tenant != LOCAL_TENANT:
-        raise Refused(
-            "The full text of a store that tenants share is not one tenant's to rebuild.",
-            code="scope_denied",
-            hint="Run `brain doctor --repair` where the store is.",
-        )
 
     def tell(progress: float) -> None:
         with task.step() as tx:

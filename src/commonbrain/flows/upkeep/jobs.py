@@ -10,7 +10,7 @@ from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.job import LIVE, Job, JobState
 from commonbrain.domain.limits import JOBS_LIVE_MAX, JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
-from commonbrain.domain.scope import Caller, Role
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import add_job, announce
 from commonbrain.flows.upkeep.table import check_given, kind_of
@@ -106,10 +106,16 @@ class Jobs:
         known, wanted = kind_of(kind), dict(given or {})
         check_given(kind, wanted)
         self._check_role(known.role, what=kind)
+        if known.is_of_store and self.caller.tenant != LOCAL_TENANT:
+            raise Refused(
+                f"{kind} works on what all tenants of this store share.",
+                code="scope_denied",
+                hint="Ask whoever runs the server.",
+            )
         with self.house.store.begin(self.caller.tenant) as tx:
             _check_room(tx)
             now = self.house.clock.now()
-            job = add_job(tx, self.house, self.caller, kind=kind, given=wanted, due_at=now)
+            job = add_job(tx, self.house, caller=self.caller, kind=kind, given=wanted, due_at=now)
         announce(self.house, job)
         return _shown(job)
 

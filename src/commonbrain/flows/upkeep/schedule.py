@@ -23,7 +23,7 @@ def schedule(house: House, tenant: str) -> int:
         # Another worker may have been faster: what it asked for is found.
         due_at = house.clock.now()
         for kind in wanted:
-            add_job(tx, house, caller, kind=kind, given={}, due_at=due_at)
+            add_job(tx, house, caller=caller, kind=kind, given={}, due_at=due_at)
     return len(wanted)
 
 

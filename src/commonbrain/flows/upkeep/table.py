@@ -36,6 +36,8 @@ class JobKind:
     """What it can be given, by name."""
     role: Role
     """Who may ask for it."""
+    is_of_store: bool = False
+    """Whether it works on what all tenants share, which is no single one's to ask for."""
     limit: timedelta = timedelta(hours=1)
     """How long one attempt may take."""
     attempts: int = JOB_ATTEMPTS
@@ -67,6 +69,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.reword,
         takes={},
         role=Role.ADMIN,
+        is_of_store=True,
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",

@@ -114,12 +114,12 @@ class Task:
     def kept(self) -> Generator[None]:
         """Give way, then do a step that opens its own transaction: what it told holds with it."""
         self.pause()
-        before = self.job
+        before, is_kept = self.job, False
         try:
             yield
-        except BaseException:
-            self.job = before
-            raise
+            is_kept = True
+        finally:
+            self.job = self.job if is_kept else before
         if self.job is not before and self.is_live:
             self.on_move(self.job)
 

@@ -156,7 +156,7 @@ class Worker:
             with _renewing(task):
                 kind.handle(task)
         except Stopped:
-            self._end(task, Happening.GIVEN_BACK, task.job.given_back(self.house.clock.now()))
+            self._end(task, Happening.GIVEN_BACK, after=task.job.given_back(self.house.clock.now()))
         except Lost:
             self.tell(Happening.LOST, task.job)
         except CommonbrainError as error:
@@ -171,12 +171,12 @@ class Worker:
         """Have it tried again later, or bury what will not get better or has failed too often."""
         now, kind = self.house.clock.now(), JOBS[task.job.kind]
         if isinstance(error, Invalid | Corrupt) or task.job.attempts >= kind.attempts:
-            self._end(task, Happening.DEAD, task.job.buried(fault, now=now))
+            self._end(task, Happening.DEAD, after=task.job.buried(fault, now=now))
             return
         again_at = now + backoff(kind.backoff, task.job.attempts)
-        self._end(task, Happening.FAILED, task.job.failed(fault, again_at=again_at))
+        self._end(task, Happening.FAILED, after=task.job.failed(fault, again_at=again_at))
 
-    def _end(self, task: Task, what: Happening, after: Job) -> None:
+    def _end(self, task: Task, what: Happening, *, after: Job) -> None:
         """Write how an attempt ended; where even that cannot be, its lease ends by itself."""
         with suppress(Unavailable):
             with self.house.store.begin(task.caller.tenant) as tx:

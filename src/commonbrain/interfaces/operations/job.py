@@ -32,7 +32,9 @@ _ALLOWED: Final = {
 class JobRequest(Request):
     """What is asked about which job."""
 
-    op: Literal["list", "show", "run", "retry", "cancel"] = "list"
+    op: Literal["list", "show", "run", "retry", "cancel"] = Field(
+        default="list", description="What to do", json_schema_extra=PLAIN
+    )
     id: str | None = Field(default=None, description="job_...")
     kind: Name = Field(default=None, description="embed, atomize, reword, retention")
     kinds: list[str] = Field(
