@@ -83,7 +83,21 @@ def altered(key: NewKey) -> KeyText:
     return KeyText(tenant=key.text.tenant, prefix=key.text.prefix, secret="0" * 48)
 
 
-@pytest.mark.requirement("ST-14")
+@pytest.mark.requirement("ST-03")
+def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
+    brain: Brain, new: Callable[..., NewKey], access: Access
+) -> None:
+    bob = Brain.of(brain.house, access.admit(str(new().text), address=HERE))
+
+    for claim, code in (
+        ({"scope": "global"}, "scope_denied"),
+        ({"trust": "trusted_tool"}, "trust_override_denied"),
+    ):
+        item = bob.remember("The kettle is blue.", kind="fact", **claim).items[0]  # type: ignore[arg-type]
+        assert (item.status, item.code) == ("rejected", code)
+
+
+@pytest.mark.requirement("ST-01 ST-14")
 def test_a_key_tells_tenant_agent_role_and_trust(
     brain: Brain, new: Callable[..., NewKey], access: Access
 ) -> None:
