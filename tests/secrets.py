@@ -37,6 +37,11 @@ def _jwt() -> str:
 SECRETS: Final[dict[str, tuple[str, str]]] = {
     name: (text.replace("{}", secret), secret)
     for name, text, secret in (
+        (
+            "commonbrain",
+            "bob calls with {}",
+            "cb" + "_acme_" + made_up(8, _HEX) + "_" + made_up(48, _HEX),
+        ),
         ("anthropic", "export KEY with {}", "sk-" + "ant-api03-" + made_up(90)),
         ("anthropic in prose", "Claude is called with {}, she said.", "sk-" + "ant-" + made_up(40)),
         ("openai", "the key {} is for tests", "sk-" + made_up(48)),

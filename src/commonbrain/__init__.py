@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CommonbrainError,
         Corrupt,
         Invalid,
+        Limited,
         NotFound,
         Refused,
         Unavailable,
@@ -43,6 +44,7 @@ __all__ = [
     "Invalid",
     "Item",
     "Kind",
+    "Limited",
     "NotFound",
     "Outcome",
     "Recollection",
@@ -63,7 +65,9 @@ __all__ = [
 
 _HOMES: Final = {
     "commonbrain.brain": "Brain",
-    "commonbrain.domain.errors": ("CommonbrainError Corrupt Invalid NotFound Refused Unavailable"),
+    "commonbrain.domain.errors": (
+        "CommonbrainError Corrupt Invalid Limited NotFound Refused Unavailable"
+    ),
     "commonbrain.domain.kinds": "Kind",
     "commonbrain.domain.memory": "Draft",
     "commonbrain.domain.recollection": "Item Recollection Verdict",
@@ -85,15 +89,19 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(home), name)
 
 
-def open(store: str | Path | None = None, **identity: Unpack[Identity]) -> Brain:  # noqa: A001
+def open(  # noqa: A001 the public name is open
+    store: str | Path | None = None, *, tenant: str | None = None, **identity: Unpack[Identity]
+) -> Brain:
     """Open a store, making it if need be, and give the brain in it.
 
     Args:
         store: the file; by default `COMMONBRAIN_STORE`, else one in the user's data folder.
+        tenant: whose memories; by default `COMMONBRAIN_TENANT`, else those of this machine's user.
         identity: who acts; by default `COMMONBRAIN_AGENT`, else the login name.
 
     Raises:
         Invalid: a setting or an environment variable is out of bounds.
+        NotFound: there is no such tenant.
         Unavailable: the file cannot be opened or stayed locked; it was left as found.
         Corrupt: the file is damaged, not a store, or of a newer version; it was left as found.
 
@@ -101,7 +109,7 @@ def open(store: str | Path | None = None, **identity: Unpack[Identity]) -> Brain
     # The wiring knows every adapter; it is not paid for by who only needs a name from here.
     from commonbrain.wiring import open_brain  # noqa: PLC0415
 
-    return open_brain(store, **identity)
+    return open_brain(store, tenant=tenant, **identity)
 
 
 def restore(

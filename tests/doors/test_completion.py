@@ -17,7 +17,7 @@ from tests.processes import PATIENCE_S, clean_environment
 
 BRAIN = str(Path(sys.executable).with_name("brain"))
 OWN = {"mcp", "import", "export", "backup", "restore", "connect"}
-COMMANDS = {one.name for one in OPERATIONS if Door.CLI in one.doors} | OWN
+COMMANDS = OWN | {one.name for one in OPERATIONS if Door.CLI in one.doors and one.has_own_command}
 
 
 def ran(*command: str, store: Path, **environment: str) -> str:

@@ -67,7 +67,7 @@ def test_tenants_are_listed_shown_bounded_and_shut(command: Command) -> None:
     )
 
     assert "at most 7" in bound[1]
-    assert "60 of a key" in command("tenant", "show", "acme")[1]
+    assert "of a key: 60" in command("tenant", "show", "acme")[1]
     assert command("tenant", "suspend", "acme", "--yes")[0] == 0
     names = [one["name"] for one in parsed(command("tenant", "list", "--json"))["tenants"]]
     assert names == ["acme", LOCAL_TENANT]

@@ -20,13 +20,13 @@ Ask = Callable[[AnyOperation, dict[str, Any]], str]
 INJECTIONS: Final = (
     f"' OR tenant_id = '{THEIRS}' --",
     f'") OR tenant_id : "{THEIRS}',
-    f"x'; SELECT body FROM facts WHERE tenant_id = '{THEIRS}",
+    f"x'; DROP TABLE facts WHERE tenant_id = '{THEIRS}",
     "%",
     "*",
     f"{ASKED} OR 1=1",
     f'{{"tenant": "{THEIRS}"}}',
     f"../{THEIRS}",
-    f"mem_{NOBODY}' UNION SELECT body FROM facts --",
+    f"mem_{NOBODY}' UNION ALL TABLE facts --",
     "\u202e\x00",
 )
 _PLAUSIBLE: Final[Mapping[str, object]] = {
@@ -34,7 +34,8 @@ _PLAUSIBLE: Final[Mapping[str, object]] = {
     "reason": "Because {n}.",
     "query": ASKED,
     "to": ["cara"],
-    "agent": "mallory",
+    "agent": "rita",
+    "project": "projectz",
     "days": 30,
     "confirm": 1,
 }

@@ -83,6 +83,20 @@ def altered(key: NewKey) -> KeyText:
     return KeyText(tenant=key.text.tenant, prefix=key.text.prefix, secret="0" * 48)
 
 
+@pytest.mark.requirement("ST-03")
+def test_who_came_by_a_key_claims_no_scope_and_no_trust_beyond_its_own(
+    brain: Brain, new: Callable[..., NewKey], access: Access
+) -> None:
+    bob = Brain.of(brain.house, access.admit(str(new().text), address=HERE))
+
+    with pytest.raises(Refused) as scope:
+        bob.remember("The kettle is blue.", kind="fact", scope="global")
+    with pytest.raises(Refused) as trust:
+        bob.remember("The kettle is blue.", kind="fact", trust="trusted_tool")
+    assert (scope.value.code, trust.value.code) == ("scope_denied", "trust_override_denied")
+
+
+@pytest.mark.requirement("ST-01")
 @pytest.mark.requirement("ST-14")
 def test_a_key_tells_tenant_agent_role_and_trust(
     brain: Brain, new: Callable[..., NewKey], access: Access

@@ -6,7 +6,7 @@ engine is that of the fixture `owner`. Every attempt is drawn from the table of 
 
 import json
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ from commonbrain.interfaces.operations import Door, Profile
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
-from tests.security.attempts import AnyOperation, Ask, Attempt, attempts
+from tests.security.attempts import AnyOperation, Ask, attempts
 from tests.security.world import NOBODY, THEIRS, World, a_world, rows_of
 
 _DRAWN = re.compile(r"(?:mem|thr|trc|ann|chg|ses)_[0-9a-z]{13}", re.IGNORECASE)
@@ -116,26 +116,21 @@ def tried(
         if number % every or (door and door not in one.operation.doors):
             continue
         found.count += 1
-        if one.control is not None:
-            nobodys = ask(one.operation, one.control)
+        # What is answered, and not refused, begins with a bracket: there is nothing to compare.
+        nobodys = "[" if one.control is None else ask(one.operation, one.control)
         reply = ask(one.operation, one.given)
         leaked = world.leaked(reply)
         if leaked:
             found.leaks.append((one.operation.name, one.text, leaked))
-        if one.control is not None and not nobodys.startswith("["):
-            told = _nameless(reply, one), _nameless(nobodys, one)
+        if not nobodys.startswith("["):
+            told = _DRAWN.sub("ID", reply), _DRAWN.sub("ID", nobodys)
             if told[0] != told[1]:
                 found.unlike.append((one.text, *told))
     return found
 
 
-def _nameless(reply: str, one: Attempt) -> str:
-    """Take the ids out, which were given or are drawn anew each time."""
-    return _DRAWN.sub("ID", reply)
-
-
 def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
-    world: World, record_property: Any, capsys: pytest.CaptureFixture[str]
+    world: World, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = rows_of(world.owner.house.store, THEIRS)
     found = {
@@ -220,7 +215,7 @@ def test_an_export_holds_one_tenant(world: World, tmp_path: Path) -> None:
 class EveryTenants(MemoryShelf):
     """A shelf that forgot its filter."""
 
-    def get(self, ids: Any) -> dict[int, Memory]:
+    def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories of this tenant and of theirs."""
         return MemoryShelf(replace(self.work, tenant=THEIRS)).get(ids) | super().get(ids)
 
@@ -228,7 +223,7 @@ class EveryTenants(MemoryShelf):
 class Unveiled(MemoryShelf):
     """A shelf that takes what is private for the team's."""
 
-    def get(self, ids: Any) -> dict[int, Memory]:
+    def get(self, ids: Sequence[int]) -> dict[int, Memory]:
         """Fetch memories as if all could see them."""
         known = super().get(ids)
         return {id_: replace(memory, scope=Scope.TEAM) for id_, memory in known.items()}
@@ -238,17 +233,19 @@ def _theirs(tx: SqlTransaction) -> SqlTransaction:
     return SqlTransaction.of(replace(tx.work, tenant=THEIRS))
 
 
-HOLES = {
+HOLES: dict[str, Callable[[SqlTransaction], SqlTransaction]] = {
     "memories": lambda tx: replace(tx, memories=EveryTenants(tx.work)),
     "private": lambda tx: replace(tx, memories=Unveiled(tx.work)),
     "sessions": lambda tx: replace(tx, sessions=_theirs(tx).sessions),
     "notes": lambda tx: replace(tx, notes=_theirs(tx).notes),
-    "threads": lambda tx: replace(tx, threads=_theirs(tx).threads),
-    "mail": lambda tx: replace(tx, mail=_theirs(tx).mail),
     "credentials": lambda tx: replace(tx, credentials=_theirs(tx).credentials),
     "everything": _theirs,
 }
-"""Each leaves out one filter of one shelf, and everything else in its place."""
+"""Each leaves out one filter of one shelf, and everything else in its place.
+
+Holes in the shelves of threads and mail are not among them: the schema's keys, which all begin with
+the tenant, stop what would be written through them before anything is answered.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,18 +256,18 @@ class Holed:
     hole: str
 
     @contextmanager
-    def begin(self, tenant: str) -> Iterator[SqlTransaction]:
+    def begin(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction through the hole."""
         with self.real.begin(tenant) as tx:
             yield HOLES[self.hole](cast("SqlTransaction", tx))
 
     @contextmanager
-    def snapshot(self, tenant: str) -> Iterator[SqlTransaction]:
+    def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
         """Read through the hole."""
         with self.real.snapshot(tenant) as tx:
             yield HOLES[self.hole](cast("SqlTransaction", tx))
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """Do all else as the real one does."""
         return getattr(self.real, name)
 

@@ -19,6 +19,7 @@ from commonbrain.domain.screening import Found
 FORMATS: Final = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[^-]|-(?!----)){0,16000}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+    "Commonbrain key": r"(?<![A-Za-z0-9])cb_[a-z0-9-]{1,63}_[0-9a-f]{8}_[0-9a-f]{48}(?![0-9a-f])",
     "Anthropic key": r"(?<![\w-])sk-ant-[\w-]{20,200}",
     "OpenAI key": r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,250}",
     "AWS access key id": r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
@@ -50,6 +51,7 @@ FORMATS: Final = {
 # Looking for a piece of text takes a hundredth of trying a pattern at every place, and nearly no
 # text holds any of these; a format that has none is tried on every text.
 SIGNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Commonbrain key": ("cb_",),
     "Anthropic key": ("sk-ant-",),
     "OpenAI key": ("sk-",),
     "AWS access key id": ("AKIA", "ASIA", "ABIA", "ACCA"),

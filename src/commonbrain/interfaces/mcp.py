@@ -349,12 +349,12 @@ def serve_stdio(
     )
     lazy = _Lazy(open=open_brain, lock=Lock(), connection=connection)
     try:
-        anyio.run(_serve, lazy, agent, profile)
+        anyio.run(partial(_serve, lazy, agent, profile=profile))
     finally:
         lazy.close()
 
 
-async def _serve(lazy: _Lazy, agent: str | None, profile: Profile) -> None:
+async def _serve(lazy: _Lazy, agent: str | None, *, profile: Profile) -> None:
     server = build_server(
         lazy.get,
         agent=agent,

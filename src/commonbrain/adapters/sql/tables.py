@@ -67,7 +67,6 @@ tenants = Table(
     Column("policy", JSON, nullable=False, server_default=text("'{}'")),
     Column("suspended_at", Instant),
 )
-
 spaces = Table(
     "spaces",
     METADATA,

@@ -216,20 +216,20 @@ def _tell(reply: Governed) -> str:
 def usage_line(usage: Usage) -> str:
     """Say what a tenant uses."""
     most = usage.policy.memories_max
-    bound = "without a bound" if most is None else f"of {most}"
+    bound = "" if most is None else f" of {most}"
     return (
-        f"{usage.memories} memories {bound}, {usage.agents} agents, {usage.keys} good keys; "
+        f"memories: {usage.memories}{bound}; agents: {usage.agents}; good keys: {usage.keys}; "
         f"{policy_line(usage.policy)}"
     )
 
 
 def policy_line(policy: Policy) -> str:
     """Say what a policy settles."""
-    usual = "the server's"
+    usual = "as the server has it"
     return (
-        f"calls a minute: {policy.key_calls_per_minute or usual} of a key, "
-        f"{policy.tenant_calls_per_minute or usual} of the tenant; boot "
-        f"{'required' if policy.is_boot_required else 'not required'}"
+        f"calls a minute of a key: {policy.key_calls_per_minute or usual}, "
+        f"of the tenant: {policy.tenant_calls_per_minute or usual}; "
+        f"boot: {'required' if policy.is_boot_required else 'not required'}"
     )
 
 

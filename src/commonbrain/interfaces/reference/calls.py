@@ -95,7 +95,7 @@ def _operation(operation: Operation[Any, Any]) -> str:
 def _usage(operation: Operation[Any, Any]) -> str:
     """Name the commands of an operation; one that is a group has those in it only."""
     taken = [(f"brain {one.name}", one.positional) for one in operation.commands]
-    if operation.name not in GROUPS:
+    if operation.has_own_command and operation.name not in GROUPS:
         taken.insert(0, (f"brain {operation.name}", operation.positional))
     return code(" ".join([name, *map(str.upper, given)]) for name, given in taken)
 
