@@ -139,20 +139,9 @@ def load_server_settings(**given: Any) -> ServerSettings:  # noqa: ANN401 settin
     return _loaded(ServerSettings, **given)
 
 
-def make_access(brain: Brain, *, is_open: bool) -> Access:
-    """Make what tells callers by their credentials.
-
-    Raises:
-        Invalid: `no_access_control`.
-
-    """
-    if is_open:
-        return LocalAccess(brain.caller)
-    raise Invalid(
-        "There is nothing to tell callers by.",
-        code="no_access_control",
-        hint="Serve this machine alone with: brain serve --open",
-    )
+def make_local_access(caller: Caller) -> Access:
+    """Make what takes whoever calls from this machine for one caller."""
+    return LocalAccess(caller)
 
 
 def _loaded(model: type[_SettingsT], **given: Any) -> _SettingsT:  # noqa: ANN401 the same

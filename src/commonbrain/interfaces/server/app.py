@@ -1,12 +1,13 @@
 """The application: REST, MCP and health for one house, in one process."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
+import anyio
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -103,12 +104,21 @@ def make_app(
 
 @asynccontextmanager
 async def _life(_app: FastAPI, *, desk: Desk, door: McpDoor) -> AsyncGenerator[None]:
-    async with door.open():
+    async with door.open(), anyio.create_task_group() as tasks:
+        tasks.start_soon(_warm_up, desk)
         try:
             yield
         finally:
+            tasks.cancel_scope.cancel()
             desk.threads.close()
             desk.brain.close()
+
+
+async def _warm_up(desk: Desk) -> None:
+    """Load the embedder and touch the store, so that the first caller need not wait for it."""
+    # What does not answer yet is told by /readyz, and asked again by it.
+    with suppress(CommonbrainError):
+        await desk.threads.run(partial(check, desk.brain))
 
 
 def _handle_errors(app: FastAPI, desk: Desk) -> None:

@@ -7,11 +7,13 @@ from ipaddress import ip_address
 import uvicorn
 from fastapi import FastAPI
 
+from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.interfaces.server.app import LOOPBACK, Bounds, make_app
 from commonbrain.interfaces.server.resource import Resource
+from commonbrain.ports.access import Access
 from commonbrain.settings import ServerSettings
-from commonbrain.wiring import load_server_settings, make_access, open_brain
+from commonbrain.wiring import load_server_settings, make_local_access, open_brain
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _HEADER_BYTES_MAX = 32 * 1024
@@ -31,7 +33,7 @@ def prepare(settings: ServerSettings) -> None:
     """
     _check_reach(settings)
     with open_brain() as brain:
-        make_access(brain, is_open=settings.open)
+        access_of(settings, brain)
 
 
 def serve(settings: ServerSettings) -> None:
@@ -63,7 +65,7 @@ def make_worker() -> FastAPI:
     brain = open_brain()
     return make_app(
         brain,
-        make_access(brain, is_open=settings.open),
+        access_of(settings, brain),
         resource=Resource(url=url_of(settings)),
         hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
         bounds=Bounds(
@@ -71,6 +73,22 @@ def make_worker() -> FastAPI:
             request_s=settings.request_s,
             calls_at_once=settings.calls_at_once,
         ),
+    )
+
+
+def access_of(settings: ServerSettings, brain: Brain) -> Access:
+    """Give what tells callers by their credentials.
+
+    Raises:
+        Invalid: `no_access_control`, there is nothing that does.
+
+    """
+    if settings.open:
+        return make_local_access(brain.caller)
+    raise Invalid(
+        "There is nothing to tell callers by.",
+        code="no_access_control",
+        hint="Serve this machine alone with: brain serve --open",
     )
 
 
