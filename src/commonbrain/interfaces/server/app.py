@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from mcp.server.lowlevel import Server
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -62,6 +63,7 @@ def make_app(
     resource: Resource | None = None,
     hosts: frozenset[str] = LOOPBACK,
     bounds: Bounds | None = None,
+    served: Server[Any] | None = None,
 ) -> FastAPI:
     """Make the application for an open house, which it closes when it ends.
 
@@ -71,6 +73,7 @@ def make_app(
         resource: under which URL callers know this server, and who issues tokens for it.
         hosts: names and addresses that requests may be meant for.
         bounds: how much is taken on at once.
+        served: what MCP carries, where it is not the operations.
 
     """
     bounds = bounds or Bounds()
@@ -80,7 +83,7 @@ def make_app(
         threads=Threads(bounds.calls_at_once, seconds_max=bounds.request_s),
         resource=resource or Resource(url="http://127.0.0.1:8377"),
     )
-    door = McpDoor(desk)
+    door = McpDoor(desk, served)
     app = Application(
         title="Commonbrain",
         description=_ABOUT,

@@ -27,6 +27,7 @@ _STATUSES: Final = {
     404: "There is none, or the caller may not see it",
     413: "The body is too large",
     422: "The request is not valid; nothing was done",
+    429: "A rate or a quota is used up; Retry-After tells how long",
     500: "Something broke inside",
     503: "Something that is needed does not answer; retry",
 }
