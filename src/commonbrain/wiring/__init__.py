@@ -24,7 +24,7 @@ from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.settings import Settings, Store
-from commonbrain.wiring.access import make_access, told
+from commonbrain.wiring.access import make_access, make_local_access, told
 from commonbrain.wiring.listening import early, listen, note_unopened, places
 from commonbrain.wiring.models import calibrated, make_embedder, make_extractor, telling_of_settings
 from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
@@ -45,6 +45,7 @@ __all__ = [
     "make_access",
     "make_embedder",
     "make_extractor",
+    "make_local_access",
     "make_queue",
     "note_unopened",
     "open_brain",

@@ -6,26 +6,24 @@ from commonbrain.adapters.access import making
 from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.local import LocalAccess
 from commonbrain.brain import Brain
+from commonbrain.domain.scope import Caller
 from commonbrain.domain.errors import Invalid
 from commonbrain.ports.access import Access
 from commonbrain.settings import Settings
 from commonbrain.wiring.reading import load_settings
 
 
-def make_access(brain: Brain, settings: Settings | None = None, *, is_open: bool = False) -> Access:
+def make_access(brain: Brain, settings: Settings | None = None) -> Access:
     """Make what tells the callers of networked doors by their credentials.
 
     Args:
         brain: what shows the house.
         settings: which tokens are taken; by default as the environment says.
-        is_open: take whoever reaches the loopback for the user.
 
     Raises:
         Invalid: the extra `server` is not installed, or only half of an issuer is told.
 
     """
-    if is_open:
-        return LocalAccess(brain.caller)
     house = brain.house
     ground = making.Ground(
         store=house.store,
@@ -35,6 +33,11 @@ def make_access(brain: Brain, settings: Settings | None = None, *, is_open: bool
         seals=house.seals(),
     )
     return making.make_access(ground, _issuer(settings or load_settings()))
+
+
+def make_local_access(caller: Caller) -> Access:
+    """Make what takes whoever calls from this machine for one caller."""
+    return LocalAccess(caller)
 
 
 def _issuer(settings: Settings) -> Issuer | None:

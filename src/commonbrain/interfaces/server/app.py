@@ -1,14 +1,16 @@
 """The application: REST, MCP and health for one house, in one process."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
+import anyio
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from mcp.server.lowlevel import Server
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -61,6 +63,7 @@ def make_app(
     resource: Resource | None = None,
     hosts: frozenset[str] = LOOPBACK,
     bounds: Bounds | None = None,
+    served: Server[Any] | None = None,
 ) -> FastAPI:
     """Make the application for an open house, which it closes when it ends.
 
@@ -70,6 +73,7 @@ def make_app(
         resource: under which URL callers know this server, and who issues tokens for it.
         hosts: names and addresses that requests may be meant for.
         bounds: how much is taken on at once.
+        served: what MCP carries, where it is not the operations.
 
     """
     bounds = bounds or Bounds()
@@ -79,7 +83,7 @@ def make_app(
         threads=Threads(bounds.calls_at_once, seconds_max=bounds.request_s),
         resource=resource or Resource(url="http://127.0.0.1:8377"),
     )
-    door = McpDoor(desk)
+    door = McpDoor(desk, served)
     app = Application(
         title="Commonbrain",
         description=_ABOUT,
@@ -103,12 +107,21 @@ def make_app(
 
 @asynccontextmanager
 async def _life(_app: FastAPI, *, desk: Desk, door: McpDoor) -> AsyncGenerator[None]:
-    async with door.open():
+    async with door.open(), anyio.create_task_group() as tasks:
+        tasks.start_soon(_warm_up, desk)
         try:
             yield
         finally:
+            tasks.cancel_scope.cancel()
             desk.threads.close()
             desk.brain.close()
+
+
+async def _warm_up(desk: Desk) -> None:
+    """Load the embedder and touch the store, so that the first caller need not wait for it."""
+    # What does not answer yet is told by /readyz, and asked again by it.
+    with suppress(CommonbrainError):
+        await desk.threads.run(partial(check, desk.brain))
 
 
 def _handle_errors(app: FastAPI, desk: Desk) -> None:

@@ -3,8 +3,9 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Any, Final, cast
 
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.responses import Response
@@ -48,11 +49,14 @@ class Admitted:
 
 
 class McpDoor:
-    """Lets in who has a credential, and gives what they send to the protocol's library."""
+    """Lets in who has a credential, and gives what they send to the protocol's library.
 
-    def __init__(self, desk: Desk) -> None:
+    The server is that of the operations, unless another is to be carried.
+    """
+
+    def __init__(self, desk: Desk, server: Server[Any] | None = None) -> None:
         self._desk = desk
-        server = server_of(Admitted(desk=desk), threads=desk.threads)
+        server = server or server_of(Admitted(desk=desk), threads=desk.threads)
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
     @asynccontextmanager

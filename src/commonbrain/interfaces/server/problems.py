@@ -60,7 +60,10 @@ def problem(
         hint=error.hint,
         errors=wrong,
     )
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Unavailable) else None
+    # An error of a limit knows when it is over; of what is down nobody does.
+    usual = RETRY_AFTER_S if isinstance(error, Unavailable) else None
+    waits: int | None = getattr(error, "retry_after_s", usual)
+    headers = None if waits is None else {"Retry-After": str(waits)}
     return JSONResponse(
         told.model_dump(exclude_none=True), status, headers=headers, media_type=MEDIA_TYPE
     )

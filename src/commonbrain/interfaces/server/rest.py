@@ -27,6 +27,7 @@ _STATUSES: Final = {
     404: "There is none, or the caller may not see it",
     413: "The body is too large",
     422: "The request is not valid; nothing was done",
+    429: "A rate or a quota is used up; Retry-After tells how long",
     500: "Something broke inside",
     503: "Something that is needed does not answer; retry",
 }
@@ -78,7 +79,7 @@ async def carry_out(
     """Do what is asked in a thread, and give the reply as JSON."""
 
     def work() -> bytes:
-        reply = answer(operation, desk.see(caller, request), request=asked)
+        reply = answer(operation, desk.see(caller, request), request=asked, door=Door.REST)
         return operation.replies.dump_json(reply)
 
     return await desk.threads.run(work)

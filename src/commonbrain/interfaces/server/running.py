@@ -7,11 +7,19 @@ from ipaddress import ip_address
 import uvicorn
 from fastapi import FastAPI
 
+from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.interfaces.server.app import LOOPBACK, Bounds, make_app
 from commonbrain.interfaces.server.resource import Resource
+from commonbrain.ports.access import Access
 from commonbrain.settings import ServerSettings
-from commonbrain.wiring import load_server_settings, make_access, open_brain
+from commonbrain.wiring import (
+    load_server_settings,
+    load_settings,
+    make_access,
+    make_local_access,
+    open_brain,
+)
 
 _PREFIX = "COMMONBRAIN_SERVE_"
 _HEADER_BYTES_MAX = 32 * 1024
@@ -31,7 +39,7 @@ def prepare(settings: ServerSettings) -> None:
     """
     _check_reach(settings)
     with open_brain() as brain:
-        make_access(brain, is_open=settings.open)
+        access_of(settings, brain)
 
 
 def serve(settings: ServerSettings) -> None:
@@ -63,8 +71,8 @@ def make_worker() -> FastAPI:
     brain = open_brain(serves="serve")
     return make_app(
         brain,
-        make_access(brain, is_open=settings.open),
-        resource=Resource(url=url_of(settings)),
+        access_of(settings, brain),
+        resource=Resource(url=url_of(settings), issuer=load_settings().jwt_issuer),
         hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
         bounds=Bounds(
             body_bytes_max=settings.body_bytes_max,
@@ -72,6 +80,16 @@ def make_worker() -> FastAPI:
             calls_at_once=settings.calls_at_once,
         ),
     )
+
+
+def access_of(settings: ServerSettings, brain: Brain) -> Access:
+    """Give what tells callers by their credentials.
+
+    Raises:
+        Invalid: only half of an issuer of tokens is told.
+
+    """
+    return make_local_access(brain.caller) if settings.open else make_access(brain)
 
 
 def url_of(settings: ServerSettings) -> str:
