@@ -21,7 +21,6 @@ PODS = [
 SCRIPTS = [*DEPLOY.rglob("*.sh")]
 
 
-@pytest.mark.requirement("DO-07")
 def test_two_answer_and_two_work_on_postgres_redis_and_object_storage() -> None:
     for name in ("api", "work"):
         assert SERVICES[name]["deploy"]["replicas"] == 2
