@@ -316,9 +316,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("OB-03", "status probes dependencies within 5 s; it shows errors and counts."),
     Adopted("OB-04 OB-11", "Events before boot wait on disk and are flushed exactly once."),
     Adopted("OB-05", "A desktop notice tells of errors when wanted."),
-    Adopted(
-        "OB-07", "Both paths tell their stages, rejects, tokens and vector space to who listens."
-    ),
+    Adopted("OB-07", "Both paths tell stages, rejects, tokens and vector space to who listens."),
     Adopted("OB-08", "A dashboard draws latency, growth, hit quality and tokens saved."),
     Adopted("OB-09", "Alert rules watch p95, 5xx and authorisation failures."),
     Adopted("OB-12", "Only instrumented code writes metrics: no operation offers it."),

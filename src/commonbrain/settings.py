@@ -1,17 +1,11 @@
 """Every setting once: its name, unit, default, bounds and environment variable."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, Field, SecretStr
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SecretsSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from commonbrain.domain.limits import (
     HOOK_KEEP_S,
@@ -216,20 +210,3 @@ class Settings(BaseSettings):
     trace_days: int = Field(
         default=90, ge=1, le=3650, description="Days for which recall traces are kept."
     )
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 none is read
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 the folder is told later
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read what neither an argument nor the environment says from a folder of secrets.
-
-        A container's secrets are files there, named as the variables are: `commonbrain_store`.
-        """
-        folder = os.environ.get("COMMONBRAIN_SECRETS_DIR")
-        files = [SecretsSettingsSource(settings_cls, secrets_dir=folder)] if folder else []
-        return (init_settings, env_settings, *files)

@@ -1,13 +1,14 @@
 """Builds the house from settings; nobody else knows the adapters."""
 
 import getpass
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from pydantic import ValidationError
 
@@ -44,6 +45,7 @@ _HIDDEN = frozenset({"embedder_api_key", "embedder_url", "extractor_api_key", "e
 
 _ENDPOINTS = {"ollama": "http://127.0.0.1:11434", "openai": "https://api.openai.com/v1"}
 """Where embedders are that run elsewhere, unless settings say."""
+_SECRETS = "COMMONBRAIN_SECRETS_DIR"
 _COUNTED = frozenset({"serve", "work"})
 """Servers that Prometheus asks; the others serve one client."""
 
@@ -190,14 +192,17 @@ def _store_path(store: str | Path | None) -> Path:
 
 
 def load_settings() -> Settings:
-    """Read the settings from the environment.
+    """Read the settings from the environment, else from a folder of secrets that it names.
+
+    A container's secrets are files there, named as the variables are: `commonbrain_store`.
 
     Raises:
         Invalid: one of them is out of bounds.
 
     """
     try:
-        return Settings()
+        folder: dict[str, Any] = {"_secrets_dir": os.environ.get(_SECRETS)}
+        return Settings(**folder)
     except ValidationError as error:
         first = error.errors()[0]
         name = "_".join(str(part) for part in first["loc"])
