@@ -40,8 +40,9 @@ def telemetry(times: int = _TIMES, memories: int = _MEMORIES) -> None:
     """Recall and remember with figures, spans and a log, against the same with none of them."""
     with tempfile.TemporaryDirectory() as folder, commonbrain.open(Path(folder) / "b.db") as brain:
         Filling.of(brain)(0, until=memories)
-        spans = Spans.to(BatchSpanProcessor(InMemorySpanExporter()))
-        meters = Meters(version="bench", space=brain.house.store.space.name)
+        about = {"version": "bench", "space": brain.house.store.space.name}
+        spans = Spans.to(BatchSpanProcessor(InMemorySpanExporter()), about=about)
+        meters = Meters(**about)
         log = Log(Path(folder) / "log", "bench")
         every = Listening([log], spans=spans, meters=meters)
         asked = [partial(_call, "recall", query=one) for one in questions(times, of=memories)]

@@ -4,9 +4,9 @@ BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET TRANSACTION SNAPSHOT :'snapshot';
 \endif
 -- A partition's rows are its parent's.
-SELECT c.relname || ' ' ||
-    (xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM %s', c.oid::regclass), false, true, '')))[1]
+SELECT format('SELECT %L, count(*) FROM %s', c.relname, c.oid::regclass)
 FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-ORDER BY 1;
+ORDER BY c.relname
+\gexec
 COMMIT;

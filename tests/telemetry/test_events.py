@@ -16,7 +16,7 @@ from commonbrain.testing.clock import FakeClock
 from tests.telemetry.reading import TOOLS, an_event, call, events
 
 
-@pytest.mark.requirement("OB-06")
+@pytest.mark.requirement("OB-06", "DM-12")
 def test_every_call_leaves_who_asked_for_what_and_how_it_ended(brain: Brain) -> None:
     named = brain.acting_as(agent="bob", session="s1")
     call(named, "remember", text="The gate opens at six", kind="fact")
@@ -111,6 +111,7 @@ def test_old_events_are_dropped_when_new_ones_come(brain: Brain, clock: FakeCloc
     assert [event.tool for event in events(brain)] == ["doctor"]
 
 
+@pytest.mark.requirement("OB-01")
 def test_failed_calls_are_remembered_by_the_process_newest_first(brain: Brain) -> None:
     for n in range(502):
         brain.house.journal.note(an_event(id=n, outcome="not_found"))

@@ -25,7 +25,7 @@ KEPT = InMemorySpanExporter()
 @pytest.fixture(scope="module")
 def spans() -> Spans:
     """A process has one tracer for good."""
-    return made_global(SimpleSpanProcessor(KEPT))
+    return made_global(SimpleSpanProcessor(KEPT), about={"version": "1", "space": "words"})
 
 
 @pytest.fixture

@@ -70,6 +70,7 @@ def test_what_takes_long_and_what_breaks_is_told_apart(log: Log) -> None:
     assert broken["level"] == "ERROR"
 
 
+@pytest.mark.requirement("OB-01")
 def test_files_rotate_at_five_megabytes_and_five_are_kept(log: Log) -> None:
     event = an_event(args="x" * 100_000)
     for _ in range(300):

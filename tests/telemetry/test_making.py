@@ -48,6 +48,7 @@ def test_a_log_that_cannot_be_written_stops_no_server(tmp_path: Path) -> None:
     assert make_telemetry("mcp", wanted, clock=FakeClock(), about=ABOUT) is SILENT
 
 
+@pytest.mark.requirement("DO-12")
 def test_a_server_is_logged_and_counted_and_a_command_is_not(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

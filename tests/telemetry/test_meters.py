@@ -76,7 +76,6 @@ def test_only_so_many_tenants_have_a_label_of_their_own(meters: Meters) -> None:
     assert figure(meters, "memories_stored_total", tenant="t0", kind="fact") == 1
 
 
-@pytest.mark.requirement("OB-07")
 def test_recalls_tell_their_verdict_score_cost_and_stages(watched: Brain, meters: Meters) -> None:
     for number in range(20):
         stored(watched, f"The harbour gate {number} opens at six in the morning", kind="fact")

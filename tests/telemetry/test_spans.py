@@ -32,7 +32,7 @@ class Drawn:
 @pytest.fixture
 def drawn(brain: Brain) -> Iterator[Drawn]:
     kept = InMemorySpanExporter()
-    spans = Spans.to(SimpleSpanProcessor(kept))
+    spans = Spans.to(SimpleSpanProcessor(kept), about={"version": "1", "space": "words"})
     yield Drawn(heard(brain, spans), kept)
     spans.close()
 
@@ -91,3 +91,17 @@ def test_spans_hold_no_word_of_what_was_asked_or_stored(drawn: Drawn) -> None:
     stored(drawn.brain, "The mongoose opens the gate", kind="fact")
     call(drawn.brain, "recall", query="who opens? the mongoose")
     assert not [span for span in drawn.spans() if "mongoose" in span.to_json()]
+
+
+@pytest.mark.requirement("OB-07")
+def test_both_paths_tell_counts_rejects_tokens_and_the_vector_space(drawn: Drawn) -> None:
+    drawn.brain.remember("The token is ghp_" + "a1B2" * 9)
+    stored(drawn.brain, "The gate opens at six", kind="fact")
+    answer = drawn.brain.recall("When does the gate open?")
+    writes = [span.attributes or {} for span in drawn.spans() if span.name == "remember"]
+    told = drawn.named("recall")
+    read = told.attributes or {}
+    assert [one["commonbrain.refused"] for one in writes] == [1, 0]
+    assert (read["commonbrain.packed"], read["commonbrain.barred"]) == (1, 0)
+    assert read["commonbrain.tokens"] == answer.tokens
+    assert told.resource.attributes["commonbrain.space"] == "words"

@@ -59,7 +59,7 @@ def make_telemetry(name: str, wanted: Wanted, *, clock: Clock, about: dict[str, 
         needed("opentelemetry.sdk.trace", extra="server")
         from commonbrain.adapters.telemetry.spans import Spans  # noqa: PLC0415 an extra's
 
-        spans = Spans.sent(wanted.otlp_endpoint)
+        spans = Spans.sent(wanted.otlp_endpoint, about=about)
     if wanted.counts:
         needed("prometheus_client", extra="server")
         from commonbrain.adapters.telemetry.meters import Meters  # noqa: PLC0415 an extra's

@@ -33,12 +33,12 @@ class Spans(Silence):
         self._tracer: Tracer = provider.get_tracer(_SERVICE)
 
     @classmethod
-    def to(cls, processor: SpanProcessor) -> Spans:
-        """Give finished spans to a processor."""
-        return cls(_provider(processor))
+    def to(cls, processor: SpanProcessor, *, about: Mapping[str, str]) -> Spans:
+        """Give finished spans to a processor, with the version and the vector space."""
+        return cls(_provider(processor, about))
 
     @classmethod
-    def sent(cls, endpoint: str | None) -> Spans:
+    def sent(cls, endpoint: str | None, *, about: Mapping[str, str]) -> Spans:
         """Send spans by OTLP over HTTP, to an endpoint or where the standard variables say.
 
         Raises:
@@ -48,7 +48,7 @@ class Spans(Silence):
         otlp = needed("opentelemetry.exporter.otlp.proto.http.trace_exporter", extra="server")
         url = f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None
         # The protocol's own library draws spans as well: they belong to the same traces.
-        return made_global(BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)))
+        return made_global(BatchSpanProcessor(otlp.OTLPSpanExporter(endpoint=url)), about=about)
 
     @property
     def is_on(self) -> bool:
@@ -83,7 +83,12 @@ class Spans(Silence):
 
     def recalled(self, run: Recalling) -> None:
         """Draw the stages of the read path."""
-        counts = {"considered": run.considered, "packed": run.packed, "tokens": run.tokens}
+        counts = {
+            "considered": run.considered,
+            "barred": run.left_out.get("not_allowed", 0),
+            "packed": run.packed,
+            "tokens": run.tokens,
+        }
         self._draw("recall", run.stages_ms, counts=counts)
 
     def _draw(
@@ -106,15 +111,16 @@ class Spans(Silence):
         self._provider.shutdown()
 
 
-def _provider(processor: SpanProcessor) -> TracerProvider:
+def _provider(processor: SpanProcessor, about: Mapping[str, str]) -> TracerProvider:
     service = os.environ.get("OTEL_SERVICE_NAME", _SERVICE)
-    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: service}))
+    told = {f"{_SERVICE}.{name}": value for name, value in about.items()}
+    provider = TracerProvider(resource=Resource.create({SERVICE_NAME: service, **told}))
     provider.add_span_processor(processor)
     return provider
 
 
-def made_global(processor: SpanProcessor) -> Spans:
+def made_global(processor: SpanProcessor, *, about: Mapping[str, str]) -> Spans:
     """Give finished spans to a processor, and those of every other library as well."""
-    provider = _provider(processor)
+    provider = _provider(processor, about)
     trace.set_tracer_provider(provider)
     return Spans(provider)
