@@ -6,8 +6,8 @@ from commonbrain.adapters.access import making
 from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.local import LocalAccess
 from commonbrain.brain import Brain
-from commonbrain.domain.scope import Caller
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.scope import Caller
 from commonbrain.ports.access import Access
 from commonbrain.settings import Settings
 from commonbrain.wiring.reading import load_settings
