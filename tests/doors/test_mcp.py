@@ -120,7 +120,6 @@ async def test_structured_content_fits_the_output_schema_of_every_tool(
             "trace": {"op": "causes", "id": id_},
             "job": {"op": "run", "kind": "embed"},
             "status": {},
-            "job": {"op": "list"},
         }
         assert set(calls) == set(TOOLS)
         for name, arguments in calls.items():

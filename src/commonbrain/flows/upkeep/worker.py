@@ -6,6 +6,7 @@ worker's own while its lease lasts, which a thread renews; whoever dies loses it
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid, Unavailable
-from commonbrain.domain.job import Fault, Job, backoff
+from commonbrain.domain.job import Fault, Job, JobState, backoff
 from commonbrain.domain.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE
 from commonbrain.flows.house import House
 from commonbrain.flows.upkeep.schedule import schedule
@@ -94,8 +95,12 @@ class Worker:
 
     def schedule(self) -> None:
         """Ask for what is to be done again, for every tenant."""
+        counts: Counter[JobState] = Counter()
         for tenant in self.house.store.tenants():
             schedule(self.house, tenant)
+            with self.house.store.snapshot(tenant) as tx:
+                counts.update(tx.jobs.counts())
+        self.house.telemetry.queued(counts[JobState.QUEUED], dead=counts[JobState.DEAD])
 
     def sweep(self) -> int:
         """Work until nothing is due, a job of each tenant in turn; count the jobs."""

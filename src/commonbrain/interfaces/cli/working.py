@@ -67,7 +67,7 @@ def run_work(state: State, shift: Shift, *, as_json: bool) -> None:
     stop = Event()
     with (
         _stopped_by_signals(stop),
-        state.open() as brain,
+        state.open(serves="work") as brain,
         progress(is_shown=shift.is_once and not as_json) as shown,
     ):
         told = _Told(as_json=as_json, shown=shown, of=brain)

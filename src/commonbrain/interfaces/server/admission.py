@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from secrets import token_hex
 from typing import Final
 
 from starlette.requests import HTTPConnection
@@ -10,16 +11,22 @@ from starlette.responses import Response
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Unknown
 from commonbrain.domain.limits import NAME_CHARS_MAX
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.scope import Caller, check_claims
 from commonbrain.domain.session import Contact
+from commonbrain.interfaces.operations import Door
 from commonbrain.interfaces.server.problems import problem
-from commonbrain.interfaces.server.resource import Resource
+from commonbrain.interfaces.server.resource import MCP_PATH, Resource
 from commonbrain.interfaces.working import Threads
 from commonbrain.ports.access import Access
 
 SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
 """Where a client may name its session, the first that is there."""
 KEY_HEADER: Final = "x-api-key"
+CLAIM_HEADERS: Final = ("commonbrain-tenant", "commonbrain-agent")
+"""Who a call says that it is of; another than the credential's is refused, not believed."""
+REQUEST_HEADER: Final = "x-request-id"
+"""The name of a request, as the audit of access has it; one is drawn where there is none."""
+_REQUEST_BYTES: Final = 8
 _NAMELESS: Final = "client"
 
 
@@ -38,13 +45,17 @@ class Desk:
 
         Raises:
             Unknown: the credential is missing or not valid.
-            Refused: it may not be used from there.
+            Refused: it may not be used from there, or is not of whom the call claims to be.
             Unavailable: it cannot be checked now.
 
         """
         address = request.client.host if request.client else None
         check = partial(self.access.admit, credential_of(request), address=address)
-        return await self.threads.run(check)
+        caller = await self.threads.run(check)
+        tenant, agent = map(request.headers.get, CLAIM_HEADERS)
+        check_claims(caller, tenant=tenant, agent=agent)
+        named = _printable(request.headers.get(REQUEST_HEADER, ""))
+        return replace(caller, request_id=named or token_hex(_REQUEST_BYTES))
 
     def see(self, caller: Caller, request: HTTPConnection, *, client: str | None = None) -> Brain:
         """Show the house to a caller, in the session that the request is of; a sign of its life.
@@ -69,6 +80,8 @@ class Desk:
         """Write an error as a response; who was not known is told how to become so."""
         response = problem(error)
         if isinstance(error, Unknown):
+            door = Door.MCP if request.url.path == MCP_PATH else Door.REST
+            self.brain.house.telemetry.turned_away(error.code, door=door)
             given = credential_of(request) is not None
             response.headers["WWW-Authenticate"] = self.resource.challenge(was_given=given)
         return response

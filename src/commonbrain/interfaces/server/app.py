@@ -19,6 +19,7 @@ from starlette.routing import Route
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.interfaces.observing import Traced
 from commonbrain.interfaces.server.admission import Desk
 from commonbrain.interfaces.server.guard import Guard
 from commonbrain.interfaces.server.mcp_http import McpDoor
@@ -99,6 +100,7 @@ def make_app(
     app.include_router(draw_mirror(desk))
     _add_health(app, desk)
     app.router.routes.append(Route(MCP_PATH, endpoint=door))
+    app.add_middleware(Traced)
     app.add_middleware(
         Guard, hosts=hosts, body_bytes_max=bounds.body_bytes_max, body_s=bounds.request_s
     )

@@ -17,8 +17,10 @@ from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.trust import Trust
 from commonbrain.interfaces.mcp import Message, client_of, server_of
 from commonbrain.interfaces.noting import Asked
+from commonbrain.interfaces.operations import Profile
 from commonbrain.interfaces.server.admission import Desk
 from commonbrain.interfaces.server.problems import problem
+from commonbrain.wiring import load_settings
 
 _CALLER: Final = "commonbrain.caller"
 """Where a request carries who makes it."""
@@ -56,7 +58,8 @@ class McpDoor:
 
     def __init__(self, desk: Desk, server: Server[Any] | None = None) -> None:
         self._desk = desk
-        server = server or server_of(Admitted(desk=desk), threads=desk.threads)
+        profile = Profile(load_settings().mcp_profile)
+        server = server or server_of(Admitted(desk=desk), threads=desk.threads, profile=profile)
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
     @asynccontextmanager

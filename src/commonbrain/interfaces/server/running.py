@@ -2,7 +2,9 @@
 
 import json
 import os
+from contextlib import ExitStack
 from ipaddress import ip_address
+from tempfile import TemporaryDirectory
 
 import uvicorn
 from fastapi import FastAPI
@@ -22,6 +24,7 @@ from commonbrain.wiring import (
 )
 
 _PREFIX = "COMMONBRAIN_SERVE_"
+_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
 _HEADER_BYTES_MAX = 32 * 1024
 """The longest head of a request; a JWT of the largest sort takes a quarter of it."""
 _KEEP_ALIVE_S = 30
@@ -46,6 +49,14 @@ def serve(settings: ServerSettings) -> None:
     """Serve until told to stop; what is under way then is finished."""
     # Workers are processes of their own: the environment tells them what this one was told.
     os.environ.update(_environment(settings))
+    with ExitStack() as served:
+        if settings.workers > 1 and _COUNTS not in os.environ:
+            # All of them count into one folder, which has to be empty at the beginning.
+            os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
+        _run(settings)
+
+
+def _run(settings: ServerSettings) -> None:
     uvicorn.run(
         f"{__name__}:make_worker",
         factory=True,
