@@ -1,6 +1,6 @@
 """Strangers are kept out by Postgres itself, whatever a statement of ours forgets to say."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 
 import psycopg
@@ -21,7 +21,7 @@ BE = "SELECT set_config('commonbrain.tenant', %s, false)"
 
 
 @contextmanager
-def connected(url: str, *, tenant: str = "") -> Iterator[psycopg.Connection]:
+def connected(url: str, *, tenant: str = "") -> Generator[psycopg.Connection]:
     with closing(psycopg.connect(url, autocommit=True)) as connection:
         connection.execute(BE, [tenant])
         yield connection
@@ -48,12 +48,6 @@ def test_a_statement_without_a_condition_brings_no_row_of_another_tenant(
     with connected(database.program, tenant=tenant) as stranger:
         for table in owned():
             assert stranger.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
-            assert (
-                stranger.execute(f"DELETE FROM {table} WHERE false").rowcount == 0
-                # type: ignore[arg-type]
-                if (table not in {"audit", "tenants"})
-                else True
-            )
         assert stranger.execute("UPDATE memories SET headline = 'mine'").rowcount == 0
         assert stranger.execute("DELETE FROM vectors").rowcount == 0
 
@@ -190,7 +184,7 @@ def test_a_stranger_to_the_database_is_told_nothing_of_the_password(database: Da
 
 
 def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
-    url = "postgresql://ann:s3cret@[/db"
+    url = "postgresql://ann:s3cret@host:port/db"
 
     with pytest.raises(Invalid) as refusal:
         Database(owner=url, program=url).opened()
