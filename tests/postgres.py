@@ -195,6 +195,7 @@ def running() -> Generator[Server]:
 def databases(server: Server) -> Generator[Opener]:
     """Give what opens a database in place of every file, the same one for the same path."""
     known: dict[Path, Lent] = {}
+    stores: list[SqlStore] = []
 
     def opened(path: Path, space: Space, clock: Clock) -> SqlStore:
         at = path.absolute()
@@ -202,8 +203,12 @@ def databases(server: Server) -> Generator[Opener]:
             if len(known) >= _BUSY_MAX:
                 server.take_back(known.pop(next(iter(known))))
             known[at] = server.lend(space)
-        return known[at].database.opened(space=space, clock=clock)
+        stores.append(known[at].database.opened(space=space, clock=clock))
+        return stores[-1]
 
     yield opened
+    # Many a test leaves its brain to the end of the process, as the file under it allows.
+    for store in stores:
+        store.close()
     for one in known.values():
         server.take_back(one)

@@ -47,7 +47,7 @@ def test_a_statement_without_a_condition_brings_no_row_of_another_tenant(
 ) -> None:
     with connected(database.program, tenant=tenant) as stranger:
         for table in owned():
-            assert stranger.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
+            assert stranger.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type] # noqa: S608 our own
         assert stranger.execute("UPDATE memories SET headline = 'mine'").rowcount == 0
         assert stranger.execute("DELETE FROM vectors").rowcount == 0
 
