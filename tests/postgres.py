@@ -197,7 +197,7 @@ def databases(server: Server) -> Generator[Opener]:
     known: dict[Path, Lent] = {}
     stores: list[SqlStore] = []
 
-    def opened(path: Path, space: Space, clock: Clock) -> SqlStore:
+    def opened(path: Path, *, space: Space, clock: Clock) -> SqlStore:
         at = path.absolute()
         if at not in known:
             if len(known) >= _BUSY_MAX:

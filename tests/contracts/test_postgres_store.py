@@ -135,6 +135,7 @@ def _take_too_long(store: SqlStore) -> None:
         tx.work.connection.execute(text("SELECT pg_sleep(60)"))
 
 
+@pytest.mark.requirement("RT-15")
 def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: SqlStore) -> None:
     vectors = random_vectors(600)
     with store.begin(LOCAL_TENANT) as tx:

@@ -223,7 +223,7 @@ def _on_begin(connection: Connection) -> None:
         cursor.close()
 
 
-def _check_alive(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
+def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:
     """Take another connection when the server has ended this one, which asking would tell too late.
 
     Nothing is expected on an idle connection: whatever there is to read is the server's farewell.
