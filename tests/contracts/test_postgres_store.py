@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,14 +202,40 @@ def test_an_older_schema_is_refused_with_the_command_that_brings_it_up(database:
     assert refusal.value.code == "store_older"
 
 
-def test_a_later_schema_is_refused(database: Database) -> None:
-    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '9999'")
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_program_goes_on_while_a_later_version_that_it_understands_comes(
+    database: Database, *, is_open: bool
+) -> None:
+    with ExitStack() as stack:
+        before = stack.enter_context(closing(database.opened())) if is_open else None
+        _come_later(database, readable_from=SCHEMA_VERSION)
+        store = before or stack.enter_context(closing(database.opened()))
+        put(store, a_memory(1, "tea is ready"))
 
-    with pytest.raises(Corrupt) as refusal:
-        database.opened()
+        assert stored(store, 1)
+        assert store.examine()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_program_stops_when_a_later_version_comes_that_it_would_harm(
+    database: Database, *, is_open: bool
+) -> None:
+    with ExitStack() as stack:
+        before = stack.enter_context(closing(database.opened())) if is_open else None
+        _come_later(database, readable_from="9999")
+        with pytest.raises(Corrupt) as refusal:
+            stored(before or database.opened(), 1)
 
     assert refusal.value.code == "store_newer"
+
+
+def _come_later(database: Database, *, readable_from: str) -> None:
+    """Upgrade as a later version would: what it adds, older programs need not know."""
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        owner.execute("ALTER TABLE memories ADD COLUMN mood text")
+        owner.execute("CREATE TABLE moods (tenant_id varchar(128), id bigint)")
+        owner.execute("UPDATE alembic_version SET version_num = '9999'")
+        owner.execute(f"COMMENT ON TABLE alembic_version IS '{readable_from}'")  # type: ignore[arg-type]
 
 
 def test_a_backup_names_the_tool_that_makes_one(store: SqlStore, tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class Schema:
         if mark == self.mark:
             return
         version = connection.execute(_VERSION).scalar_one()
-        if version != self.version:
+        if version != self.version and not self.reads(connection, dialect):
             raise Corrupt(
                 f"{dialect.location} was brought to schema version {version} while it was open "
                 f"here; this program knows {self.version}.",
@@ -140,6 +140,11 @@ class Schema:
                 hint="Nothing was changed. Start this program anew with the newer Commonbrain.",
             )
         self.mark = mark
+
+    def reads(self, connection: Connection, dialect: Dialect) -> bool:
+        """Say whether a newer schema is one that this program still understands."""
+        oldest = dialect.readable_from(connection)
+        return oldest is not None and oldest <= self.version
 
 
 @dataclass(frozen=True, slots=True)
