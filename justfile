@@ -1,5 +1,8 @@
 # The words of the house; `uv run just` lists them.
 
+# Flows that ask the store for most of what it can do.
+flows_on_postgres := "tests/flows/test_remember.py tests/flows/test_recall.py tests/flows/test_fields.py tests/flows/test_boot.py tests/flows/test_messages_private.py tests/flows/test_settling.py tests/flows/test_sessions.py tests/flows/test_exporting.py tests/flows/test_journal.py tests/flows/test_audit.py"
+
 [private]
 default:
     @just --list --unsorted
@@ -7,6 +10,10 @@ default:
 # Run the test suite on two cores (what foreign clients are needed for is left out).
 test *arguments:
     pytest -n 2 {{ arguments }}
+
+# Run what stands for the whole of it with brains in a real Postgres, started for it.
+postgres *arguments:
+    pytest -n 2 --engine postgres tests/machines tests/stories {{ flows_on_postgres }} {{ arguments }}
 
 # Check format, lint, docstrings, types and imports; changes nothing.
 check:

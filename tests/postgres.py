@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
+from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.adapters.sql.postgres_opening import open_postgres, upgrade_postgres
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.limits import LOCK_WAIT_S
@@ -23,6 +24,15 @@ from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.servers import postgres_server
 from commonbrain.testing.store_steps import SPACE
 
+_USES_MAX = 50
+"""How often a database is used: what was deleted stays in it, and slows it down."""
+_BUSY_MAX = 6
+"""Databases of one test: who opens more stores than this has left the first of them."""
+_EMPTIED = (
+    *(table.name for table in METADATA.sorted_tables if table.name != "spaces"),
+    "memory_text",
+    "atom_text",
+)
 SERVER_URL = "COMMONBRAIN_TEST_POSTGRES_URL"
 """Names a server to use instead of one of our own, as a superuser."""
 
@@ -42,6 +52,30 @@ class Database:
 
 
 @dataclass(slots=True, kw_only=True)
+class Lent:
+    """A database that one test after the other uses: emptying it costs less than making it."""
+
+    name: str
+    space: Space
+    database: Database
+    uses: int = 1
+
+    def empty(self, superuser: str) -> None:
+        """Take every row out, and whoever is still connected."""
+        url = make_url(superuser).set(database=self.name).render_as_string(hide_password=False)
+        with closing(psycopg.connect(url)) as connection, connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            # Past references and triggers, for everything goes.
+            connection.execute("SET LOCAL session_replication_role = replica")
+            for table in _EMPTIED:
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        self.uses += 1
+
+
+@dataclass(slots=True, kw_only=True)
 class Server:
     """A server, and the templates that were made on it."""
 
@@ -50,6 +84,8 @@ class Server:
     """What tells our roles and databases from those of others on the same server."""
     numbers: Iterator[int] = field(default_factory=count)
     templates: dict[str, str] = field(default_factory=dict[str, str])
+    lent: dict[str, list[Lent]] = field(default_factory=dict[str, "list[Lent]"])
+    """Databases that are free to be used again, by space."""
 
     @property
     def owner(self) -> str:
@@ -83,9 +119,28 @@ class Server:
         finally:
             self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
 
+    def lend(self, space: Space) -> Lent:
+        """Give an empty database for a while, one that was used before if there is one."""
+        free = self.lent.setdefault(space.name, [])
+        one = free.pop() if free else None
+        if one is not None and one.uses < _USES_MAX:
+            one.empty(self.url)
+            return one
+        if one is not None:
+            self.run("DROP DATABASE {name} WITH (FORCE)", name=one.name)
+        name = f"lent_{self.mark}_{next(self.numbers)}"
+        self._create(name, template=self._template(space))
+        urls = Database(owner=self._url(name, self.owner), program=self._url(name, self.program))
+        return Lent(name=name, space=space, database=urls)
+
+    def take_back(self, one: Lent) -> None:
+        """Let a database be used again."""
+        self.lent[one.space.name].append(one)
+
     def clear(self) -> None:
         """Take away what was made on a server that goes on."""
-        for name in self.templates.values():
+        lent = [one.name for free in self.lent.values() for one in free]
+        for name in (*lent, *self.templates.values()):
             self.run("DROP DATABASE {name} WITH (FORCE)", name=name)
         for role in (self.program, self.owner):
             self.run("DROP ROLE {role}", role=role)
@@ -139,13 +194,21 @@ def running() -> Generator[Server]:
 @contextmanager
 def databases(server: Server) -> Generator[Opener]:
     """Give what opens a database in place of every file, the same one for the same path."""
-    with ExitStack() as stack:
-        known: dict[Path, Database] = {}
+    known: dict[Path, Lent] = {}
+    stores: list[SqlStore] = []
 
-        def opened(path: Path, space: Space, clock: Clock) -> SqlStore:
-            at = path.absolute()
-            if at not in known:
-                known[at] = stack.enter_context(server.database(space=space))
-            return known[at].opened(space=space, clock=clock)
+    def opened(path: Path, *, space: Space, clock: Clock) -> SqlStore:
+        at = path.absolute()
+        if at not in known:
+            if len(known) >= _BUSY_MAX:
+                server.take_back(known.pop(next(iter(known))))
+            known[at] = server.lend(space)
+        stores.append(known[at].database.opened(space=space, clock=clock))
+        return stores[-1]
 
-        yield opened
+    yield opened
+    # Many a test leaves its brain to the end of the process, as the file under it allows.
+    for store in stores:
+        store.close()
+    for one in known.values():
+        server.take_back(one)

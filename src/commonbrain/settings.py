@@ -50,7 +50,9 @@ Store = Path | SecretStr
 
 def store_at(named: object) -> object:
     """Take what names a store for a URL or for a file."""
-    return SecretStr(str(named)) if is_url(named) else named
+    if isinstance(named, str):
+        return SecretStr(named) if is_url(named) else Path(named)
+    return named
 
 
 def _safe_url(url: str | None) -> str | None:

@@ -25,6 +25,7 @@ def open_store(database: Database) -> Iterator[OpenStore]:
         yield lambda: stack.enter_context(closing(database.opened()))
 
 
+@pytest.mark.requirement("PF-02", "EV-01")
 class TestPostgres(StoreContract):
     pass
 

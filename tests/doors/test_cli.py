@@ -246,6 +246,7 @@ def test_a_database_of_another_program_is_left_byte_for_byte(
     assert_is_corrupt(brain, path, code="store_foreign")
 
 
+@pytest.mark.of_a_file
 def test_a_store_of_a_newer_version_is_not_touched(brain: Brain, path: Path) -> None:
     a_brain(path).close()
     newer = driver().connect(str(path))

@@ -220,6 +220,7 @@ async def test_an_error_says_what_to_do_and_leaks_nothing(
     assert_nothing_leaks(text_of(result))
 
 
+@pytest.mark.of_a_file
 async def test_a_store_that_cannot_be_opened_is_an_error_of_the_call(
     tmp_path: Path, era: Era
 ) -> None:

@@ -48,7 +48,9 @@ def test_every_command_is_told_with_its_arguments_and_options() -> None:
         more = 1 + asks + (operation.many is not None)
         assert section.count("\n| `") == len(fields) + more
         assert "| `--json` |" in section
-    assert "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in. |" in page
+    assert (
+        "| `--store` or `COMMONBRAIN_STORE` | no | The file memories live in, or a URL. |" in page
+    )
     assert "| `--tag`, any number of times | no | Keywords |" in page
     assert "completion" not in page
 

@@ -7,6 +7,7 @@ from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.adapters.sql.tables import audit
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
+from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 
@@ -17,8 +18,9 @@ def audited(brain: Brain) -> Sequence[RowMapping]:
     """Read the audit in the order of its times."""
     store = brain.house.store
     assert isinstance(store, SqlStore)
-    with store.dialect.engine.connect() as connection:
-        return connection.execute(select(audit).order_by(audit.c.at)).mappings().all()
+    with store.snapshot(LOCAL_TENANT) as tx:
+        asked = select(audit).order_by(audit.c.at)
+        return tx.work.connection.execute(asked).mappings().all()
 
 
 @pytest.mark.requirement("WP-35", "LC-05", "DM-11")

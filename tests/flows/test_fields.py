@@ -262,6 +262,7 @@ def test_questions_about_a_time_see_atoms_by_when_they_were(brain: Brain) -> Non
     assert found("orders", field="outcome", until="2025-12-31") == []
 
 
+@pytest.mark.of_a_file
 def test_fields_that_were_damaged_are_told_of_and_mended(path: Path) -> None:
     with a_brain(path) as brain:
         atom = stored(brain, DISK)

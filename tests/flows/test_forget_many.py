@@ -142,6 +142,7 @@ def test_a_forgotten_memory_can_be_erased_by_its_id(brain: Brain, path: Path) ->
         assert b"Zaire" not in file.read_bytes(), file
 
 
+@pytest.mark.of_a_file
 def test_an_erase_while_others_read_says_what_is_left_and_ends_when_repeated(
     brain: Brain, path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids, limits
 from commonbrain.domain.query import Trace
 from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.flows.journal import Ledger
 from commonbrain.ports.records import Access
 from commonbrain.testing.builders import a_brain
@@ -33,8 +34,8 @@ def traces(brain: Brain) -> list[RowMapping]:
     """Read what the journal has written."""
     store = brain.house.store
     assert isinstance(store, SqlStore)
-    with store.dialect.engine.connect() as connection:
-        rows = connection.execute(select(recall_traces).order_by(recall_traces.c.id))
+    with store.snapshot(LOCAL_TENANT) as tx:
+        rows = tx.work.connection.execute(select(recall_traces).order_by(recall_traces.c.id))
         return list(rows.mappings())
 
 

@@ -64,6 +64,7 @@ def test_a_secret_is_refused_wherever_it_stands_and_leaves_no_trace(
     assert SECRET.encode() not in everything_in(path)
 
 
+@pytest.mark.of_a_file
 @pytest.mark.requirement("ST-11")
 @pytest.mark.parametrize("place", sorted(PLACES.keys() - {"skill"}))
 def test_where_the_setting_says_so_a_secret_is_taken_out_and_the_rest_kept(
@@ -88,6 +89,7 @@ def test_a_commit_hash_is_remembered_without_a_word(brain: Brain) -> None:
     assert (outcome.status, outcome.warnings) == (Status.STORED, ())
 
 
+@pytest.mark.of_a_file
 def test_a_secret_that_is_asked_for_is_not_kept_in_the_trace(brain: Brain, path: Path) -> None:
     stored(brain, "Tea is ready", kind="fact")
     brain.recall(f"whose is {SECRET}")

@@ -8,11 +8,11 @@ from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored, told
 
 
-def test_a_new_store_is_empty_and_sound(brain: Brain, path: Path) -> None:
+def test_a_new_store_is_empty_and_sound(brain: Brain) -> None:
     status = brain.status()
     assert (status.memories, status.embedding_pending, status.traces_dropped) == (0, 0, 0)
     assert (status.by_kind, status.by_state) == ({}, {})
-    assert (status.store, status.space) == (str(path), "word-hash-1")
+    assert (status.store, status.space) == (brain.house.store.location, "word-hash-1")
     assert brain.doctor().is_sound
 
 

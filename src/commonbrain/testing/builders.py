@@ -1,12 +1,12 @@
 """Real objects in one line: a brain on a file, a memory with what a test cares about."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
@@ -40,11 +40,15 @@ from commonbrain.testing.processes import FakeProcesses
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 
 
-Opener = Callable[[Path, Space, Clock], Store]
-"""What opens a store under the path that a test gives, on whatever engine."""
+class Opener(Protocol):
+    """What opens a store under the path that a test gives, on whatever engine."""
+
+    def __call__(self, path: Path, *, space: Space, clock: Clock) -> Store:
+        """Open it as another process would."""
+        ...
 
 
-def _open_file(path: Path, space: Space, clock: Clock) -> Store:
+def _open_file(path: Path, *, space: Space, clock: Clock) -> Store:
     return open_sqlite(path, space=space, clock=clock, is_durable=True, lock_wait_s=LOCK_WAIT_S)
 
 
@@ -74,7 +78,7 @@ def a_brain(
     """Open a real store; time, chance and embedder are a test's own unless given."""
     embedder = embedder or WordHashEmbedder()
     clock = clock or FakeClock()
-    store = _OPENERS[-1](path, embedder.space, clock)
+    store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
     house = House(
         store=store,

@@ -17,6 +17,8 @@ from commonbrain.ports.clock import Clock
 
 SCHEMA_VERSION: Final = "0008"
 """The newest migration; a test holds it to Alembic's head."""
+READABLE_FROM: Final = "0005"
+"""The oldest version whose programs may use this schema on a server, while they are replaced."""
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 
 
@@ -49,6 +51,7 @@ def _settle(dialect: Dialect, *, space: Space, clock: Clock) -> int:
     """Give the id of the space in a store of our version; take the write lock only to change it."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
+        refuse_newer(version, dialect.location)
         is_prepared = version is not None and dialect.is_prepared(connection)
         if version == SCHEMA_VERSION and is_prepared:
             space_id = known_space(connection, space)
@@ -58,7 +61,9 @@ def _settle(dialect: Dialect, *, space: Space, clock: Clock) -> int:
         dialect.prepare()
     with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
         # Another process may have been faster; what it made is found and left alone.
-        if version_of(connection, dialect.location) != SCHEMA_VERSION:
+        version = version_of(connection, dialect.location)
+        refuse_newer(version, dialect.location)
+        if version != SCHEMA_VERSION:
             upgrade(connection)
         return register(connection, LOCAL_TENANT, space=space, now=clock.now())
 
@@ -67,7 +72,7 @@ def version_of(connection: Connection, location: str) -> str | None:
     """Give the schema's version, None for an empty database.
 
     Raises:
-        Corrupt: it belongs to another program, or to a later version of this one.
+        Corrupt: it belongs to another program.
 
     """
     names = set(inspect(connection).get_table_names())
@@ -80,14 +85,22 @@ def version_of(connection: Connection, location: str) -> str | None:
             code="store_foreign",
             hint="Choose another file with --store or COMMONBRAIN_STORE.",
         )
-    version = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
-    if version > SCHEMA_VERSION:
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+
+
+def refuse_newer(version: str | None, location: str) -> None:
+    """Leave a store alone that a later version of this program has upgraded.
+
+    Raises:
+        Corrupt: it is one.
+
+    """
+    if version is not None and version > SCHEMA_VERSION:
         raise Corrupt(
             f"{location} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
             code="store_newer",
             hint="Upgrade Commonbrain.",
         )
-    return version
 
 
 def upgrade(connection: Connection) -> None:

@@ -52,6 +52,7 @@ _BEGIN: Final[Mapping[bool, LiteralString]] = {
 }
 _TENANTS: Final = text("SELECT every_tenant()")
 _BE: Final = text("SELECT set_config('commonbrain.tenant', :tenant, true)")
+_READABLE_FROM: Final = text("SELECT obj_description('alembic_version'::regclass)")
 _MARK: Final = "schema_mark"
 
 
@@ -123,6 +124,10 @@ class Postgres:
     def schema_mark(self, connection: Connection) -> int:
         """Give the schema's version, which came with the beginning of the transaction."""
         return connection.info[_MARK]
+
+    def readable_from(self, connection: Connection) -> str | None:
+        """Give what the upgrade wrote: programs are replaced one by one while others go on."""
+        return connection.execute(_READABLE_FROM).scalar()
 
     def index(self, work: Work) -> PostgresIndex:
         """Give the shelf of full text and vectors."""
@@ -223,7 +228,7 @@ def _on_begin(connection: Connection) -> None:
         cursor.close()
 
 
-def _check_alive(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
+def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:
     """Take another connection when the server has ended this one, which asking would tell too late.
 
     Nothing is expected on an idle connection: whatever there is to read is the server's farewell.

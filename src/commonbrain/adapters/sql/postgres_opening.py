@@ -6,7 +6,13 @@ from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
 
-from commonbrain.adapters.sql.opening import SCHEMA_VERSION, upgrade, version_of
+from commonbrain.adapters.sql.opening import (
+    READABLE_FROM,
+    SCHEMA_VERSION,
+    refuse_newer,
+    upgrade,
+    version_of,
+)
 from commonbrain.adapters.sql.postgres import Postgres, location_of, make_engine
 from commonbrain.adapters.sql.postgres_roles import Role, confine, grant, granted, role_of
 from commonbrain.adapters.sql.postgres_schema import PARTS
@@ -103,7 +109,9 @@ def _check(dialect: Postgres) -> None:
     """Refuse a store that is not of our version, or a role that sees more than one tenant."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
-        if version != SCHEMA_VERSION:
+        if version is not None and not Schema(SCHEMA_VERSION).reads(connection, dialect):
+            refuse_newer(version, dialect.location)
+        if version is None or version < SCHEMA_VERSION:
             has = "no store yet" if version is None else f"schema version {version}"
             raise Unavailable(
                 f"{dialect.location} has {has}; this program needs {SCHEMA_VERSION}.",
@@ -139,8 +147,11 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
     """Migrate, confine and grant, all together or not at all; give who may open the store."""
     connection.execute(_TURN)
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
-    if version_of(connection, location) != SCHEMA_VERSION:
+    version = version_of(connection, location)
+    refuse_newer(version, location)
+    if version != SCHEMA_VERSION:
         upgrade(connection)
+        connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{READABLE_FROM}'")
     confine(connection)
     roles = {*granted(connection), *([role] if role else [])}
     for one in roles:

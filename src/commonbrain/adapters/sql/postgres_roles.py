@@ -104,11 +104,11 @@ def confine(connection: Connection) -> None:
 def grant(connection: Connection, role: str) -> None:
     """Let a role work with the store: every row of one tenant at a time, and no table itself."""
     run = connection.exec_driver_sql
-    to = _quoted(connection, "CAST(:value AS text)", role)
+    to = _quoted(connection, "CAST(:value AS text)", value=role)
     schema = _quoted(connection, "current_schema()")
     run(f"GRANT USAGE ON SCHEMA {schema} TO {to}")
     for table in connection.execute(_PARENTS).scalars().all():
-        name = _quoted(connection, "CAST(:value AS text)", table)
+        name = _quoted(connection, "CAST(:value AS text)", value=table)
         run(f"GRANT {_rights(table)} ON {name} TO {to}")
     run(f"GRANT USAGE ON SEQUENCE spaces_id_seq TO {to}")
     for function in _FUNCTIONS:
@@ -128,7 +128,7 @@ def _rights(table: str) -> str:
     return "SELECT, INSERT, UPDATE" if table == "tenants" else "SELECT, INSERT, UPDATE, DELETE"
 
 
-def _quoted(connection: Connection, what: str, value: str = "") -> str:
+def _quoted(connection: Connection, what: str, *, value: str = "") -> str:
     """Let Postgres quote a name."""
     asked = text(f"SELECT quote_ident({what})")
     return connection.execute(asked, {"value": value} if value else {}).scalar_one()

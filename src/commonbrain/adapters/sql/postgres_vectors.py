@@ -98,12 +98,13 @@ class PostgresVectors:
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         which = replace(self.which, is_indexed=is_large)
+        confined: dict[str, Any] = {"wanted": look.filter, "tenant": self.work.tenant}
         given = {"query": half(query), "now": look.now, "limit": limit, "farthest": -at_least}
         for reach in _REACHES:
             if reach is None:
-                statement = _among(which, look.caller, look.filter, tenant=self.work.tenant)
+                statement = _among(which, look.caller, **confined)
                 return _hits(self.work.rows(statement, given))
-            statement = _near(which, look.caller, look.filter, tenant=self.work.tenant)
+            statement = _near(which, look.caller, **confined)
             rows = self.work.rows(statement, given | {"reach": reach})
             *_, looked_at, farthest = rows[0]
             is_all = looked_at < reach or farthest > -at_least
@@ -129,7 +130,7 @@ def _hits(rows: Sequence[Sequence[Any]]) -> list[Hit]:
 
 
 @lru_cache(_BUILT_MAX)
-def _near(which: Which, caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any, ...]]:
+def _near(which: Which, caller: Caller, *, wanted: Filter, tenant: str) -> Select[*tuple[Any, ...]]:
     """Select what a look allows of the nearest windows, how many those were and how far they go.
 
     What is near is found first and held against the look then: the planner would rather look at all
@@ -169,7 +170,7 @@ def _best(near: CTE, *where: ColumnElement[bool]) -> Any:  # noqa: ANN401 a subq
 
 @lru_cache(_BUILT_MAX)
 def _among(
-    which: Which, caller: Caller, wanted: Filter, *, tenant: str
+    which: Which, caller: Caller, *, wanted: Filter, tenant: str
 ) -> Select[*tuple[Any, ...]]:
     """Select the nearest of all that a look allows, which are few."""
     row = which.table.c

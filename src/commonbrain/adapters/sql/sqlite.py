@@ -184,6 +184,10 @@ class Sqlite:
         asked.close()
         return mark
 
+    def readable_from(self, connection: Connection) -> str | None:  # noqa: ARG002 see Dialect
+        """Let no older program go on: whoever upgraded a file is on the same machine."""
+        return None
+
     def index(self, work: Work) -> SqliteIndex:
         """Give the shelf of full text and vectors."""
         codes = partial(self._codes_of, work.tenant)

@@ -61,6 +61,8 @@ _NEXT_FINDABLE = (
 )
 _REWORDED_AT_ONCE = 200
 """Memories whose words are written in one transaction: others wait a few hundredths of a second."""
+_READ_ONLY = "25006"
+"""What Postgres calls a write where nothing may be written, as on a replica."""
 _AUDIT_KEY_BYTES = 32
 """As long as the digest it keys (RFC 2104)."""
 
@@ -140,7 +142,7 @@ class Schema:
         if mark == self.mark:
             return
         version = connection.execute(_VERSION).scalar_one()
-        if version != self.version:
+        if version != self.version and not self.reads(connection, dialect):
             raise Corrupt(
                 f"{dialect.location} was brought to schema version {version} while it was open "
                 f"here; this program knows {self.version}.",
@@ -148,6 +150,11 @@ class Schema:
                 hint="Nothing was changed. Start this program anew with the newer Commonbrain.",
             )
         self.mark = mark
+
+    def reads(self, connection: Connection, dialect: Dialect) -> bool:
+        """Say whether a newer schema is one that this program still understands."""
+        oldest = dialect.readable_from(connection)
+        return oldest is not None and oldest <= self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +327,12 @@ def translated(location: str) -> Generator[None]:
             hint="Nothing was changed. Check that it is writable and not full, then try again.",
         ) from error
     except exc.DatabaseError as error:
+        if getattr(error.orig, "sqlstate", None) == _READ_ONLY:
+            raise Unavailable(
+                f"The store {location} is read-only.",
+                code="store_read_only",
+                hint="Nothing was written. It can be recalled from; write to the primary server.",
+            ) from error
         if type(error) is not exc.DatabaseError:
             # A statement that is wrong, or of a driver that lacks something: a fault of ours.
             raise
@@ -381,5 +394,8 @@ def _bodiless(connection: Connection, tenant: str) -> int:
 
 
 def _cause(error: exc.SQLAlchemyError) -> str:
-    """Give the driver's own words, without the statement and its parameters."""
-    return str(error.orig if isinstance(error, exc.DBAPIError) else error).rstrip(".")
+    """Give the driver's own words, without the statement, its parameters and what it was about."""
+    if not isinstance(error, exc.DBAPIError):
+        return str(error).rstrip(".")
+    told = getattr(error.orig, "diag", None)
+    return str((told and told.message_primary) or error.orig).rstrip(".")

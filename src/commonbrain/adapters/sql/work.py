@@ -74,6 +74,10 @@ class Dialect(Protocol):
         """Give a number that every change of the schema changes."""
         ...
 
+    def readable_from(self, connection: Connection) -> str | None:
+        """Give the oldest version whose programs may use a schema that is newer than they are."""
+        ...
+
     def examine(self, connection: Connection) -> list[Finding]:
         """Check what only this engine has."""
         ...

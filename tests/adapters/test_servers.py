@@ -1,0 +1,66 @@
+"""Servers for tests and for trying things out: they answer, and nothing of them stays behind."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+import redis
+
+from commonbrain.testing.servers import postgres_server, redis_server
+
+STARTER = """
+import sys
+from commonbrain.testing.servers import redis_server
+with redis_server(is_durable=False) as url:
+    print(url, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_postgres_has_pgvector_and_finds_its_folder_again() -> None:
+    # Not under pytest's own folder, which who runs the server may not enter.
+    with tempfile.TemporaryDirectory(prefix="commonbrain-test-") as made:
+        Path(made).chmod(0o755)
+        folder = Path(made) / "server"
+        with postgres_server(folder) as url, psycopg.connect(url) as connection:
+            connection.execute("CREATE EXTENSION vector")
+            connection.execute("CREATE TABLE kept AS SELECT '[1,2]'::vector AS it")
+        with postgres_server(folder) as url, psycopg.connect(url) as connection:
+            assert connection.execute("SELECT it::text FROM kept").fetchone() == ("[1,2]",)
+            assert "@127.0.0.1:" in url
+
+
+def test_redis_answers_nobody_without_the_password() -> None:
+    with redis_server(is_durable=False) as url:
+        port = int(url.rpartition(":")[2].partition("/")[0])
+        stranger: Any = redis.Redis(port=port)
+        known: Any = redis.Redis(port=port, password=url.partition("//:")[2].partition("@")[0])
+        with stranger, known:
+            assert known.ping()
+            with pytest.raises(redis.AuthenticationError):
+                stranger.ping()
+
+
+def test_a_killed_starter_leaves_neither_server_nor_folder() -> None:
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert starter.stdout is not None
+    assert starter.stdout.readline().startswith("redis://")
+    [keeper] = psutil.Process(starter.pid).children()
+    [server] = keeper.children()
+    folder = Path(server.cwd())
+    assert folder.is_dir()
+
+    starter.send_signal(signal.SIGKILL)
+    starter.communicate()
+    gone, left = psutil.wait_procs([keeper, server], timeout=30)
+
+    assert (len(gone), left) == (2, [])
+    assert not folder.exists()

@@ -1,0 +1,254 @@
+"""What is Postgres' own: turns of writers, lost connections, indexes, upgrades, what it refuses."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import psycopg
+import pytest
+from sqlalchemy import select, text
+
+from commonbrain.adapters.sql.compiled import compiled
+from commonbrain.adapters.sql.opening import SCHEMA_VERSION
+from commonbrain.adapters.sql.postgres_opening import open_postgres, upgrade_postgres
+from commonbrain.adapters.sql.postgres_vectors import PostgresVectors, Which, half
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.errors import Corrupt, Refused, Unavailable
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.ports.models import Matrix, Vectors
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import SPACE, look, put, random_vectors, stored
+from tests.postgres import Database, Server
+
+BE_OTHER = "SELECT set_config('commonbrain.tenant', 'other', false)"
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[SqlStore]:
+    with closing(database.opened()) as opened:
+        yield opened
+
+
+def impatient(database: Database) -> SqlStore:
+    return open_postgres(database.program, space=SPACE, clock=FakeClock(), lock_wait_s=0.05)
+
+
+@pytest.mark.requirement("WP-22")
+def test_writers_of_a_tenant_take_turns_and_who_waits_too_long_is_told(
+    database: Database, store: SqlStore
+) -> None:
+    with closing(impatient(database)) as other, store.begin(LOCAL_TENANT):
+        with pytest.raises(Unavailable, match="lock timeout"), other.begin(LOCAL_TENANT):
+            pass
+        assert stored(other, 1) == {}
+
+    put(store, a_memory(1, "tea is ready"))
+    assert stored(store, 1)
+
+
+def test_a_writer_of_another_tenant_waits_for_nobody(database: Database, store: SqlStore) -> None:
+    with psycopg.connect(database.program) as program:
+        program.execute(BE_OTHER)
+        program.execute("INSERT INTO tenants VALUES ('other', 0, 'k')")
+    with (
+        closing(impatient(database)) as other,
+        store.begin(LOCAL_TENANT) as mine,
+        other.begin("other") as theirs,
+    ):
+        mine.memories.add(a_memory(1, "tea is ready"))
+        theirs.memories.add(a_memory(1, "so is cake"))
+
+    assert stored(store, 1)[1].body == "tea is ready"
+
+
+def test_what_was_written_while_a_writer_waited_for_its_turn_is_seen_in_it(
+    database: Database, store: SqlStore
+) -> None:
+    seen: list[int] = []
+
+    def write_next() -> None:
+        with closing(database.opened()) as other, other.begin(LOCAL_TENANT) as tx:
+            seen.extend(tx.memories.page(after=0, limit=5))
+
+    waiting = threading.Thread(target=write_next)
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.memories.add(a_memory(1, "tea is ready"))
+        waiting.start()
+        _wait_until_somebody_waits(database)
+    waiting.join()
+
+    assert seen == [1]
+
+
+def _wait_until_somebody_waits(database: Database) -> None:
+    asked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        while owner.execute(asked).fetchone() == (0,):
+            pass
+
+
+def test_a_store_goes_on_when_the_server_ended_its_connections(
+    postgres: Server, database: Database, store: SqlStore
+) -> None:
+    put(store, a_memory(1, "tea is ready"))
+    name = database.owner.rpartition("/")[2]
+    end_all = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 our own
+    with closing(psycopg.connect(postgres.url, autocommit=True)) as superuser:
+        superuser.execute(end_all)  # type: ignore[arg-type]
+        left = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 our own
+        while superuser.execute(left).fetchone() != (0,):  # type: ignore[arg-type]
+            pass
+
+    put(store, a_memory(2, "so is cake"))
+    assert set(stored(store, 1, 2)) == {1, 2}
+
+
+def test_a_server_that_only_reads_says_so(store: SqlStore) -> None:
+    put(store, a_memory(1, "tea is ready"))
+    with pytest.raises(Unavailable) as refusal:
+        _write_where_nothing_is(store)
+
+    assert refusal.value.code == "store_read_only"
+    assert set(stored(store, 1, 2)) == {1}
+
+
+def _write_where_nothing_is(store: SqlStore) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        tx.work.connection.execute(text("SET TRANSACTION READ ONLY"))
+        tx.memories.add(a_memory(2, "so is cake"))
+
+
+def test_a_statement_that_takes_too_long_is_given_up(store: SqlStore) -> None:
+    with pytest.raises(Unavailable, match="statement timeout"):
+        _take_too_long(store)
+
+
+def _take_too_long(store: SqlStore) -> None:
+    with store.snapshot(LOCAL_TENANT) as tx:
+        tx.work.connection.execute(text("SET LOCAL statement_timeout = 10"))
+        tx.work.connection.execute(text("SELECT pg_sleep(60)"))
+
+
+@pytest.mark.requirement("RT-15")
+def test_a_large_tenant_is_searched_by_the_index_of_its_space(store: SqlStore) -> None:
+    vectors = random_vectors(600)
+    with store.begin(LOCAL_TENANT) as tx:
+        for place, vector in enumerate(vectors):
+            memory = a_memory(place + 1, f"number {place}")
+            tx.memories.add(memory)
+            tx.index.put(memory, Vectors(windows=np.stack([vector, -vector])))
+
+    with store.snapshot(LOCAL_TENANT) as tx:
+        shelf = PostgresVectors(work=tx.work, which=tx.index.which)  # type: ignore[attr-defined]
+        by_index, exact = (
+            shelf.nearest(vectors[7], look(), limit=10, at_least=-1.0, is_large=is_large)
+            for is_large in (True, False)
+        )
+        plan = _planned(tx.work, replace(shelf.which, is_indexed=True), vectors[7])
+
+    assert by_index[0].id == exact[0].id == 8
+    assert len({hit.id for hit in by_index} & {hit.id for hit in exact}) >= 9
+    assert "_nearest_1" in plan
+
+
+def _planned(work: Work, which: Which, query: Matrix) -> str:
+    """Give how Postgres would find the nearest, were it many vectors and not six hundred."""
+    work.connection.execute(text("SET LOCAL enable_sort = off"))
+    nearest = select(which.table.c.memory_id).where(*which.here).order_by(which.order).limit(5)
+    made = compiled(nearest, work.connection.dialect, names=("tenant", "query"))
+    explained = replace(made, text=f"EXPLAIN {made.text}")
+    given = {"tenant": work.tenant, "query": half(query)}
+    return "\n".join(line for (line,) in explained.rows(work.connection, given))
+
+
+def test_an_upgrade_can_be_repeated_and_changes_nothing_then(database: Database) -> None:
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        catalogue = (
+            "SELECT c.oid, c.relname, c.relrowsecurity, c.relacl::text FROM pg_class c "
+            "WHERE c.relnamespace = 'public'::regnamespace ORDER BY c.oid"
+        )
+        before = owner.execute(catalogue).fetchall()
+        done = upgrade_postgres(
+            database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S
+        )
+
+        assert owner.execute(catalogue).fetchall() == before
+    assert done.schema_version == SCHEMA_VERSION
+    assert len(done.roles) == 1
+
+
+def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Database) -> None:
+    name = "ix_vectors_3_nearest_1"
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        owner.execute(f"DROP INDEX {name}")  # type: ignore[arg-type]
+        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+
+        assert owner.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
+
+
+def test_an_older_schema_is_refused_with_the_command_that_brings_it_up(database: Database) -> None:
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        owner.execute("UPDATE alembic_version SET version_num = '0004'")
+
+    with pytest.raises(Unavailable, match="schema version 0004") as refusal:
+        database.opened()
+
+    assert refusal.value.code == "store_older"
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_program_goes_on_while_a_later_version_that_it_understands_comes(
+    database: Database, *, is_open: bool
+) -> None:
+    with ExitStack() as stack:
+        before = stack.enter_context(closing(database.opened())) if is_open else None
+        _come_later(database, readable_from=SCHEMA_VERSION)
+        store = before or stack.enter_context(closing(database.opened()))
+        put(store, a_memory(1, "tea is ready"))
+
+        assert stored(store, 1)
+        assert store.examine()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_program_stops_when_a_later_version_comes_that_it_would_harm(
+    database: Database, *, is_open: bool
+) -> None:
+    with ExitStack() as stack:
+        before = stack.enter_context(closing(database.opened())) if is_open else None
+        _come_later(database, readable_from="9999")
+        with pytest.raises(Corrupt) as refusal:
+            stored(before or database.opened(), 1)
+
+    assert refusal.value.code == "store_newer"
+
+
+def _come_later(database: Database, *, readable_from: str) -> None:
+    """Upgrade as a later version would: what it adds, older programs need not know."""
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        owner.execute("ALTER TABLE memories ADD COLUMN mood text")
+        owner.execute("CREATE TABLE moods (tenant_id varchar(128), id bigint)")
+        owner.execute("UPDATE alembic_version SET version_num = '9999'")
+        owner.execute(f"COMMENT ON TABLE alembic_version IS '{readable_from}'")  # type: ignore[arg-type]
+
+
+def test_a_backup_names_the_tool_that_makes_one(store: SqlStore, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="pg_dump") as refusal:
+        store.backup(tmp_path / "copy.db")
+
+    assert refusal.value.code == "backup_unsupported"
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_a_store_in_postgres_does_not_show_its_password(database: Database) -> None:
+    password = database.program.partition(":")[2].partition("@")[0].rpartition(":")[2]
+    with closing(database.opened()) as store:
+        shown = f"{store!r} {store.location} {store.examine()}"
+
+    assert f":{password}@" not in shown
