@@ -23,6 +23,7 @@ from benchmarks.fielding import fielding
 from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
+from benchmarks.load.running import load
 from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
@@ -38,6 +39,7 @@ app.add_typer(mailing)
 app.add_typer(tracing)
 app.add_typer(fielding)
 app.add_typer(embedders)
+app.add_typer(load, name="load")
 app.add_typer(listening)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7

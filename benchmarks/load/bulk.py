@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 5000
 _INDEXES: Final = (
-    "SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid "
+    "SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c "
+    "JOIN pg_index i ON i.indexrelid = c.oid "
     "WHERE c.relkind IN ('i', 'I') AND NOT c.relispartition "
     "AND (c.relname LIKE 'ix_%nearest%' OR c.relname LIKE 'ix_%_text_words')"
 )
@@ -41,7 +42,8 @@ _COPY: Final = {
     "memories": f"COPY memories (tenant_id, {', '.join(PROJECTED)}) FROM STDIN",
     "facts": "COPY facts (tenant_id, memory_id, kind, body, subject, ttl_s) FROM STDIN",
     "said": "COPY said (memory_id, length, words) FROM STDIN",
-    "vectors": "COPY vectors (tenant_id, memory_id, space_id, part, vector) FROM STDIN (FORMAT BINARY)",
+    "vectors": "COPY vectors (tenant_id, memory_id, space_id, part, vector) "
+    "FROM STDIN (FORMAT BINARY)",
 }
 _WORDS: Final = (
     "INSERT INTO memory_text (tenant_id, memory_id, length, words) "

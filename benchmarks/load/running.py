@@ -1,0 +1,159 @@
+"""`python -m benchmarks load`: a server of a million memories under the load of 300 agents."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import psutil
+import psycopg
+import typer
+
+from benchmarks.corpus import drafts, questions
+from benchmarks.load.bulk import Bulk
+from benchmarks.load.made import Clusters, sizes
+from benchmarks.load.plan import Plan
+from benchmarks.load.stack import PROGRAM, SETTINGS, Stack, keys, stack
+from benchmarks.load.watching import Use, uses
+from commonbrain.testing.servers import login, postgres_server
+from commonbrain.wiring import load_settings, make_embedder, upgrade_store
+
+load = typer.Typer(help="A shared server under load.", no_args_is_help=True)
+
+_WRITES: Final = 0.2
+_ASKED: Final = 2000
+_TIMEOUT_S: Final = 30
+_WARM_S: Final = 20
+
+Folder = Annotated[Path, typer.Argument(help="Where the store is kept; it outlasts the run.")]
+
+
+@load.command()
+def fill(folder: Folder, memories: int = 1_000_000, tenants: int = 20, agents: int = 300) -> None:
+    """Make a store in Postgres with tenants of uneven size, by COPY."""
+    embedder = make_embedder(load_settings())
+    clusters = Clusters.of(embedder)
+    with postgres_server(folder / "postgres", settings=SETTINGS) as url:
+        login(url, PROGRAM)
+        upgrade_store(url, role=PROGRAM)
+        with closing(psycopg.connect(url)) as connection:
+            [(space,)] = connection.execute("SELECT id FROM spaces").fetchall()
+        bulk = Bulk(
+            url=url,
+            clusters=clusters,
+            space_id=space,
+            agents=agents // tenants,
+            now=datetime.now(UTC),
+        )
+        since = time.monotonic()
+        known = bulk.indexes()
+        with ProcessPoolExecutor() as pool:
+            made = {f"tenant-{n}": size for n, size in enumerate(sizes(memories, tenants))}
+            each = [
+                pool.submit(bulk.fill, name, size, seed=seed)
+                for seed, (name, size) in enumerate(made.items())
+            ]
+            for one in each:
+                one.result()
+        print(f"{memories:,} memories written in {time.monotonic() - since:,.0f} s")
+        since = time.monotonic()
+        bulk.index(known)
+        print(f"indexed in {time.monotonic() - since:,.0f} s")
+
+
+@load.command()
+def run(
+    folder: Folder,
+    rates: Annotated[list[float], typer.Argument(help="Requests a second, one after the other.")],
+    seconds: int = 60,
+    agents: int = 300,
+    workers: int = 2,
+) -> None:
+    """Send requests at one rate after the other; four fifths recall, one fifth remembers."""
+    with stack(folder, workers=workers) as running:
+        names = _tenants(running.postgres)
+        plan = Plan(
+            url=running.url,
+            keys=keys(folder, names, agents=agents),
+            questions=questions(_ASKED, of=20_000),
+            words=sorted({word for draft in drafts(500) for word in draft.body.split()})[:2000],
+            rate=0,
+            agents=agents,
+            writes=_WRITES,
+            timeout_s=_TIMEOUT_S,
+            report=str(folder / "report.json"),
+        )
+        sent(running, plan, rate=20, seconds=_WARM_S, folder=folder)
+        for rate in rates:
+            told = sent(running, plan, rate=rate, seconds=seconds, folder=folder)
+            print("\n".join(told.lines()), flush=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What became of a load."""
+
+    rate: float
+    seconds: float
+    report: dict[str, Any]
+    before: dict[str, Use]
+    after: dict[str, Use]
+
+    def lines(self) -> list[str]:
+        """Tell it: each call, then who worked how much for one request."""
+        calls = self.report["calls"]
+        count = sum(one["count"] for one in calls.values())
+        told = [f"{self.rate:g} requests/s asked for, {count / self.seconds:.1f} answered"]
+        told += [
+            f"  {name:<9} n {one['count']:6}  failed {one['failures']:4}  p50 {one['p50_ms']:6.0f}"
+            f"  p95 {one['p95_ms']:6.0f}  p99 {one['p99_ms']:6.0f}"
+            f"  longest {one['longest_ms']:6.0f} ms"
+            for name, one in calls.items()
+        ]
+        for name, use in self.after.items():
+            spent = use.processor_s - self.before[name].processor_s
+            told.append(
+                f"  {name:<9} {spent * 1000 / max(count, 1):6.1f} ms of processor a request"
+                f" ({spent / self.seconds:4.0%} of a core), {use.resident_mb:6.0f} MB"
+                f" ({use.resident_mb - self.before[name].resident_mb:+.0f})"
+            )
+        return [*told, *(f"  ! {error}" for error in self.report["errors"][:5])]
+
+
+def sent(running: Stack, plan: Plan, *, rate: float, seconds: float, folder: Path) -> Sent:
+    """Send requests at a rate for so long, by Locust in a process of its own."""
+    told = folder / "plan.json"
+    replace(plan, rate=rate).write(told)
+    parts = {name: one.pid for name, one in running.processes.items()}
+    parts["postgres"] = _postmaster(folder)
+    before, since = uses(parts), time.monotonic()
+    command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("agents.py"))]
+    command += ["--headless", "--users", str(plan.agents), "--spawn-rate", "100", "--only-summary"]
+    command += ["--run-time", f"{seconds:g}s", "--loglevel", "ERROR"]
+    environment = {**running.environment, "COMMONBRAIN_LOAD_PLAN": str(told)}
+    subprocess.run(  # noqa: S603 our own command
+        command, env=environment, check=False, capture_output=True
+    )
+    report = json.loads(Path(plan.report).read_text("utf-8"))
+    took = time.monotonic() - since
+    return Sent(rate=rate, seconds=took, report=report, before=before, after=uses(parts))
+
+
+def _tenants(url: str) -> list[str]:
+    with closing(psycopg.connect(url)) as connection:
+        rows = connection.execute("SELECT id FROM tenants WHERE id LIKE 'tenant-%' ORDER BY id")
+        return [name for (name,) in rows.fetchall()]
+
+
+def _postmaster(folder: Path) -> int:
+    """Find the first process of Postgres, which writes its number into its folder."""
+    written = (folder / "postgres" / "data" / "postmaster.pid").read_text("utf-8")
+    return psutil.Process(int(written.splitlines()[0])).pid

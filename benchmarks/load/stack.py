@@ -1,0 +1,100 @@
+"""The whole server of a benchmark: Postgres, Redis, the doors and a worker, each a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import httpx2
+from tenacity import retry, stop_after_delay, wait_fixed
+
+from commonbrain.domain.scope import Role
+from commonbrain.flows.governing import KeyWish
+from commonbrain.testing.servers import login, postgres_server, redis_server
+from commonbrain.wiring import open_brain, upgrade_store
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from pathlib import Path
+
+PROGRAM: Final = "commonbrain_program"
+SETTINGS: Final = {"shared_buffers": "2GB", "max_wal_size": "8GB", "work_mem": "16MB"}
+"""What an operator of a machine with 24 GB would set first."""
+_AT_ONCE: Final = "1"
+"""Threads of one process that embed: there are as many processes as cores."""
+_READY_S: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """What runs, and where it is reached."""
+
+    url: str
+    postgres: str
+    processes: Mapping[str, subprocess.Popen[bytes]]
+    environment: Mapping[str, str]
+
+
+@contextmanager
+def stack(folder: Path, *, workers: int, port: int = 8378) -> Generator[Stack]:
+    """Run everything over a store that was filled before."""
+    with ExitStack() as running:
+        postgres = running.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
+        redis = running.enter_context(redis_server(folder / "redis"))
+        os.environ["COMMONBRAIN_STORE"] = login(postgres, PROGRAM)
+        upgrade_store(postgres, role=PROGRAM)
+        environment = {
+            **os.environ,
+            "COMMONBRAIN_REDIS_URL": redis,
+            "COMMONBRAIN_STATE": str(folder / "state"),
+            "COMMONBRAIN_EMBEDDER_THREADS": _AT_ONCE,
+        }
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        serve = ["serve", "--port", str(port), "--workers", str(workers)]
+        processes = {
+            name: running.enter_context(_process(command, environment))
+            for name, command in {"doors": serve, "worker": ["work", "--json"]}.items()
+        }
+        url = f"http://127.0.0.1:{port}"
+        wait_until_ready(url)
+        yield Stack(url=url, postgres=postgres, processes=processes, environment=environment)
+
+
+@retry(wait=wait_fixed(0.2), stop=stop_after_delay(_READY_S), reraise=True)
+def wait_until_ready(url: str) -> None:
+    """Wait until a server can be sent requests."""
+    httpx2.get(f"{url}/readyz", timeout=10).raise_for_status()
+
+
+def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
+    """Give a key for each agent, made once and kept beside the store."""
+    kept = folder / "keys.json"
+    known: list[str] = json.loads(kept.read_text("utf-8")) if kept.exists() else []
+    for number in range(len(known), agents):
+        with open_brain(tenant=tenants[number % len(tenants)]) as brain:
+            wish = KeyWish(agent=f"agent-{number}", role=Role.WRITER)
+            known.append(str(brain.govern.create_key(wish).text))
+    kept.touch(mode=0o600)
+    kept.write_text(json.dumps(known), "utf-8")
+    return known[:agents]
+
+
+@contextmanager
+def _process(
+    command: list[str], environment: Mapping[str, str]
+) -> Generator[subprocess.Popen[bytes]]:
+    started = subprocess.Popen(  # noqa: S603 our own program
+        [sys.executable, "-m", "commonbrain", *command],
+        env=dict(environment),
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield started
+    finally:
+        started.terminate()
+        started.wait(60)
