@@ -11,6 +11,7 @@ from tests.flows.asking import stored
 ROUNDS = 10
 
 
+@pytest.mark.of_a_file
 def test_two_agents_superseding_at_once(path: Path) -> None:
     with a_brain(path) as brain:
         texts = [f"Service x{n} runs on two cores" for n in range(ROUNDS)]
