@@ -3,6 +3,8 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from commonbrain.testing.builders import a_brain
 from tests.faults.test_processes import start_together
 from tests.faults.workers import DONE, correct, worker
