@@ -13,7 +13,7 @@ test *arguments:
 
 # Run what stands for the whole of it with brains in a real Postgres, started for it.
 postgres *arguments:
-    pytest -n 2 --engine postgres tests/machines tests/stories {{ flows_on_postgres }} {{ arguments }}
+    pytest -n 2 --engine postgres tests/machines {{ flows_on_postgres }} {{ arguments }}
 
 # Check format, lint, docstrings, types and imports; changes nothing.
 check:

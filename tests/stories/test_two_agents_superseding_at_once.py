@@ -3,6 +3,8 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from commonbrain.testing.builders import a_brain
 from tests.faults.test_processes import start_together
 from tests.faults.workers import DONE, correct, worker
@@ -11,6 +13,7 @@ from tests.flows.asking import stored
 ROUNDS = 10
 
 
+@pytest.mark.of_a_file
 def test_two_agents_superseding_at_once(path: Path) -> None:
     with a_brain(path) as brain:
         texts = [f"Service x{n} runs on two cores" for n in range(ROUNDS)]
