@@ -26,6 +26,7 @@ from benchmarks.load.plan import Plan
 
 PLAN: Final = Plan.read(Path(os.environ["COMMONBRAIN_LOAD_PLAN"]))
 _NUMBERS: Final = count()
+LEDGER: Final = Path(PLAN.ledger).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 to the end
 
 
 class Agent(FastHttpUser):
@@ -74,8 +75,18 @@ class Agent(FastHttpUser):
             f"/v1/{what}", json=body, headers=self.headers, name=what, catch_response=True
         ) as answer:
             answer.request_meta["response_time"] += late_ms
-            if answer.status_code != HTTPStatus.OK:
+            told = answer.status_code == HTTPStatus.OK
+            _note(what, (answer.text or "") if told else None, status=answer.status_code)
+            if not told:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
+
+
+def _note(what: str, text: str | None, *, status: int) -> None:
+    """Keep what was acknowledged, and when something was not."""
+    items: list[dict[str, Any]] = json.loads(text).get("items", []) if text else []
+    stored = [one["id"] for one in items if what == "remember" and one["status"] == "stored"]
+    LEDGER.write(json.dumps({"at": time.time(), "call": what, "status": status, "ids": stored}))
+    LEDGER.write("\n")
 
 
 @events.quitting.add_listener

@@ -26,6 +26,8 @@ class Plan:
     timeout_s: float
     report: str
     """Where the figures go."""
+    ledger: str
+    """Where each answer goes as it comes: a line of JSON with its time, call, and id or error."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:

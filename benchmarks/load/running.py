@@ -6,8 +6,9 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,22 +80,27 @@ def run(
 ) -> None:
     """Send requests at one rate after the other; four fifths recall, one fifth remembers."""
     with stack(folder, workers=workers) as running:
-        names = _tenants(running.postgres)
-        plan = Plan(
-            url=running.url,
-            keys=keys(folder, names, agents=agents),
-            questions=questions(_ASKED, of=20_000),
-            words=sorted({word for draft in drafts(500) for word in draft.body.split()})[:2000],
-            rate=0,
-            agents=agents,
-            writes=_WRITES,
-            timeout_s=_TIMEOUT_S,
-            report=str(folder / "report.json"),
-        )
+        plan = planned(running, folder, agents=agents)
         sent(running, plan, rate=20, seconds=_WARM_S, folder=folder)
         for rate in rates:
             told = sent(running, plan, rate=rate, seconds=seconds, folder=folder)
             print("\n".join(told.lines()), flush=True)
+
+
+def planned(running: Stack, folder: Path, *, agents: int) -> Plan:
+    """Say who asks what of a running server; at which rate is said later."""
+    return Plan(
+        url=running.url,
+        keys=keys(folder, _tenants(running.postgres), agents=agents),
+        questions=questions(_ASKED, of=20_000),
+        words=sorted({word for draft in drafts(500) for word in draft.body.split()})[:2000],
+        rate=0,
+        agents=agents,
+        writes=_WRITES,
+        timeout_s=_TIMEOUT_S,
+        report=str(folder / "report.json"),
+        ledger=str(folder / "ledger.jsonl"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,18 +139,28 @@ def sent(running: Stack, plan: Plan, *, rate: float, seconds: float, folder: Pat
     told = folder / "plan.json"
     replace(plan, rate=rate).write(told)
     parts = {name: one.pid for name, one in running.processes.items()}
-    parts["postgres"] = _postmaster(folder)
+    parts["postgres"] = postmaster(folder)
     before, since = uses(parts), time.monotonic()
+    with sending(running, plan, told, seconds=seconds) as load_:
+        load_.wait()
+    report = json.loads(Path(plan.report).read_text("utf-8"))
+    took = time.monotonic() - since
+    return Sent(rate=rate, seconds=took, report=report, before=before, after=uses(parts))
+
+
+@contextmanager
+def sending(
+    running: Stack, plan: Plan, told: Path, *, seconds: float
+) -> Generator[subprocess.Popen[bytes]]:
+    """Send requests by Locust for so long, while something else is done here."""
     command = [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("agents.py"))]
     command += ["--headless", "--users", str(plan.agents), "--spawn-rate", "100", "--only-summary"]
     command += ["--run-time", f"{seconds:g}s", "--loglevel", "ERROR"]
     environment = {**running.environment, "COMMONBRAIN_LOAD_PLAN": str(told)}
-    subprocess.run(  # noqa: S603 our own command
-        command, env=environment, check=False, capture_output=True
-    )
-    report = json.loads(Path(plan.report).read_text("utf-8"))
-    took = time.monotonic() - since
-    return Sent(rate=rate, seconds=took, report=report, before=before, after=uses(parts))
+    with subprocess.Popen(  # noqa: S603 our own command
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as started:
+        yield started
 
 
 def _tenants(url: str) -> list[str]:
@@ -153,7 +169,7 @@ def _tenants(url: str) -> list[str]:
         return [name for (name,) in rows.fetchall()]
 
 
-def _postmaster(folder: Path) -> int:
+def postmaster(folder: Path) -> int:
     """Find the first process of Postgres, which writes its number into its folder."""
     written = (folder / "postgres" / "data" / "postmaster.pid").read_text("utf-8")
     return psutil.Process(int(written.splitlines()[0])).pid

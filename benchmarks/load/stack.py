@@ -36,7 +36,8 @@ class Stack:
 
     url: str
     postgres: str
-    processes: Mapping[str, subprocess.Popen[bytes]]
+    processes: dict[str, subprocess.Popen[bytes]]
+    commands: Mapping[str, list[str]]
     environment: Mapping[str, str]
 
 
@@ -56,13 +57,24 @@ def stack(folder: Path, *, workers: int, port: int = 8378) -> Generator[Stack]:
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         serve = ["serve", "--port", str(port), "--workers", str(workers)]
-        processes = {
-            name: running.enter_context(_process(command, environment))
-            for name, command in {"doors": serve, "worker": ["work", "--json"]}.items()
-        }
-        url = f"http://127.0.0.1:{port}"
-        wait_until_ready(url)
-        yield Stack(url=url, postgres=postgres, processes=processes, environment=environment)
+        commands = {"doors": serve, "worker": ["work", "--json"]}
+        made = Stack(
+            url=f"http://127.0.0.1:{port}",
+            postgres=postgres,
+            processes={name: _started(one, environment) for name, one in commands.items()},
+            commands=commands,
+            environment=environment,
+        )
+        running.callback(_end, made)
+        wait_until_ready(made.url)
+        yield made
+
+
+def again(running: Stack, name: str) -> None:
+    """Kill a process, and start it again as a supervisor would."""
+    running.processes[name].kill()
+    running.processes[name].wait()
+    running.processes[name] = _started(running.commands[name], running.environment)
 
 
 @retry(wait=wait_fixed(0.2), stop=stop_after_delay(_READY_S), reraise=True)
@@ -84,17 +96,16 @@ def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
     return known[:agents]
 
 
-@contextmanager
-def _process(
-    command: list[str], environment: Mapping[str, str]
-) -> Generator[subprocess.Popen[bytes]]:
-    started = subprocess.Popen(  # noqa: S603 our own program
+def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 our own program
         [sys.executable, "-m", "commonbrain", *command],
         env=dict(environment),
         stdout=subprocess.DEVNULL,
     )
-    try:
-        yield started
-    finally:
-        started.terminate()
-        started.wait(60)
+
+
+def _end(running: Stack) -> None:
+    for one in running.processes.values():
+        one.terminate()
+    for one in running.processes.values():
+        one.wait(60)
