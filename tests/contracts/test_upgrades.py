@@ -52,7 +52,7 @@ def fill(connection: Connection) -> None:
         connection.execute(text(statement), given)
 
     noon, later = to_millis(NOON), to_millis(LATER)
-    run("INSERT INTO tenants VALUES ('default', 0, x'00')")
+    run("INSERT INTO tenants (id, created_at, audit_key) VALUES ('default', 0, x'00')")
     space = {"name": SPACE.name, "size": SPACE.dimensions}
     run("INSERT INTO spaces (name, dimensions) VALUES (:name, :size)", **space)
     states = ((2, "active", None, None), (1, "superseded", later, 2), (3, "forgotten", None, None))

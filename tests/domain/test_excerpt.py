@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from commonbrain.domain.excerpt import GAP, Sought, excerpt
@@ -11,6 +11,7 @@ TERMS = st.lists(st.sampled_from(["port", "tea", "served", "港口"]), max_size=
 
 
 @given(TEXTS, TERMS, st.integers(0, 2000))
+@example("Tea was served!\nPORT。\nTea was served!", ["port"], 12)
 def test_an_excerpt_holds_nothing_that_the_text_does_not_say(
     text: str, terms: list[str], chars: int
 ) -> None:

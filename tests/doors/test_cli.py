@@ -128,7 +128,8 @@ def test_the_option_store_beats_the_environment(brain: Brain, tmp_path: Path) ->
 def test_help_lists_every_operation_and_its_own_help_every_field(brain: Brain) -> None:
     help_ = brain("--help").out
     for operation in OPERATIONS:
-        assert Door.CLI in operation.doors
+        if Door.CLI not in operation.doors:
+            continue
         assert f"\n  {operation.name} " in help_
         own = brain(operation.name, "--help").out
         for special in operation.commands:

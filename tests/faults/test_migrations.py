@@ -53,7 +53,9 @@ def an_older_store(path: Path) -> None:
             made.attributes["connection"] = connection
             command.upgrade(made, version)
             row = "'somebody', 0, x'00'"
-            connection.exec_driver_sql(f"INSERT INTO tenants VALUES ({row})")  # noqa: S608 constant
+            connection.exec_driver_sql(
+                f"INSERT INTO tenants (id, created_at, audit_key) VALUES ({row})"  # noqa: S608
+            )
     engine.dispose()
 
 

@@ -53,6 +53,8 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) 
             "skill": {},
             "status": {"unsettled": True},
             "unsettled": {},
+            "job": {"op": "list"},
+            "admin": {"op": "usage"},
             "forget": {"ids": [id_], "reason": "Nobody asks."},
         }
         assert set(calls) == {operation.name for operation in SERVED}
@@ -153,6 +155,7 @@ def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
             body = {"ids": [id_], "reason": "x"} if operation.name == "forget" else body
             body = {"op": "rate", "id": id_} if operation.name == "revise" else body
             body = {"op": "inbox"} if operation.name == "message" else body
+            body = {"op": "usage"} if operation.name == "admin" else body
             reply = ann.post(f"/v1/{operation.name}", json=body, headers=reader)
             is_problem(reply, 403, "insufficient_role")
 

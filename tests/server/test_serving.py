@@ -99,7 +99,6 @@ def test_two_workers_answer_as_one(path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ((), "no_access_control"),
         (("--open", "--host", "0.0.0.0"), "no_access_control"),  # noqa: S104 it is refused
         (("--open", "--host", "::"), "no_access_control"),
         (("--open", "--workers", "0"), "COMMONBRAIN_SERVE_WORKERS"),

@@ -57,10 +57,10 @@ def excerpt(text: str, sought: Sought, *, chars: int) -> str:
     worth = _worth(text, pieces, sought=sought)
     best = sorted(range(len(pieces)), key=lambda place: (-worth[place], place))
     kept: set[int] = set()
-    room = chars
+    # A mark may stand before all of it, and one after each piece that stands alone.
+    room = chars - (len(GAP) + 1 if len(pieces) > 1 else 0)
     for place in best:
         start, end = pieces[place]
-        # Each piece may stand alone, with a mark before it.
         room_after = room - (end - start) - len(GAP) - 2
         if room_after >= 0:
             kept.add(place)

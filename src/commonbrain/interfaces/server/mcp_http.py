@@ -15,7 +15,8 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Invalid
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.trust import Trust
-from commonbrain.interfaces.mcp import Message, client_of, server_of
+from commonbrain.interfaces.mcp import server_of
+from commonbrain.interfaces.mcp_clients import Message, client_of
 from commonbrain.interfaces.noting import Asked
 from commonbrain.interfaces.operations import Profile
 from commonbrain.interfaces.server.admission import Desk
@@ -46,7 +47,7 @@ class Admitted:
         named = f"{client.name}/{client.version}" if client else None
         return self.desk.see(replace(caller, trust_ceiling=ceiling), request, client=named)
 
-    def missed(self, _context: Message, _call: Asked, _error: CommonbrainError) -> None:
+    def missed(self, context: Message, *, call: Asked, error: CommonbrainError) -> None:
         """Leave it at the answer: strangers make no file on this machine grow."""
 
 
