@@ -1,25 +1,23 @@
 """The shelf of what a boot shows: rules that bind, tasks that are owed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Integer, Select, Table, bindparam, case, func, null, select, text
 
-from commonbrain.adapters.sql.looks import allowed, within
+from commonbrain.adapters.sql.looks import TENANT, allowed, given, within
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Kind, Severity, TaskPriority
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller
-from commonbrain.domain.session import UNKNOWN
 from commonbrain.ports.board import Ranked
 from commonbrain.ports.look import Look
 
 _Rows = Select[*tuple[Any, ...]]
 _BUILT_MAX: Final = 64
-"""Statements kept for the callers and projects that booted last."""
+"""Statements kept for the projects that booted last."""
 _RULES: Final = DETAILS[Kind.RULE]
 _TASKS: Final = DETAILS[Kind.TASK]
 # As words, because SQLite uses an index of few rows only for the very condition it has.
@@ -59,11 +57,8 @@ class BoardShelf:
         return [id_ for (id_,) in self._rows(_latest, look, limit=limit)]
 
     def _rows(self, build: Any, look: Look, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
-        # Every session of an agent sees the same, so that they share the statement.
-        viewer = replace(look.caller, session=None, project=None, contact=UNKNOWN)
-        statement = build(viewer, look.filter, tenant=self.work.tenant)
-        given = {"now": look.now, "limit": limit}
-        return self.work.connection.execute(statement, given).all()
+        told = given(look, self.work.tenant) | {"limit": limit}
+        return self.work.connection.execute(build(look.filter), told).all()
 
 
 def _ranked(rows: Sequence[Any]) -> Ranked:
@@ -73,63 +68,63 @@ def _ranked(rows: Sequence[Any]) -> Ranked:
 # Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
 # each of them up among the memories: left to itself, the planner does it the other way round.
 @lru_cache(_BUILT_MAX)
-def _blockers(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+def _blockers(wanted: Filter) -> _Rows:
     row = memories.c
     strict = (
         select(_RULES.c.memory_id)
-        .where(_RULES.c.tenant_id == tenant, _RULES.c.severity == Severity.BLOCKER)
+        .where(_RULES.c.tenant_id == TENANT, _RULES.c.severity == Severity.BLOCKER)
         .where(_RULES.c.skill.is_(null()))
         .cte("strict")
         .prefix_with("MATERIALIZED")
     )
     return (
         select(row.id, _ALL)
-        .where(row.id.in_(select(strict.c.memory_id)), within(caller, wanted, tenant=tenant))
+        .where(row.id.in_(select(strict.c.memory_id)), within(wanted))
         .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
         .limit(_LIMIT)
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _latest(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+def _latest(wanted: Filter) -> _Rows:
     # Found by project and kind and then sorted: by time, all that is not wanted would be read.
-    few = allowed(caller, wanted, tenant=tenant).cte("few").prefix_with("MATERIALIZED")
+    few = allowed(wanted).cte("few").prefix_with("MATERIALIZED")
     row = memories.c
     return (
         select(row.id)
-        .join_from(few, memories, (row.tenant_id == tenant) & (row.id == few.c.id))
+        .join_from(few, memories, (row.tenant_id == TENANT) & (row.id == few.c.id))
         .order_by(row.occurred_at.desc(), row.id.desc())
         .limit(_LIMIT)
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _patterns(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
-    pinned = _seen(_RULES, caller, wanted=wanted, tenant=tenant).scalar_subquery()
-    return _pattern_rules(tenant, pinned).order_by(_RULES.c.memory_id.desc())
+def _patterns(wanted: Filter) -> _Rows:
+    pinned = _seen(_RULES, wanted).scalar_subquery()
+    return _pattern_rules(pinned).order_by(_RULES.c.memory_id.desc())
 
 
 @lru_cache(_BUILT_MAX)
-def _any_pattern(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
-    is_seen = _seen(_RULES, caller, wanted=wanted, tenant=tenant).exists()
-    return _pattern_rules(tenant).where(is_seen).limit(_LIMIT)
+def _any_pattern(wanted: Filter) -> _Rows:
+    is_seen = _seen(_RULES, wanted).exists()
+    return _pattern_rules().where(is_seen).limit(_LIMIT)
 
 
-def _pattern_rules(tenant: str, *more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
+def _pattern_rules(*more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
     own = _RULES.c
     return select(own.memory_id, *more).where(
-        own.tenant_id == tenant, own.severity == Severity.PATTERN, own.skill.is_(null())
+        own.tenant_id == TENANT, own.severity == Severity.PATTERN, own.skill.is_(null())
     )
 
 
 @lru_cache(_BUILT_MAX)
-def _owed(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
+def _owed(wanted: Filter) -> _Rows:
     own = _TASKS.c
     # Counted and sorted in one pass over what is owed.
     owed = (
         select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
-        .where(own.tenant_id == tenant, _IS_OWED)
-        .where(_seen(_TASKS, caller, wanted=wanted, tenant=tenant).exists())
+        .where(own.tenant_id == TENANT, _IS_OWED)
+        .where(_seen(_TASKS, wanted).exists())
         .cte("owed")
         .prefix_with("MATERIALIZED")
     )
@@ -142,7 +137,7 @@ def _owed(caller: Caller, wanted: Filter, *, tenant: str) -> _Rows:
     )
 
 
-def _seen(details: Table, caller: Caller, *, wanted: Filter, tenant: str) -> _Rows:
+def _seen(details: Table, wanted: Filter) -> _Rows:
     """Select the memory that a row of details is of, where the look allows it."""
     same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
-    return select(memories.c.pinned).where(same, within(caller, wanted, tenant=tenant))
+    return select(memories.c.pinned).where(same, within(wanted))

@@ -1,18 +1,16 @@
 """The shelf of open conflicts."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Integer, Select, bindparam, or_, select
 
-from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.looks import TENANT, given, within
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.links import Link, LinkType
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller
-from commonbrain.domain.session import UNKNOWN
 from commonbrain.ports.look import Look
 
 _BUILT_MAX: Final = 64
@@ -29,15 +27,13 @@ class DisputeShelf:
 
     def unsettled(self, look: Look, *, limit: int, skip: int = 0) -> list[Link]:
         """List conflicts whose sides the look both allows, the latest first."""
-        viewer = replace(look.caller, session=None, project=None, contact=UNKNOWN)
-        statement = _unsettled(viewer, look.filter, tenant=self.work.tenant)
-        given = {"now": look.now, "limit": limit, "skip": skip}
-        rows = self.work.connection.execute(statement, given).mappings()
+        told = given(look, self.work.tenant) | {"limit": limit, "skip": skip}
+        rows = self.work.connection.execute(_unsettled(look.filter), told).mappings()
         return [Link(**row) for row in rows]
 
 
 @lru_cache(_BUILT_MAX)
-def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any, ...]]:
+def _unsettled(wanted: Filter) -> Select[*tuple[Any, ...]]:
     """Select the links of conflict; there is no index by type, so that all links are gone over.
 
     What decides stands in the index by `to_id`, and no row but a conflict's is read. Of two that
@@ -46,7 +42,7 @@ def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[
 
     def is_seen(end: ColumnElement[int]) -> ColumnElement[bool]:
         row = select(1).select_from(memories).correlate(links)
-        return row.where(memories.c.id == end, within(caller, wanted, tenant=tenant)).exists()
+        return row.where(memories.c.id == end, within(wanted)).exists()
 
     joined = links
     for side, end in ((_ONE, links.c.from_id), (_OTHER, links.c.to_id)):
@@ -56,7 +52,7 @@ def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[
         .select_from(_REVERSE)
         .correlate(links)
         .where(
-            _REVERSE.c.tenant_id == tenant,
+            _REVERSE.c.tenant_id == TENANT,
             _REVERSE.c.type == LinkType.CONFLICTS_WITH,
             _REVERSE.c.from_id == links.c.to_id,
             _REVERSE.c.to_id == links.c.from_id,
@@ -69,7 +65,7 @@ def _unsettled(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[
         select(*(links.c[field.name] for field in fields(Link)))
         .select_from(joined)
         .where(
-            links.c.tenant_id == tenant,
+            links.c.tenant_id == TENANT,
             links.c.type == LinkType.CONFLICTS_WITH,
             or_(here.is_(None), there.is_(None), here == there),
             is_seen(links.c.from_id),

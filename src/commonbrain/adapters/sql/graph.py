@@ -212,7 +212,7 @@ def _leads_on(way: Way, *, reader: Reader | None) -> ColumnElement[bool]:
     is_seen = select(1).where(
         row.tenant_id == links.c.tenant_id,
         row.id == _ends(way)[1],
-        open_to(reader.caller),
+        open_to(reader.caller.agent),
         row.state.not_in(sorted(AWAITING_STATES)),
         row.trust.in_(believed_from(reader.trust_min)),
         or_(row.superseded_by.is_(None), ~_has_heir(way)),

@@ -1,15 +1,17 @@
 """A look as SQL: the one place where tenant, visibility and filter become conditions."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     CompoundSelect,
     Select,
+    String,
     and_,
     bindparam,
     func,
@@ -26,50 +28,66 @@ from commonbrain.domain.atom import CausalField
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller, Scope
+from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import Look
 
 _BUILT_MAX: Final = 256
+TENANT: Final[BindParameter[str]] = bindparam("tenant", type_=String())
+_VIEWER: Final[BindParameter[str]] = bindparam("viewer", type_=String())
 _NOW: Final[BindParameter[datetime]] = bindparam("now", type_=Instant())
 
 
 def confine(look: Look, tenant: str) -> ColumnElement[bool]:
     """Say which rows a look allows; the domain says the same of each row again at the end."""
-    return and_(
-        *_open_to(look.caller, look.filter, tenant=tenant, now=look.now), *_in_project(look.filter)
-    )
+    of = _Of(tenant=tenant, viewer=look.caller.agent, now=look.now)
+    return and_(*_open_to(look.filter, of), *_in_project(look.filter))
+
+
+def given(look: Look, tenant: str) -> dict[str, Any]:
+    """Give the parameters that `allowed` and `within` leave open."""
+    return {"tenant": tenant, "viewer": look.caller.agent, "now": look.now}
 
 
 @lru_cache(_BUILT_MAX)
-def allowed(caller: Caller, wanted: Filter, *, tenant: str) -> Select[int] | CompoundSelect[int]:
-    """Select the ids that a look allows at the moment `now`, a parameter.
+def allowed(wanted: Filter) -> Select[int] | CompoundSelect[int]:
+    """Select the ids that a look allows, whose tenant, viewer and moment are parameters.
 
     Building a statement costs more than running it, so it is built once for all looks that differ
-    in nothing but their moment.
+    in nothing but these: a server has hundreds of viewers.
     """
-    ids = select(memories.c.id).where(*_open_to(caller, wanted, tenant=tenant, now=_NOW))
+    ids = select(memories.c.id).where(*_open_to(wanted, _OPEN))
     # One part per project, because no index serves two values of which one is NULL.
     parts = [ids.where(one) for one in _projects(wanted)]
     return union_all(*parts) if parts else ids
 
 
 @lru_cache(_BUILT_MAX)
-def within(caller: Caller, wanted: Filter, *, tenant: str) -> ColumnElement[bool]:
-    """Say which rows a look allows at the moment `now`, a parameter."""
-    return and_(*_open_to(caller, wanted, tenant=tenant, now=_NOW), *_in_project(wanted))
+def within(wanted: Filter) -> ColumnElement[bool]:
+    """Say which rows a look allows, whose tenant, viewer and moment are parameters."""
+    return and_(*_open_to(wanted, _OPEN), *_in_project(wanted))
 
 
-def _open_to(
-    caller: Caller, wanted: Filter, *, tenant: str, now: datetime | BindParameter[datetime]
-) -> list[ColumnElement[bool]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Of:
+    """Whose look it is, and when: values, or parameters that are told each time."""
+
+    tenant: str | BindParameter[str]
+    viewer: str | BindParameter[str]
+    now: datetime | BindParameter[datetime]
+
+
+_OPEN: Final = _Of(tenant=TENANT, viewer=_VIEWER, now=_NOW)
+
+
+def _open_to(wanted: Filter, of: _Of) -> list[ColumnElement[bool]]:
     """Give every condition of a look but its project."""
     row = memories.c
     believed = believed_from(wanted.trust_min)
     conditions = [
-        row.tenant_id == tenant,
-        open_to(caller),
-        *_believed(wanted, now=now),
+        row.tenant_id == of.tenant,
+        open_to(of.viewer),
+        *_believed(wanted, now=of.now),
         *_given(wanted),
     ]
     if len(believed) < len(Trust):
@@ -77,10 +95,10 @@ def _open_to(
     return conditions
 
 
-def open_to(caller: Caller) -> ColumnElement[bool]:
-    """Say which rows a caller may see of those of its tenant."""
+def open_to(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
+    """Say which rows an agent may see of those of its tenant."""
     row = memories.c
-    return or_(row.scope != Scope.PRIVATE, row.agent == caller.agent, _is_shared(caller))
+    return or_(row.scope != Scope.PRIVATE, row.agent == viewer, _is_shared(viewer))
 
 
 def believed_from(trust_min: float) -> list[Trust]:
@@ -88,13 +106,13 @@ def believed_from(trust_min: float) -> list[Trust]:
     return [trust for trust in Trust if trust.weight >= trust_min]
 
 
-def _is_shared(caller: Caller) -> ColumnElement[bool]:
-    """Say which rows went to the caller; asked only of what is private to others."""
+def _is_shared(viewer: str | BindParameter[str]) -> ColumnElement[bool]:
+    """Say which rows went to an agent; asked only of what is private to others."""
     return (
         select(1)
         .where(
             receipts.c.tenant_id == memories.c.tenant_id,
-            receipts.c.agent == caller.agent,
+            receipts.c.agent == viewer,
             receipts.c.message_id == memories.c.id,
         )
         .exists()

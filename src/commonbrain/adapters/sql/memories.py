@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.adapters.sql.looks import confine, within
+from commonbrain.adapters.sql.looks import confine, given, within
 from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.memory_rows import COLUMNS, NAMED, PROJECTED, SPEAKER, fetch
 from commonbrain.adapters.sql.spelling import greater, members_of
@@ -31,7 +31,6 @@ from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller
 from commonbrain.ports.index import Hit
 from commonbrain.ports.store import IdTaken, Look
 
@@ -163,9 +162,8 @@ class MemoryShelf:
         since, until = look.filter.since, look.filter.until
         wanted = replace(look.filter, since=None, until=None)
         bounds = (since is not None, until is not None)
-        statement = _newest(look.caller, wanted, tenant=self.work.tenant, bounds=bounds)
-        given = {"now": look.now, "since": since, "until": until, "limit": limit}
-        rows = self.work.connection.execute(statement, given)
+        told = given(look, self.work.tenant) | {"since": since, "until": until, "limit": limit}
+        rows = self.work.connection.execute(_newest(wanted, bounds), told)
         return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
 
     def any(self, look: Look) -> bool:
@@ -269,9 +267,7 @@ class MemoryShelf:
 
 
 @lru_cache
-def _newest(
-    caller: Caller, wanted: Filter, *, tenant: str, bounds: tuple[bool, bool]
-) -> Select[int, datetime]:
+def _newest(wanted: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
     """Build a browse once for all spans of time: building it costs more than running it."""
     when = memories.c.occurred_at
     has_since, has_until = bounds
@@ -279,7 +275,7 @@ def _newest(
     until = [when <= bindparam("until", type_=when.type)] if has_until else []
     return (
         select(memories.c.id, when)
-        .where(within(caller, wanted, tenant=tenant), *since, *until)
+        .where(within(wanted), *since, *until)
         .order_by(when.desc(), memories.c.id.desc())
         .limit(bindparam("limit"))
     )

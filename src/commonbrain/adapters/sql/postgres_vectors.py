@@ -26,14 +26,13 @@ from sqlalchemy import (
     true,
 )
 
-from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.looks import given, within
 from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.postgres_tables import Half, field_vectors, vectors
 from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller
 from commonbrain.ports.index import Hit
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
@@ -98,14 +97,12 @@ class PostgresVectors:
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
         which = replace(self.which, is_indexed=is_large)
-        confined: dict[str, Any] = {"wanted": look.filter, "tenant": self.work.tenant}
-        given = {"query": half(query), "now": look.now, "limit": limit, "farthest": -at_least}
+        own = {"query": half(query), "limit": limit, "farthest": -at_least}
+        told = given(look, self.work.tenant) | own
         for reach in _REACHES:
             if reach is None:
-                statement = _among(which, look.caller, **confined)
-                return _hits(self.work.rows(statement, given))
-            statement = _near(which, look.caller, **confined)
-            rows = self.work.rows(statement, given | {"reach": reach})
+                return _hits(self.work.rows(_among(which, look.filter), told))
+            rows = self.work.rows(_near(which, look.filter), told | {"reach": reach})
             *_, looked_at, farthest = rows[0]
             is_all = looked_at < reach or farthest > -at_least
             if is_all or sum(row[0] is not None for row in rows) >= limit:
@@ -116,8 +113,8 @@ class PostgresVectors:
         """Give the cosine of each memory to a unit vector; memories without one are absent."""
         if not ids:
             return {}
-        given = {"query": half(query), "ids": list(ids)}
-        return dict(self.work.rows(_cosines(self.which), given))
+        told = {"query": half(query), "ids": list(ids)}
+        return dict(self.work.rows(_cosines(self.which), told))
 
 
 def half(vector: Matrix) -> HalfVector:
@@ -130,7 +127,7 @@ def _hits(rows: Sequence[Sequence[Any]]) -> list[Hit]:
 
 
 @lru_cache(_BUILT_MAX)
-def _near(which: Which, caller: Caller, *, wanted: Filter, tenant: str) -> Select[*tuple[Any, ...]]:
+def _near(which: Which, wanted: Filter) -> Select[*tuple[Any, ...]]:
     """Select what a look allows of the nearest windows, how many those were and how far they go.
 
     What is near is found first and held against the look then: the planner would rather look at all
@@ -144,7 +141,7 @@ def _near(which: Which, caller: Caller, *, wanted: Filter, tenant: str) -> Selec
         .cte("near")
         .prefix_with("MATERIALIZED")
     )
-    best = _best(near, memories.c.id == near.c.memory_id, within(caller, wanted, tenant=tenant))
+    best = _best(near, memories.c.id == near.c.memory_id, within(wanted))
     count = select(func.count().label("looked_at"), func.max(near.c.distance).label("farthest"))
     reached = count.select_from(near).subquery("reached")
     return (
@@ -169,9 +166,7 @@ def _best(near: CTE, *where: ColumnElement[bool]) -> Any:  # noqa: ANN401 a subq
 
 
 @lru_cache(_BUILT_MAX)
-def _among(
-    which: Which, caller: Caller, *, wanted: Filter, tenant: str
-) -> Select[*tuple[Any, ...]]:
+def _among(which: Which, wanted: Filter) -> Select[*tuple[Any, ...]]:
     """Select the nearest of all that a look allows, which are few."""
     row = which.table.c
     score = func.max(-which.distance).label(_SCORE)
@@ -179,7 +174,7 @@ def _among(
     return (
         select(memories.c.id, score)
         .join_from(memories, which.table, same)
-        .where(within(caller, wanted, tenant=tenant), *which.here)
+        .where(within(wanted), *which.here)
         .where(which.distance <= bindparam("farthest", type_=Float))
         .group_by(memories.c.id)
         .order_by(score.desc(), memories.c.id.desc())

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.looks import given, within
 from commonbrain.adapters.sql.postgres_sizes import Size
 from commonbrain.adapters.sql.postgres_telling import counted_max, telling
 from commonbrain.adapters.sql.tables import memories
@@ -39,7 +39,6 @@ from commonbrain.domain.atom import CausalField, fields_of
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller
 from commonbrain.ports.index import Hit
 from commonbrain.ports.store import Look
 
@@ -106,8 +105,7 @@ class PostgresWords:
         chosen = telling(self._counts(asked, among, size=size), memories=size.memories)
         if not chosen.weights:
             return []
-        given: dict[str, Any] = {
-            "now": look.now,
+        told = given(look, self.work.tenant) | {
             "asked": list(chosen.weights),
             "weights": list(chosen.weights.values()),
             "field": among,
@@ -115,11 +113,11 @@ class PostgresWords:
             "newest": chosen.newest,
             "limit": limit,
         }
-        statement = _found(look.caller, look.filter, tenant=self.work.tenant)
+        statement = _found(look.filter)
         hits: list[Hit] = []
         # Where the look is narrow most of the best were not allowed: then every match is looked at.
         for newest, most in ((chosen.newest, _LOOKED_AT), (None, _ALL)):
-            rows = self.work.rows(statement, given | {"most": most, "newest": newest})
+            rows = self.work.rows(statement, told | {"most": most, "newest": newest})
             hits = [Hit(id=id_, score=score) for id_, score, _ in rows if id_ is not None]
             if len(hits) >= limit or rows[0][2] < most:
                 break
@@ -131,8 +129,8 @@ class PostgresWords:
         unknown = [word for word in asked if word not in known]
         if not unknown:
             return known
-        given = {"asked": unknown, "field": among, "bound": counted_max(size.memories)}
-        counted = dict.fromkeys(unknown, 0) | dict(self.work.rows(_COUNTED, given))
+        told = {"asked": unknown, "field": among, "bound": counted_max(size.memories)}
+        counted = dict.fromkeys(unknown, 0) | dict(self.work.rows(_COUNTED, told))
         size.learn(counted, among=among)
         return known | counted
 
@@ -149,7 +147,7 @@ def _given(said: str) -> dict[str, Any]:
 
 
 @lru_cache(_BUILT_MAX)
-def _found(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any, ...]]:
+def _found(wanted: Filter) -> Select[*tuple[Any, ...]]:
     """Select the best of what is found that a look allows, and how many were found at all."""
     asked = func.words_found(
         bindparam("asked", type_=ARRAY(String)),
@@ -163,7 +161,7 @@ def _found(caller: Caller, wanted: Filter, *, tenant: str) -> Select[*tuple[Any,
     best = (
         select(memories.c.id, found.c.score)
         .join_from(found, memories, memories.c.id == found.c.memory_id)
-        .where(within(caller, wanted, tenant=tenant))
+        .where(within(wanted))
         .order_by(found.c.score.desc(), memories.c.id.desc())
         .limit(bindparam("limit", type_=Integer))
         .subquery("best")

@@ -10,12 +10,10 @@ from typing import Final
 
 from sqlalchemy import Select, TextClause, column, func, select, text
 
-from commonbrain.adapters.sql.looks import allowed, within
-from commonbrain.adapters.sql.reading import rows_of
+from commonbrain.adapters.sql.looks import allowed, given, within
 from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import Caller
 from commonbrain.ports.index import Hit
 from commonbrain.ports.store import Look
 
@@ -42,8 +40,8 @@ class Permits:
         """Give all that a look allows; a project is found by its index, other looks read all."""
         known = self.known.get(look)
         if known is None or self.work.changed:
-            statement = _all_allowed(look.caller, look.filter, tenant=self.work.tenant)
-            [(listed,)] = rows_of(self.work.connection, statement, given={"now": look.now})
+            told = given(look, self.work.tenant)
+            [(listed,)] = self.work.rows(_all_allowed(look.filter), told)
             known = self.known[look] = json.loads(listed)
         return known
 
@@ -62,9 +60,8 @@ class Permits:
 
     def among(self, ids: Sequence[int], look: Look) -> set[int]:
         """Say which of a few a look allows."""
-        statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
-        given = {"now": look.now, "listed": json.dumps(ids)}
-        [(listed,)] = rows_of(self.work.connection, statement, given=given)
+        told = given(look, self.work.tenant) | {"listed": json.dumps(ids)}
+        [(listed,)] = self.work.rows(_allowed_of(look.filter), told)
         return set(json.loads(listed))
 
     def among_many(self, ids: Sequence[int], look: Look) -> set[int]:
@@ -76,13 +73,13 @@ class Permits:
 
 # One row that lists the ids is read several times as fast as a row for each.
 @lru_cache(_BUILT_MAX)
-def _allowed_of(caller: Caller, wanted: Filter, *, tenant: str) -> Select[str]:
+def _allowed_of(wanted: Filter) -> Select[str]:
     """List what a look allows of the ids `listed`, a JSON list too."""
     ids = func.json_group_array(memories.c.id)
-    return select(ids).where(within(caller, wanted, tenant=tenant), memories.c.id.in_(LISTED))
+    return select(ids).where(within(wanted), memories.c.id.in_(LISTED))
 
 
 @lru_cache(_BUILT_MAX)
-def _all_allowed(caller: Caller, wanted: Filter, *, tenant: str) -> Select[str]:
+def _all_allowed(wanted: Filter) -> Select[str]:
     """List all that a look allows."""
-    return select(func.json_group_array(allowed(caller, wanted, tenant=tenant).subquery().c.id))
+    return select(func.json_group_array(allowed(wanted).subquery().c.id))

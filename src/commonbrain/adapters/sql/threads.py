@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.adapters.sql.looks import within
+from commonbrain.adapters.sql.looks import TENANT, given, within
 from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.tables import DETAILS, memories, threads
 from commonbrain.adapters.sql.work import Work
@@ -96,8 +96,8 @@ class ThreadShelf:
         self, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[tuple[Thread, int]]:
         """List threads with a current message that a caller sees, latest first."""
-        given = {"tenant": self.work.tenant, "now": now, "below": below, "limit": limit}
-        found = self.work.connection.execute(_recent(caller, self.work.tenant), given)
+        told = given(_look(caller, now), self.work.tenant) | {"below": below, "limit": limit}
+        found = self.work.connection.execute(_recent(), told)
         rows = [dict(row) for row in found.mappings()]
         return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
 
@@ -105,9 +105,9 @@ class ThreadShelf:
         self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
     ) -> list[int]:
         """List the current messages of a thread that a caller sees, newest first."""
-        given = {"thread": thread_id, "now": now, "below": below, "limit": limit}
-        statement = _said(caller, self.work.tenant)
-        return list(self.work.connection.execute(statement, given).scalars())
+        here = {"thread": thread_id, "below": below, "limit": limit}
+        told = given(_look(caller, now), self.work.tenant) | here
+        return list(self.work.connection.execute(_said(), told).scalars())
 
     def around(
         self, ids: Sequence[int], look: Look, *, before: int, after: int
@@ -162,8 +162,8 @@ class ThreadShelf:
         """Give passages, and which of them have gaps, looking so many times as far for them."""
         rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
         near = {id_ for _, *said in rows for id_ in said if id_ is not None}
-        statement = _allowed_of(look.caller, look.filter, tenant=self.work.tenant)
-        allowed = {id_ for (id_,) in self.work.rows(statement, {"now": look.now, "ids": [*near]})}
+        told = given(look, self.work.tenant) | {"ids": [*near]}
+        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(look.filter), told)}
         passages: dict[int, Passage] = {}
         gaps: list[int] = []
         for thread, *said in rows:
@@ -202,10 +202,14 @@ class ThreadShelf:
         return threads.c.tenant_id == self.work.tenant, threads.c.id == id_
 
 
-@lru_cache(_BUILT_MAX)
-def _recent(caller: Caller, tenant: str) -> Select[Any]:
+def _look(caller: Caller, now: datetime) -> Look:
+    return Look(caller=caller, filter=_ALL, now=now)
+
+
+@cache
+def _recent() -> Select[Any]:
     """Select threads with a message that a caller sees at the moment `now`."""
-    is_there = _seen(caller, tenant).where(_MESSAGES.c.thread_id == threads.c.id)
+    is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
     return (
         _ROW.add_columns(threads.c.last_id)
         .where(threads.c.tenant_id == bindparam("tenant"), threads.c.last_id < bindparam("below"))
@@ -215,11 +219,11 @@ def _recent(caller: Caller, tenant: str) -> Select[Any]:
     )
 
 
-@lru_cache(_BUILT_MAX)
-def _said(caller: Caller, tenant: str) -> Select[int]:
+@cache
+def _said() -> Select[int]:
     """Select the messages of a thread that a caller sees at the moment `now`."""
     here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
-    newest = _seen(caller, tenant).where(*here).order_by(_MESSAGES.c.memory_id.desc())
+    newest = _seen().where(*here).order_by(_MESSAGES.c.memory_id.desc())
     return newest.limit(bindparam("limit"))
 
 
@@ -262,19 +266,17 @@ def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
 
 
 @lru_cache(_BUILT_MAX)
-def _allowed_of(caller: Caller, wanted: Filter, *, tenant: str) -> Select[int]:
+def _allowed_of(wanted: Filter) -> Select[int]:
     """Select which of some memories a look allows at the moment `now`."""
-    return select(memories.c.id).where(
-        memories.c.id.in_(LISTED), within(caller, wanted, tenant=tenant)
-    )
+    return select(memories.c.id).where(memories.c.id.in_(LISTED), within(wanted))
 
 
-def _seen(caller: Caller, tenant: str) -> Select[int]:
+def _seen() -> Select[int]:
     memory = and_(
         memories.c.tenant_id == _MESSAGES.c.tenant_id, memories.c.id == _MESSAGES.c.memory_id
     )
     return (
         select(_MESSAGES.c.memory_id)
         .join(memories, memory)
-        .where(_MESSAGES.c.tenant_id == tenant, within(caller, _ALL, tenant=tenant))
+        .where(_MESSAGES.c.tenant_id == TENANT, within(_ALL))
     )
