@@ -13,6 +13,10 @@ from sqlalchemy.pool import Pool
 _VALUE = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|x'[0-9a-f]*'", re.IGNORECASE)
 
 
+ROWS = "/* rows:"
+"""What follows a statement where it is known whether it found any."""
+
+
 @contextmanager
 def statements() -> Generator[list[str]]:
     """Gather the statements of this thread, without values; others write journal and audit."""
@@ -29,8 +33,9 @@ def statements() -> Generator[list[str]]:
 
         def execute(self, query: Any, *given: Any, **more: Any) -> "Telling":  # noqa: ANN401
             """Tell it, and do it."""
-            take(query if isinstance(query, str) else query.as_string(self))
             super().execute(query, *given, **more)
+            said = query if isinstance(query, str) else query.as_string(self)
+            take(f"{said} {ROWS} {'some' if self.rowcount else 'no'}")
             return self
 
         def executemany(self, query: Any, *given: Any, **more: Any) -> None:  # noqa: ANN401

@@ -86,7 +86,16 @@ def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
     house = replace(owner.house, store=attackers) if attackers else owner.house
     # What their own reads left is written now, and not while they are compared.
     owner.house.journal.flush()
-    names = ("rita", "projectz", ASKED, "sessionz", "notez", "skillz", theirs_key.key.prefix, THEIRS)
+    names = (
+        "rita",
+        "projectz",
+        ASKED,
+        "sessionz",
+        "notez",
+        "skillz",
+        theirs_key.key.prefix,
+        THEIRS,
+    )
     return World(
         attacker=Brain.of(house, attacker.caller),
         owner=owner,
