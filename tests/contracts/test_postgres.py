@@ -10,6 +10,7 @@ from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.credentials_contract import CredentialsContract
 from commonbrain.testing.disputes_contract import DisputesContract
 from commonbrain.testing.duties_contract import DutiesContract
+from commonbrain.testing.events_contract import EventsContract
 from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
@@ -49,6 +50,10 @@ class TestPostgresDisputes(DisputesContract):
 
 
 class TestPostgresDuties(DutiesContract):
+    pass
+
+
+class TestPostgresEvents(EventsContract):
     pass
 
 
