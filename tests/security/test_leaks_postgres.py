@@ -107,7 +107,7 @@ def kept(postgres: Server, path: Path) -> Iterator[Kept]:
     with ExitStack() as stack:
         database = stack.enter_context(postgres.database())
 
-        def opened(_path: Path, *, space: Space, clock: Clock) -> Store:
+        def opened(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
             return database.opened(space=space, clock=clock)
 
         stack.enter_context(stores_by(opened))
@@ -143,6 +143,7 @@ def test_a_layer_that_is_missing_is_found_alone_while_the_filters_let_nothing_ou
 
 
 @pytest.mark.parametrize("hole", ["memories", "everything"])
+@pytest.mark.requirement("ST-07")
 def test_a_missing_filter_lets_nothing_out_under_row_level_security(kept: Kept, hole: str) -> None:
     found = attacked(kept.world(hole))
 

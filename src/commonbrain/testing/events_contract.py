@@ -49,7 +49,8 @@ def keep(store: Store, *events: ToolEvent, days: int = 30, tenant: str = LOCAL_T
 def latest(store: Store, *, tenant: str = LOCAL_TENANT, **more: Any) -> Sequence[ToolEvent]:  # noqa: ANN401
     """List what is kept."""
     with store.snapshot(tenant) as tx:
-        return tx.events.latest(**({"limit": 10, "since": NOON - timedelta(days=400)} | more))
+        given: dict[str, Any] = {"limit": 10, "since": NOON - timedelta(days=400)}
+        return tx.events.latest(**(given | more))
 
 
 class EventsContract:
