@@ -43,6 +43,10 @@ _PLAUSIBLE: Final[Mapping[str, object]] = {
 """What the fields of these names hold while another one is tried."""
 
 
+_HELD: Final = frozenset({"memory", "thread", "trace", "job", "private"})
+"""Ways to ask for what is there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One call, and for an id what it would be for an id that nobody has."""
@@ -65,22 +69,30 @@ def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
     chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
     for operation in OPERATIONS:
         for choice in _choices(operation):
-            base = {**_base(operation, world), **choice}
-            for field in ("tenant", "tenant_id"):
-                given = {**base, field: THEIRS}
-                yield Attempt(operation=operation, given=given, field=field, way="tenant")
-            for field in _texts(operation):
-                for way, payload in _payloads(world, chance).items():
-                    yield _attempt(operation, base, field=field, way=(way, payload))
+            for base in _bases(operation, choice, world):
+                how = json.dumps(base)
+                yield Attempt(operation=operation, given=base, field="", way=how)
+                for field in ("tenant", "tenant_id"):
+                    given = {**base, field: THEIRS}
+                    yield Attempt(operation=operation, given=given, field=field, way="tenant")
+                for field in _texts(operation):
+                    for way, payload in _payloads(world, chance).items():
+                        yield _attempt(operation, base, field=field, way=(way, payload))
 
 
 def drawn(world: World, *, seed: int = 0) -> Iterator[Attempt]:
-    """Draw one of each operation, field and way, each with another choice of the operation."""
+    """Draw one of each operation, field and way, each with another choice of the operation.
+
+    Where an id is asked for by choice, it is asked for by every choice.
+    """
     sorts: dict[tuple[str, str, str], list[Attempt]] = defaultdict(list)
     for one in attempts(world, seed=seed):
         sorts[one.operation.name, one.field, one.way].append(one)
     for number, alike in enumerate(sorts.values()):
-        yield alike[number % len(alike)]
+        if alike[0].field == "id" and alike[0].way in _HELD:
+            yield from alike
+        else:
+            yield alike[number % len(alike)]
 
 
 def _attempt(
@@ -123,17 +135,22 @@ def _choices(operation: AnyOperation) -> Sequence[dict[str, str]]:
     return [{}]
 
 
-def _base(operation: AnyOperation, world: World) -> dict[str, Any]:
-    """Fill what must be there, and what makes a call get far."""
-    base: dict[str, Any] = {}
+def _bases(
+    operation: AnyOperation, choice: dict[str, str], world: World
+) -> Sequence[dict[str, Any]]:
+    """Fill what makes a call get far: all that is plausible, or what must be there alone."""
+    full: dict[str, Any] = {}
+    bare: dict[str, Any] = {}
     for number, (name, field) in enumerate(operation.request.model_fields.items()):
         plausible = _PLAUSIBLE.get(name)
         if name in {"id", "other", "key"} and field.is_required():
-            base[name] = [world.own] if _is_list(operation, name) else world.own
+            full[name] = [world.own] if _is_list(operation, name) else world.own
         elif plausible is not None:
             told = plausible.format(n=number) if isinstance(plausible, str) else plausible
-            base[name] = told
-    return base
+            full[name] = told
+        if name in full and field.is_required():
+            bare[name] = full[name]
+    return [{**full, **choice}] + [{**bare, **choice}] * (full != bare)
 
 
 def _texts(operation: AnyOperation) -> Iterator[str]:

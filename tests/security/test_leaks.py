@@ -157,8 +157,6 @@ HOLES: dict[str, Callable[[SqlTransaction], SqlTransaction]] = {
     "sessions": lambda tx: replace(tx, sessions=_theirs(tx).sessions),
     "notes": lambda tx: replace(tx, notes=_theirs(tx).notes),
     "jobs": lambda tx: replace(tx, jobs=_theirs(tx).jobs),
-    "records": lambda tx: replace(tx, records=_theirs(tx).records),
-    "threads": lambda tx: replace(tx, threads=_theirs(tx).threads, mail=_theirs(tx).mail),
     "credentials": lambda tx: replace(tx, credentials=_theirs(tx).credentials),
     "everything": _theirs,
 }

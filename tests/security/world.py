@@ -63,7 +63,7 @@ class World:
 
     def _held(self) -> set[str]:
         """Name the ids that are held back, of every kind: what is asked for may be repeated."""
-        return {*self.theirs[1:-4:3], self.private[0]}
+        return {*self.theirs[1:-5:3], self.theirs[-1], self.private[0]}
 
     def seen_as(self, role: Role) -> Brain:
         """See it as the attacker with another role."""
@@ -190,7 +190,8 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
     rita.message.delegate("sam", f"Sand the {ASKED} {mark(first + 46)}.")
     found += [sent.id, sent.thread]
     rita.session.handoff(f"{ASKED} {mark(first + 47)}", next_steps=[mark(first + 48)])
-    found += [rita.recall(ASKED).trace_id, rita.jobs.run("retention", {}).id]
+    found.append(rita.recall(f"{ASKED} {mark(first + 49)}").trace_id)
+    found += [rita.jobs.run(kind).id for kind in ("retention", "embed")]
     return tuple(found)
 
 
