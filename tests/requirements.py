@@ -288,7 +288,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("ST-04", "No query and no index crosses a tenant; models that learn are missing."),
     Adopted("ST-05", "Roles are reader, writer, admin; scopes private, team, global."),
     Adopted("ST-06", "From the web a rule, what is global and must_ack wait in quarantine."),
-    Gap("ST-07", "Attacks through every operation and door find no leak."),
+    Adopted("ST-07", "Attacks through every operation and networked door find no leak."),
     Adopted("ST-08", "A tenant has its policy, its quotas and its audit."),
     Adopted("ST-09", "Injected orders are tested; recall renders memories as evidence."),
     Gap("ST-10 MG-01", "An import only reads the foreign store, which goes on beside it."),

@@ -7,11 +7,14 @@ import pytest
 
 from commonbrain.testing.board_contract import BoardContract
 from commonbrain.testing.cascade_contract import CascadeContract
+from commonbrain.testing.credentials_contract import CredentialsContract
 from commonbrain.testing.disputes_contract import DisputesContract
 from commonbrain.testing.duties_contract import DutiesContract
+from commonbrain.testing.events_contract import EventsContract
 from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
+from commonbrain.testing.jobs_contract import JobsContract
 from commonbrain.testing.mail_contract import MailContract
 from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
@@ -38,11 +41,19 @@ class TestPostgresBoard(BoardContract):
     pass
 
 
+class TestPostgresCredentials(CredentialsContract):
+    pass
+
+
 class TestPostgresDisputes(DisputesContract):
     pass
 
 
 class TestPostgresDuties(DutiesContract):
+    pass
+
+
+class TestPostgresEvents(EventsContract):
     pass
 
 
@@ -59,6 +70,10 @@ class TestPostgresSessions(SessionContract):
 
 
 class TestPostgresIndex(IndexContract):
+    pass
+
+
+class TestPostgresJobs(JobsContract):
     pass
 
 

@@ -93,6 +93,8 @@ def test_what_a_program_does_not_need_it_may_not_do(database: Database) -> None:
     forbidden = (
         "UPDATE audit SET agent = 'bo'",
         "DELETE FROM audit",
+        "UPDATE access_audit SET agent = 'bo'",
+        "DELETE FROM access_audit",
         "DELETE FROM tenants",
         "UPDATE spaces SET name = 'another'",
         "UPDATE alembic_version SET version_num = '0'",
@@ -111,14 +113,25 @@ def test_what_a_program_does_not_need_it_may_not_do(database: Database) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_the_audit_cannot_be_changed_by_its_owner_either(database: Database) -> None:
-    row = "'default', 1, 0, 'create', 1, 'ann', 'x'"
-    columns = "tenant_id, id, at, action, memory_id, agent, content_hmac"
+@pytest.mark.parametrize(
+    ("table", "columns", "row"),
+    [
+        (
+            "audit",
+            "id, at, action, memory_id, agent, content_hmac",
+            "1, 0, 'create', 1, 'ann', 'x'",
+        ),
+        ("access_audit", "id, at, action, count", "1, 0, 'key_create', 1"),
+    ],
+)
+def test_no_audit_can_be_changed_by_its_owner_either(
+    database: Database, table: str, columns: str, row: str
+) -> None:
     with connected(database.owner) as owner:
-        owner.execute(f"INSERT INTO audit ({columns}) VALUES ({row})")  # type: ignore[arg-type] # noqa: S608
-        for change in ("UPDATE audit SET agent = 'bo'", "DELETE FROM audit"):
+        owner.execute(f"INSERT INTO {table} (tenant_id, {columns}) VALUES ('default', {row})")  # type: ignore[arg-type] # noqa: S608
+        for change in (f"UPDATE {table} SET agent = 'bo'", f"DELETE FROM {table}"):  # noqa: S608
             with pytest.raises(psycopg.IntegrityError, match="append-only"):
-                owner.execute(change)
+                owner.execute(change)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("DM-16")

@@ -33,6 +33,7 @@ from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.credentials_contract import CredentialsContract
 from commonbrain.testing.disputes_contract import DisputesContract
 from commonbrain.testing.duties_contract import DutiesContract
+from commonbrain.testing.events_contract import EventsContract
 from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
@@ -84,6 +85,10 @@ class TestSqliteDisputes(DisputesContract):
 
 
 class TestSqliteDuties(DutiesContract):
+    pass
+
+
+class TestSqliteEvents(EventsContract):
     pass
 
 

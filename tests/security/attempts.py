@@ -6,6 +6,7 @@ names and injections; an operation whose field is a choice is tried with each ch
 
 import json
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
@@ -42,12 +43,19 @@ _PLAUSIBLE: Final[Mapping[str, object]] = {
 """What the fields of these names hold while another one is tried."""
 
 
+_HELD: Final = frozenset({"memory", "thread", "trace", "job", "private"})
+"""Ways to ask for what is there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One call, and for an id what it would be for an id that nobody has."""
 
     operation: AnyOperation
     given: dict[str, Any]
+    field: str
+    way: str
+    """What kind of thing stands in the field."""
     control: dict[str, Any] | None = None
 
     @property
@@ -61,16 +69,37 @@ def attempts(world: World, *, seed: int = 0) -> Iterator[Attempt]:
     chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
     for operation in OPERATIONS:
         for choice in _choices(operation):
-            base = {**_base(operation, world), **choice}
-            yield Attempt(operation=operation, given={**base, "tenant": THEIRS})
-            yield Attempt(operation=operation, given={**base, "tenant_id": THEIRS})
-            for field in _texts(operation):
-                for payload in _payloads(world, chance):
-                    yield _attempt(operation, base, field=field, payload=payload)
+            for base in _bases(operation, choice, world):
+                how = json.dumps(base)
+                yield Attempt(operation=operation, given=base, field="", way=how)
+                for field in ("tenant", "tenant_id"):
+                    given = {**base, field: THEIRS}
+                    yield Attempt(operation=operation, given=given, field=field, way="tenant")
+                for field in _texts(operation):
+                    for way, payload in _payloads(world, chance).items():
+                        yield _attempt(operation, base, field=field, way=(way, payload))
 
 
-def _attempt(operation: AnyOperation, base: dict[str, Any], *, field: str, payload: str) -> Attempt:
+def drawn(world: World, *, seed: int = 0) -> Iterator[Attempt]:
+    """Draw one of each operation, field and way, each with another choice of the operation.
+
+    Where an id is asked for by choice, it is asked for by every choice.
+    """
+    sorts: dict[tuple[str, str, str], list[Attempt]] = defaultdict(list)
+    for one in attempts(world, seed=seed):
+        sorts[one.operation.name, one.field, one.way].append(one)
+    for number, alike in enumerate(sorts.values()):
+        if alike[0].field == "id" and alike[0].way in _HELD:
+            yield from alike
+        else:
+            yield alike[number % len(alike)]
+
+
+def _attempt(
+    operation: AnyOperation, base: dict[str, Any], *, field: str, way: tuple[str, str]
+) -> Attempt:
     is_list = _is_list(operation, field)
+    kind, payload = way
 
     def filled(value: str) -> dict[str, Any]:
         return base | {field: [value] if is_list else value}
@@ -78,19 +107,24 @@ def _attempt(operation: AnyOperation, base: dict[str, Any], *, field: str, paylo
     prefix, _, digits = payload.partition("_")
     is_id = len(digits) == len(NOBODY) and len(prefix) == 3
     control = filled(f"{prefix}_{NOBODY}") if is_id else None
-    return Attempt(operation=operation, given=filled(payload), control=control)
+    return Attempt(
+        operation=operation, given=filled(payload), field=field, way=kind, control=control
+    )
 
 
-def _payloads(world: World, chance: random.Random) -> list[str]:
-    known = chance.choice(world.askable)
-    return [
-        known,
-        chance.choice(world.askable).upper(),
-        chance.choice(world.private[1:]),
-        chance.choice(neighbours(known)),
-        chance.choice(world.names),
-        chance.choice(INJECTIONS),
-    ]
+def _payloads(world: World, chance: random.Random) -> Mapping[str, str]:
+    known = chance.choice(world.of("mem"))
+    return {
+        "memory": known,
+        "memory in capitals": chance.choice(world.of("mem")).upper(),
+        "thread": chance.choice(world.of("thr")),
+        "trace": chance.choice(world.of("trc")),
+        "job": chance.choice(world.of("job")),
+        "private": chance.choice(world.private[1:]),
+        "guessed": chance.choice(neighbours(known)),
+        "name": chance.choice(world.names),
+        "injection": chance.choice(INJECTIONS),
+    }
 
 
 def _choices(operation: AnyOperation) -> Sequence[dict[str, str]]:
@@ -101,17 +135,22 @@ def _choices(operation: AnyOperation) -> Sequence[dict[str, str]]:
     return [{}]
 
 
-def _base(operation: AnyOperation, world: World) -> dict[str, Any]:
-    """Fill what must be there, and what makes a call get far."""
-    base: dict[str, Any] = {}
+def _bases(
+    operation: AnyOperation, choice: dict[str, str], world: World
+) -> Sequence[dict[str, Any]]:
+    """Fill what makes a call get far: all that is plausible, or what must be there alone."""
+    full: dict[str, Any] = {}
+    bare: dict[str, Any] = {}
     for number, (name, field) in enumerate(operation.request.model_fields.items()):
         plausible = _PLAUSIBLE.get(name)
         if name in {"id", "other", "key"} and field.is_required():
-            base[name] = [world.own] if _is_list(operation, name) else world.own
+            full[name] = [world.own] if _is_list(operation, name) else world.own
         elif plausible is not None:
             told = plausible.format(n=number) if isinstance(plausible, str) else plausible
-            base[name] = told
-    return base
+            full[name] = told
+        if name in full and field.is_required():
+            bare[name] = full[name]
+    return [{**full, **choice}] + [{**bare, **choice}] * (full != bare)
 
 
 def _texts(operation: AnyOperation) -> Iterator[str]:

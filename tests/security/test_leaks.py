@@ -4,187 +4,105 @@ A door is a function that takes an operation and what is asked and gives all tha
 engine is that of the fixture `owner`. Every attempt is drawn from the table of operations.
 """
 
-import json
 import re
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+from itertools import chain, islice
 from pathlib import Path
-from threading import get_ident
-from typing import Any, cast
+from typing import cast
 
-import anyio
 import pytest
-import sqlalchemy as sa
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp.types import TextContent
-from pydantic import ValidationError
-from sqlalchemy import event
 
 from commonbrain.adapters.sql.memories import MemoryShelf
-from commonbrain.adapters.sql.store import SqlTransaction
+from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.memory import Memory
-from commonbrain.domain.scope import Role, Scope
-from commonbrain.interfaces.calling import answer
+from commonbrain.domain.scope import Scope
 from commonbrain.interfaces.mcp import build_server
-from commonbrain.interfaces.operations import Door, Profile
 from commonbrain.ports.store import Store
-from commonbrain.testing.builders import a_brain
+from commonbrain.testing.builders import a_brain, stores_by
 from commonbrain.testing.clock import FakeClock
-from tests.security.attempts import AnyOperation, Ask, attempts
-from tests.security.world import NOBODY, THEIRS, World, a_world, rows_of
+from tests.postgres import databases
+from tests.security.attempts import drawn
+from tests.security.doors import DOORS, Tried, asking, tried
+from tests.security.watching import ROWS, statements
+from tests.security.world import ID, NOBODY, THEIRS, World, a_world, rows_of
 
-_DRAWN = re.compile(r"(?:mem|thr|trc|ann|chg|ses)_[0-9a-z]{13}", re.IGNORECASE)
+_OF_KIND = re.compile(r"SELECT (\w+)\.memory_id, \1\.body\b")
+ENGINES = ("sqlite", "postgres")
+
+
+@pytest.fixture(params=ENGINES)
+def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
+    """The owner's brain on a new store of each engine."""
+    with ExitStack() as stack:
+        if request.param == "postgres":
+            opener = stack.enter_context(databases(request.getfixturevalue("postgres")))
+            stack.enter_context(stores_by(opener))
+        elif request.config.getoption("--engine") != "sqlite":
+            pytest.skip("the engine is another one")
+        yield stack.enter_context(a_brain(path, clock=FakeClock()))
 
 
 @pytest.fixture
-def owner(path: Path) -> Generator[Brain]:
-    """The owner's brain on a new store; another engine overrides this."""
-    with a_brain(path, clock=FakeClock()) as brain:
-        yield brain
+def world(owner: Brain, path: Path) -> World:
+    return a_world(owner, path)
 
 
-@pytest.fixture
-def world(owner: Brain) -> World:
-    return a_world(owner)
-
-
-def library(world: World, role: Role = Role.ADMIN) -> Ask:
-    """Ask where every door does."""
-    brain = world.seen_as(role)
-
-    def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
-        try:
-            reply = answer(operation, brain, request=operation.request.model_validate(given))
-        except ValidationError as error:
-            return f"invalid: {[one['msg'] for one in error.errors(include_input=False)]}"
-        except CommonbrainError as error:
-            return f"{error.code}: {error}"
-        told = [operation.to_json(reply), operation.to_agent_json(reply), operation.tell(reply)]
-        return json.dumps(told, ensure_ascii=False, default=str)
-
-    return ask
-
-
-@contextmanager
-def mcp(world: World) -> Generator[Ask]:
-    """Ask by MCP, with the profile that shows most."""
-    with anyio.from_thread.start_blocking_portal() as portal:
-        server = build_server(lambda: world.attacker, agent="mallory", profile=Profile.OPERATOR)
-        with portal.wrap_async_context_manager(Client(server)) as client:
-
-            def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
-                return portal.call(_called, client, operation.name, given)
-
-            yield ask
-
-
-async def _called(client: Client, name: str, given: dict[str, Any]) -> str:
-    try:
-        result = await client.call_tool(name, given)
-    except MCPError as error:
-        return f"error: {error}"
-    texts = [part.text for part in result.content if isinstance(part, TextContent)]
-    return json.dumps([texts, result.structured_content], ensure_ascii=False)
-
-
-@dataclass
-class Tried:
-    """How many attempts were made, and what leaked."""
-
-    count: int = 0
-    leaks: list[tuple[str, str, set[str]]] = field(default_factory=list[tuple[str, str, set[str]]])
-    unlike: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
-
-
-def tried(
-    world: World,
-    ask: Ask,
-    *,
-    door: Door | None = None,
-    every: int = 1,
-    is_first_enough: bool = False,
-) -> Tried:
-    """Make every attempt at a door, or every so many-th of them, or those up to the first leak."""
-    found = Tried()
-    for number, one in enumerate(attempts(world)):
-        if is_first_enough and found.leaks:
-            break
-        if number % every or (door and door not in one.operation.doors):
-            continue
-        found.count += 1
-        # What is answered, and not refused, begins with a bracket: there is nothing to compare.
-        nobodys = "[" if one.control is None else ask(one.operation, one.control)
-        reply = ask(one.operation, one.given)
-        leaked = world.leaked(reply)
-        if leaked:
-            found.leaks.append((one.operation.name, one.text, leaked))
-        if not nobodys.startswith("["):
-            told = _DRAWN.sub("ID", reply), _DRAWN.sub("ID", nobodys)
-            if told[0] != told[1]:
-                found.unlike.append((one.text, *told))
-    return found
-
-
+@pytest.mark.requirement("ST-07")
 def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     world: World, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = rows_of(world.owner.house.store, THEIRS)
-    found = {
-        "admin": tried(world, library(world)),
-        "reader": tried(world, library(world, Role.READER), every=7),
-    }
-    with mcp(world) as ask:
-        found["mcp"] = tried(world, ask, door=Door.MCP, every=3)
+    found: dict[str, Tried] = {}
+    for name, door in DOORS.items():
+        with door.opened(world) as ask:
+            among = islice(drawn(world), 0, None, door.every)
+            found[name] = tried(world, ask, among=among, door=door.of)
 
     count = sum(one.count for one in found.values())
     leaks = [leak for one in found.values() for leak in one.leaks]
     record_property("attempts and leaks", f"{count} / {len(leaks)}")
+    engine = cast("SqlStore", world.owner.house.store).dialect.engine.name
     with capsys.disabled():
-        print(f"\n{count} attempts, {len(leaks)} leaks")  # noqa: T201 the figure is wanted
+        doors = ", ".join(f"{name} {one.count}" for name, one in found.items())
+        print(f"\n{engine}: {count} attempts, {len(leaks)} leaks ({doors})")  # noqa: T201
     assert leaks == []
     assert [one for door in found.values() for one in door.unlike] == []
     assert count >= 2000
+    # A door where next to everything is refused would be no door.
+    assert min(one.answered / one.count for one in found.values()) > 0.1
     assert rows_of(world.owner.house.store, THEIRS) == before
 
 
 def test_what_is_anothers_takes_the_very_statements_of_what_is_nobodys(world: World) -> None:
-    ask = library(world)
+    ask = asking(world.attacker)
     differ: list[str] = []
     compared = 0
-    for one in attempts(world, seed=1):
+    for one in chain(drawn(world, seed=1), drawn(world, seed=2)):
         if one.control is None or ask(one.operation, one.control).startswith("["):
             continue
         with statements() as nobodys:
             ask(one.operation, one.control)
         with statements() as theirs:
             ask(one.operation, one.given)
-        compared += 1
+        compared += bool(nobodys)
+        if one.way == "private":
+            # What an agent of the same tenant keeps to itself is read, and then held back.
+            theirs, nobodys = (
+                [said.partition(ROWS)[0] for said in both if not _OF_KIND.match(said)]
+                for both in (theirs, nobodys)
+            )
         if nobodys != theirs:
-            differ.append(f"{one.operation.name} {one.text}: {len(nobodys)} / {len(theirs)}")
+            apart = "\n".join(unified_diff(nobodys, theirs, n=0, lineterm=""))
+            differ.append(f"{one.operation.name} {one.way} {one.text}:\n{apart}")
 
-    assert compared > 100
     assert not differ, "\n".join(differ)
-
-
-@contextmanager
-def statements() -> Generator[list[str]]:
-    """Gather what is asked of the database in this thread; others write the journal and audit."""
-    said: list[str] = []
-    here = get_ident()
-
-    def watch(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
-        if get_ident() == here:
-            said.append(statement)
-
-    event.listen(sa.Engine, "before_cursor_execute", watch)
-    try:
-        yield said
-    finally:
-        event.remove(sa.Engine, "before_cursor_execute", watch)
+    assert compared > 100
 
 
 async def test_pages_of_another_tenant_are_as_if_they_were_not_there(world: World) -> None:
@@ -195,7 +113,7 @@ async def test_pages_of_another_tenant_are_as_if_they_were_not_there(world: Worl
             scheme = "thread" if shown.startswith("thr") else "memory"
             with pytest.raises(MCPError) as error:
                 await client.read_resource(f"{scheme}://{shown}")
-            told.add(_DRAWN.sub("ID", str(error.value)))
+            told.add(ID.sub("ID", str(error.value)))
         boot = await client.read_resource("boot://projectz")
     assert len(told) <= 3, told
     assert not world.leaked(str(boot))
@@ -208,7 +126,7 @@ def test_an_export_holds_one_tenant(world: World, tmp_path: Path) -> None:
 
     # An export is for admins and holds what agents of the tenant keep private.
     theirs = {one.lower() for one in world.theirs}
-    assert not {one.lower() for one in _DRAWN.findall(text)} & theirs
+    assert not {one.lower() for one in ID.findall(text)} & theirs
     assert "kettle" in text
 
 
@@ -238,6 +156,7 @@ HOLES: dict[str, Callable[[SqlTransaction], SqlTransaction]] = {
     "private": lambda tx: replace(tx, memories=Unveiled(tx.work)),
     "sessions": lambda tx: replace(tx, sessions=_theirs(tx).sessions),
     "notes": lambda tx: replace(tx, notes=_theirs(tx).notes),
+    "jobs": lambda tx: replace(tx, jobs=_theirs(tx).jobs),
     "credentials": lambda tx: replace(tx, credentials=_theirs(tx).credentials),
     "everything": _theirs,
 }
@@ -272,11 +191,14 @@ class Holed:
         return getattr(self.real, name)
 
 
+# In Postgres row-level security stops most of them: see `test_leaks_postgres`.
+@pytest.mark.parametrize("owner", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("hole", HOLES)
-def test_a_planted_hole_is_found(owner: Brain, hole: str) -> None:
+def test_a_planted_hole_is_found(owner: Brain, path: Path, hole: str) -> None:
     store = cast("Store", Holed(owner.house.store, hole))
-    world = a_world(owner, attackers=store)
+    world = a_world(owner, path, attackers=store)
 
-    found = tried(world, library(world), is_first_enough=True)
+    among = drawn(world)
+    found = tried(world, asking(world.attacker), among=among, is_first_enough=True)
 
     assert found.leaks, f"{found.count} attempts found nothing"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -13,7 +14,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.policy import Policy
 from commonbrain.domain.scope import Admission, Role
-from commonbrain.flows.governing import KeyWish
+from commonbrain.flows.governing import KeyWish, NewKey
 from commonbrain.ports.store import Store
 
 OURS, THEIRS = "acme", "rival"
@@ -22,7 +23,7 @@ ASKED = "zebrawood"
 DEEP = re.compile(r"quokka[a-z]+")
 """In every text of theirs and never asked for: no reply may hold it."""
 NOBODY = "0000000000000"
-_ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses)_[0-9a-z]{13}", re.IGNORECASE)
+ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses|job)_[0-9a-z]{13}", re.IGNORECASE)
 BOUNDLESS = Policy(key_calls_per_minute=10**6, tenant_calls_per_minute=10**6)
 
 
@@ -45,42 +46,56 @@ class World:
     """Names that are in use there: agents, projects, tags, sessions, notes, skills, keys."""
     own: str
     """A memory of the attacker's."""
+    key: str
+    """What lets the attacker in, as an admin of its own tenant."""
+    path: Path
+    """Where the store is, for who opens it as another process would."""
 
-    @property
-    def askable(self) -> tuple[str, ...]:
-        """Those of their ids that are asked for."""
-        return tuple(one for one in self.theirs if one not in self._held())
+    def of(self, prefix: str) -> tuple[str, ...]:
+        """Give those of their ids of a kind that are asked for."""
+        held = self._held()
+        return tuple(one for one in self.theirs if one.startswith(prefix) and one not in held)
 
     def leaked(self, reply: str) -> set[str]:
         """Find what no reply may hold: deep marks, and ids that are never asked for."""
-        shown = {one.upper() for one in _ID.findall(reply)}
+        shown = {one.upper() for one in ID.findall(reply)}
         return set(DEEP.findall(reply)) | (shown & {one.upper() for one in self._held()})
 
     def _held(self) -> set[str]:
         """Name the ids that are held back, of every kind: what is asked for may be repeated."""
-        return {*self.theirs[1:-3:3], self.private[0]}
+        return {*self.theirs[1:-5:3], self.theirs[-1], self.private[0]}
 
     def seen_as(self, role: Role) -> Brain:
         """See it as the attacker with another role."""
         return Brain.of(self.attacker.house, replace(self.attacker.caller, role=role))
 
 
-def a_world(owner: Brain, attackers: Store | None = None) -> World:
+def a_world(owner: Brain, path: Path, attackers: Store | None = None) -> World:
     """Fill a new store with both tenants; the attacker may be given a store with a hole."""
     for tenant in (OURS, THEIRS):
         owner.tenants.make(tenant)
+        with owner.house.store.begin(tenant) as tx:
+            tx.credentials.set_policy(BOUNDLESS)
     theirs = _filled(_member(owner, THEIRS, "rita"), first=1)
     cara = _member(owner, OURS, "cara")
     private = _kept_private(cara, first=500)
     attacker = _member(owner, OURS, "mallory")
     own = _stored(attacker, "The kettle is in the blue cupboard.", kind="fact")
-    key = Brain.of(owner.house, replace(owner.caller, tenant=THEIRS)).govern.create_key(
-        KeyWish(agent="rita", role=Role.ADMIN, label=f"{ASKED} {mark(900)}")
-    )
+    theirs_key = _key(owner, THEIRS, agent="rita", label=f"{ASKED} {mark(900)}")
+    own_key = _key(owner, OURS, agent="mallory", label="mine")
     house = replace(owner.house, store=attackers) if attackers else owner.house
     # What their own reads left is written now, and not while they are compared.
     owner.house.journal.flush()
-    names = ("rita", "projectz", ASKED, "sessionz", "notez", "skillz", key.key.prefix, THEIRS)
+    names = (
+        "rita",
+        "projectz",
+        ASKED,
+        "sessionz",
+        "notez",
+        "skillz",
+        theirs_key.key.prefix,
+        THEIRS,
+    )
     return World(
         attacker=Brain.of(house, attacker.caller),
         owner=owner,
@@ -88,19 +103,23 @@ def a_world(owner: Brain, attackers: Store | None = None) -> World:
         private=private,
         names=names,
         own=own,
+        key=str(own_key.text),
+        path=path,
     )
 
 
 def rows_of(store: Store, tenant: str) -> dict[str, Sequence[str]]:
     """Read every row of a tenant, to be compared: nothing of it may have changed."""
+    names = [table.name for table in METADATA.sorted_tables if "tenant_id" in table.c]
     with store.snapshot(tenant) as tx:
         connection = cast("SqlTransaction", tx).work.connection
-        tables = [table for table in METADATA.sorted_tables if "tenant_id" in table.c]
+        # Each engine has columns of its own in the tables of its index.
         asked = [
-            (table.name, sa.select(table).where(table.c.tenant_id == tenant)) for table in tables
+            (name, sa.text(f"SELECT * FROM {name} WHERE tenant_id = :tenant"))  # noqa: S608 our own
+            for name in names
         ]
         return {
-            name: sorted(repr(row) for row in connection.execute(statement).all())
+            name: sorted(repr(row) for row in connection.execute(statement, {"tenant": tenant}))
             for name, statement in asked
         }
 
@@ -110,6 +129,11 @@ def neighbours(shown: str) -> tuple[str, str]:
     prefix, _, _ = shown.partition("_")
     id_ = ids.parse(prefix, shown)
     return ids.show(prefix, id_ - 1), ids.show(prefix, id_ + 1)
+
+
+def _key(owner: Brain, tenant: str, *, agent: str, label: str) -> NewKey:
+    governing = Brain.of(owner.house, replace(owner.caller, tenant=tenant)).govern
+    return governing.create_key(KeyWish(agent=agent, role=Role.ADMIN, label=label))
 
 
 def _member(owner: Brain, tenant: str, agent: str) -> Brain:
@@ -166,7 +190,8 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
     rita.message.delegate("sam", f"Sand the {ASKED} {mark(first + 46)}.")
     found += [sent.id, sent.thread]
     rita.session.handoff(f"{ASKED} {mark(first + 47)}", next_steps=[mark(first + 48)])
-    found.append(rita.recall(ASKED).trace_id)
+    found.append(rita.recall(f"{ASKED} {mark(first + 49)}").trace_id)
+    found += [rita.jobs.run(kind).id for kind in ("retention", "embed")]
     return tuple(found)
 
 

@@ -41,7 +41,7 @@ _PARENTS: Final = text(
     "AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1"
 )
 _READ_ONLY: Final = frozenset({"alembic_version"})
-_APPENDED: Final = frozenset({"audit", "spaces"})
+_APPENDED: Final = frozenset({"access_audit", "audit", "spaces"})
 """Tables whose rows nobody changes."""
 _FUNCTIONS: Final = (
     "words_counted(text[], text, bigint)",

@@ -16,7 +16,8 @@ _SQLITE: Final = tuple(
 )
 _POSTGRES: Final = (
     "CREATE FUNCTION access_audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$BEGIN RAISE EXCEPTION 'access_audit is append-only'; END$$",
+    "$$ BEGIN RAISE EXCEPTION 'access_audit is append-only' "
+    "USING ERRCODE = 'integrity_constraint_violation'; END $$",
     "CREATE TRIGGER access_audit_is_append_only BEFORE UPDATE OR DELETE ON access_audit "
     "FOR EACH ROW EXECUTE FUNCTION access_audit_is_append_only()",
 )

@@ -1,0 +1,193 @@
+"""Doors as an attacker finds them: each takes an operation and what is asked, and gives a text.
+
+What is answered begins with a bracket; what is refused does not, errors and all.
+"""
+
+import json
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+from mcp.types import TextContent
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+from starlette.testclient import TestClient
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.scope import Role
+from commonbrain.interfaces.calling import answer
+from commonbrain.interfaces.mcp import build_server
+from commonbrain.interfaces.operations import Door, Profile
+from commonbrain.interfaces.server.app import make_app
+from commonbrain.testing.builders import a_brain, an_access
+from commonbrain.testing.clock import FakeClock, SeededChance
+from tests.security.attempts import AnyOperation, Ask, Attempt
+from tests.security.world import ID, World
+
+
+def asking(brain: Brain) -> Ask:
+    """Ask where every door does."""
+
+    def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
+        try:
+            reply = answer(operation, brain, request=operation.request.model_validate(given))
+        except ValidationError as error:
+            return f"invalid: {[one['msg'] for one in error.errors(include_input=False)]}"
+        except CommonbrainError as error:
+            return f"{error.code}: {error}"
+        except DBAPIError as error:
+            # What a door tells of a fault of ours is less.
+            return f"fault: {error}"
+        told = [operation.to_json(reply), operation.to_agent_json(reply), operation.tell(reply)]
+        return json.dumps(told, ensure_ascii=False, default=str)
+
+    return ask
+
+
+@contextmanager
+def library(world: World) -> Generator[Ask]:
+    """Ask as an admin where every door does."""
+    yield asking(world.attacker)
+
+
+@contextmanager
+def reading(world: World) -> Generator[Ask]:
+    """Ask as a reader where every door does."""
+    yield asking(world.seen_as(Role.READER))
+
+
+@contextmanager
+def mcp(world: World) -> Generator[Ask]:
+    """Ask by MCP, with the profile that shows most."""
+    with anyio.from_thread.start_blocking_portal() as portal:
+        server = build_server(lambda: world.attacker, agent="mallory", profile=Profile.OPERATOR)
+        with portal.wrap_async_context_manager(Client(server)) as client:
+
+            def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
+                return portal.call(_called, client, operation.name, given)
+
+            yield ask
+
+
+async def _called(client: Client, name: str, given: dict[str, Any]) -> str:
+    try:
+        result = await client.call_tool(name, given)
+    except MCPError as error:
+        return f"error: {error}"
+    texts = [part.text for part in result.content if isinstance(part, TextContent)]
+    if result.is_error:
+        return f"error: {texts}"
+    return json.dumps([texts, result.structured_content], ensure_ascii=False)
+
+
+@contextmanager
+def rest(world: World) -> Generator[Ask]:
+    """Ask by REST with an API key."""
+    with _serving(world) as client:
+
+        def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
+            reply = client.post(f"/v1/{operation.name}", content=json.dumps(given))
+            told = f"{reply.text} {[*reply.headers.items()]}"
+            return f"[{told}" if reply.is_success else f"{reply.status_code} {reply.text}"
+
+        yield ask
+
+
+@contextmanager
+def mcp_http(world: World) -> Generator[Ask]:
+    """Ask by MCP over HTTP with an API key, message by message."""
+    with _serving(world) as client:
+
+        def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
+            call = {"name": operation.name, "arguments": given}
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+            reply = client.post("/mcp", content=json.dumps(message))
+            is_answer = '"isError":false' in reply.text.replace(" ", "")
+            return f"[{reply.text}" if is_answer else f"{reply.status_code} {reply.text}"
+
+        yield ask
+
+
+@contextmanager
+def _serving(world: World) -> Generator[TestClient]:
+    """Serve the attacker's house in this process; whoever calls has the attacker's key."""
+    # As another process would: an application closes its house when it ends.
+    brain = a_brain(world.path, clock=FakeClock(), chance=SeededChance(8377))
+    app = make_app(brain, an_access(brain), hosts=frozenset({"localhost"}))
+    headers = {
+        "Authorization": f"Bearer {world.key}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "Commonbrain-Session": "mallorys",
+    }
+    with TestClient(app, "http://localhost", raise_server_exceptions=False) as client:
+        client.headers.update(headers)
+        yield client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A way in: how it is opened, and what goes through it."""
+
+    opened: Callable[[World], AbstractContextManager[Ask]]
+    of: Door | None = None
+    """The operations that it has; all of the table where it is None."""
+    every: int = 1
+    """Every so many-th attempt is made here: another way is over the same code."""
+
+
+DOORS: dict[str, Way] = {
+    "library": Way(opened=library),
+    "library, as a reader": Way(opened=reading, every=5),
+    "MCP": Way(opened=mcp, of=Door.MCP, every=5),
+    "MCP over HTTP": Way(opened=mcp_http, of=Door.MCP),
+    "REST": Way(opened=rest, of=Door.REST),
+}
+
+
+@dataclass
+class Tried:
+    """How many attempts were made, and what leaked."""
+
+    count: int = 0
+    answered: int = 0
+    leaks: list[tuple[str, str, set[str]]] = field(default_factory=list[tuple[str, str, set[str]]])
+    unlike: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+
+    def note(self, one: Attempt, *, reply: str, nobodys: str, leaked: set[str]) -> None:
+        """Take down what came of an attempt, and of the same for what is nobody's."""
+        self.count += 1
+        self.answered += reply.startswith("[")
+        if leaked:
+            self.leaks.append((one.operation.name, one.text, leaked))
+        # What is answered, and not refused, is different for every call.
+        if not nobodys.startswith("["):
+            told = ID.sub("ID", reply), ID.sub("ID", nobodys)
+            if told[0] != told[1]:
+                self.unlike.append((one.text, *told))
+
+
+def tried(
+    world: World,
+    ask: Ask,
+    *,
+    among: Iterable[Attempt],
+    door: Door | None = None,
+    is_first_enough: bool = False,
+) -> Tried:
+    """Make attempts at a door, all or those up to the first leak."""
+    found = Tried()
+    for one in among:
+        if is_first_enough and found.leaks:
+            break
+        if door and door not in one.operation.doors:
+            continue
+        nobodys = "[" if one.control is None else ask(one.operation, one.control)
+        reply = ask(one.operation, one.given)
+        found.note(one, reply=reply, nobodys=nobodys, leaked=world.leaked(reply))
+    return found

@@ -1,0 +1,64 @@
+"""What a thread asks of a database, however it is asked: by SQLAlchemy or past it."""
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any
+
+import psycopg
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+_VALUE = re.compile(r"'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b|x'[0-9a-f]*'", re.IGNORECASE)
+
+
+ROWS = "/* rows:"
+"""What follows a statement where it is known whether it found any."""
+
+
+@contextmanager
+def statements() -> Generator[list[str]]:
+    """Gather the statements of this thread, without values; others write journal and audit."""
+    said: list[str] = []
+    here = get_ident()
+
+    def take(statement: str) -> None:
+        # SQLite tells it anew each time that it waits for its turn.
+        if get_ident() == here and statement != "BEGIN IMMEDIATE":
+            said.append(_VALUE.sub("?", statement))
+
+    class Telling(psycopg.Cursor[Any]):
+        """A cursor that tells what it is given."""
+
+        def execute(self, query: Any, *given: Any, **more: Any) -> "Telling":  # noqa: ANN401
+            """Tell it, and do it."""
+            super().execute(query, *given, **more)
+            said = query if isinstance(query, str) else query.as_string(self)
+            take(f"{said} {ROWS} {'some' if self.rowcount else 'no'}")
+            return self
+
+        def executemany(self, query: Any, *given: Any, **more: Any) -> None:  # noqa: ANN401
+            """Tell it, and do it."""
+            take(str(query))
+            super().executemany(query, *given, **more)
+
+    def listen(connection: Any, *_: object) -> None:  # noqa: ANN401 either driver's
+        if isinstance(connection, psycopg.Connection):
+            connection.cursor_factory = Telling
+        else:
+            connection.set_trace_callback(take)
+
+    def leave(connection: Any, *_: object) -> None:  # noqa: ANN401 either driver's
+        if isinstance(connection, psycopg.Connection):
+            connection.cursor_factory = psycopg.Cursor
+        elif connection is not None:
+            connection.set_trace_callback(None)
+
+    event.listen(Pool, "checkout", listen)
+    event.listen(Pool, "checkin", leave)
+    try:
+        yield said
+    finally:
+        event.remove(Pool, "checkout", listen)
+        event.remove(Pool, "checkin", leave)
