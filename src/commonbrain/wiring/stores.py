@@ -100,7 +100,7 @@ def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
 
     """
     with ExitStack() as opened:
-        origin, place = _open_both(opened, source, destination, makes=False)
+        origin, place = _open_both(opened, (source, destination), makes=False)
         plan = plan_copy(origin, place)
     return replace(plan, destination=plan.destination or str(destination))
 
@@ -124,18 +124,18 @@ def copy_store(
 
     """
     with ExitStack() as opened:
-        origin, place = _open_both(opened, source, destination, makes=True)
+        origin, place = _open_both(opened, (source, destination), makes=True)
         assert place is not None  # noqa: S101 it was made
         return copy_rows(origin, place, on_progress=on_progress)
 
 
 def _open_both(
-    opened: ExitStack, source: str | Path, destination: str | Path, *, makes: bool
+    opened: ExitStack, given: tuple[str | Path, str | Path], *, makes: bool
 ) -> tuple[SqlStore, SqlStore | None]:
     """Open two stores, the second only where it is there or may be made."""
     settings = load_settings()
     clock = SystemClock()
-    named = [store_named(one, settings) for one in (source, destination)]
+    named = [store_named(one, settings) for one in given]
     files = [one.expanduser().resolve() if isinstance(one, Path) else None for one in named]
     if files[0] is not None and not files[0].is_file():
         raise Invalid(

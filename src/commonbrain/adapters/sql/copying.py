@@ -62,7 +62,7 @@ def plan_copy(source: SqlStore, destination: SqlStore | None) -> StoreCopy:
     owners = source.tenants()
     planned: list[CopiedTable] = []
     for owner in owners:
-        planned += _plan_tenant(source, destination, owner)
+        planned += _plan_tenant(source, destination, owner=owner)
     if destination is not None:
         for other in sorted({*destination.tenants()} - {*owners}):
             with destination.snapshot(other) as there:
@@ -150,6 +150,7 @@ class _Copy:
                 has = Tally()
                 if name == tenants.name:
                     has.add(_tenant(there) or {})
+                    self.way.go(1)
                 for page in Rows.of(there, named[name]).pages() if name in named else ():
                     for row in page:
                         has.add(row)
@@ -161,7 +162,8 @@ class _Copy:
                     f"{read.digest[:16]}.",
                     code="copy_differs",
                     hint="Somebody worked in the destination, or it lost what it was given. Do not "
-                    "use it: empty it and copy again while nobody else has it open.",
+                    "use it. Run the copy again while nobody else has it open: it adds what is "
+                    "missing, and refuses what is other than in the source.",
                 )
 
     def _copy_tenant(self, here: SqlTransaction) -> Tally:
@@ -170,6 +172,7 @@ class _Copy:
         own = _tenant(here)
         assert own is not None  # noqa: S101 its name came from this table
         tally.add(own)
+        self.way.go(1)
         with self.destination.begin(here.work.tenant) as there:
             known = _tenant(there)
             if known is None:
@@ -209,15 +212,18 @@ class _Copy:
 
 
 def _plan_tenant(
-    source: SqlStore, destination: SqlStore | None, owner: str
+    source: SqlStore, destination: SqlStore | None, *, owner: str
 ) -> Iterator[CopiedTable]:
     with source.snapshot(owner) as here:
         counts = {table: Rows.of(here, table).count() for table in TABLES}
         found = dict.fromkeys(TABLES, 0)
+        own = CopiedTable(tenant=owner, table=tenants.name, rows=1, there=0)
         if destination is not None:
             with destination.snapshot(owner) as there:
                 found = {table: Rows.of(there, table).count() for table in TABLES}
-                _compare(here, there, destination)
+                _compare(here, there, destination=destination)
+                own = replace(own, there=int(_tenant(there) == _tenant(here)))
+        yield own
         for table in TABLES:
             if counts[table]:
                 yield CopiedTable(
@@ -225,7 +231,7 @@ def _plan_tenant(
                 )
 
 
-def _compare(here: SqlTransaction, there: SqlTransaction, destination: SqlStore) -> None:
+def _compare(here: SqlTransaction, there: SqlTransaction, *, destination: SqlStore) -> None:
     """Let pass what an interrupted copy left, or nothing.
 
     Raises:
