@@ -26,8 +26,8 @@ from tests.security.world import a_world
 pytestmark = pytest.mark.of_a_file
 
 DISK = "@atom the disk of the broker | ran full overnight | orders were lost | customers left us"
-FAR = 0.3
-"""While rows are written, for reading them again is the other half of the way."""
+FARS = [0.02, 0.1, 0.3, 0.6, 0.9]
+"""While rows are written, full text is made, or all is read again."""
 DERIVED = ("memory_text", "atom_text", "alembic_version", "tenants", "spaces", "sqlite_")
 """Tables that are no rows of tenants, or are written anew from them."""
 
@@ -40,11 +40,12 @@ class Interrupted(Exception):
 class Once:
     """Does something when a copy has come so far."""
 
+    far: float
     act: Callable[[], object]
     is_done: bool = False
 
     def __call__(self, fraction: float) -> None:
-        if fraction >= FAR and not self.is_done:
+        if fraction >= self.far and not self.is_done:
             self.is_done = True
             self.act()
 
@@ -61,7 +62,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         a_world(brain)
         old = stored(brain, "The nightly build runs on two cores", kind="fact")
         new = brain.revise.supersede(old, "The nightly build runs on four cores", reason="more").id
-        stored(brain, "The build is fast enough", kind="fact", depends_on=[new])
+        stored(brain, "The build is fast enough", kind="fact", depends_on=[str(new)])
         gone = stored(brain, "The build was red on Monday", kind="event")
         brain.erase(gone, reason="not ours", confirm=brain.erase(gone, reason="no").count)
         atom = stored(brain, DISK)
@@ -140,17 +141,34 @@ def test_every_table_of_a_store_is_copied(filled: Path) -> None:
     }
 
 
-def test_an_interrupted_copy_goes_on_where_it_was(filled: Path, database: Database) -> None:
-    with closing(opened(filled)) as source, closing(database.opened()) as server:
-        with pytest.raises(Interrupted):
-            copy_rows(source, server, on_progress=Once(interrupt))
-        plan = plan_copy(source, server)
-        done = copy_rows(source, server)
+def test_an_interrupted_copy_goes_on_where_it_was(
+    filled: Path, tmp_path: Path, database: Database
+) -> None:
+    with (
+        closing(opened(filled)) as source,
+        closing(database.opened()) as server,
+        closing(opened(tmp_path / "to.db")) as back,
+    ):
+        for origin, target in ((source, server), (server, back)):
+            with pytest.raises(Interrupted):
+                copy_rows(origin, target, on_progress=Once(0.3, interrupt))
+            plan = plan_copy(origin, target)
+            done = copy_rows(origin, target)
 
-        assert 0 < plan.there < plan.rows
-        assert (done.rows, done.there) == (plan.rows, plan.there)
-        assert held(server) == held(source)
-        assert plan_copy(source, server).there == plan.rows
+            assert 0 < plan.there < plan.rows
+            assert (done.rows, done.there) == (plan.rows, plan.there)
+            assert held(target) == held(source)
+            assert plan_copy(origin, target).there == plan.rows
+
+
+def test_a_copy_may_be_interrupted_anywhere_and_often(filled: Path, tmp_path: Path) -> None:
+    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
+        for far in FARS:
+            with pytest.raises(Interrupted):
+                copy_rows(source, target, on_progress=Once(far, interrupt))
+        copy_rows(source, target)
+
+        assert held(target) == held(source)
 
 
 def test_a_destination_with_other_data_is_refused_and_left_as_it_was(
