@@ -68,3 +68,35 @@ class Upgraded:
     schema_version: str
     roles: tuple[str, ...]
     """Who may open it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedTable:
+    """The rows of one table of one tenant, in the store that is copied."""
+
+    tenant: str
+    table: str
+    rows: int
+    there: int
+    """Rows that the destination had before, as an interrupted copy left them."""
+    digest: str | None = None
+    """What both stores have, computed over the rows whatever their order; None before a copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCopy:
+    """What a copy of a store brings, or, with digests, what it brought and verified."""
+
+    source: str
+    destination: str
+    tables: tuple[CopiedTable, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(one.rows for one in self.tables)
+
+    @property
+    def there(self) -> int:
+        """How many of them the destination had before."""
+        return sum(one.there for one in self.tables)

@@ -29,8 +29,10 @@ from commonbrain.wiring.listening import early, listen, note_unopened, places
 from commonbrain.wiring.models import calibrated, make_embedder, make_extractor, telling_of_settings
 from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
 from commonbrain.wiring.stores import (
+    copy_store,
     make_queue,
     open_store,
+    preview_copy,
     preview_restore,
     restore,
     store_named,
@@ -39,6 +41,7 @@ from commonbrain.wiring.stores import (
 
 __all__ = [
     "build_house",
+    "copy_store",
     "listen",
     "load_server_settings",
     "load_settings",
@@ -49,6 +52,7 @@ __all__ = [
     "make_queue",
     "note_unopened",
     "open_brain",
+    "preview_copy",
     "preview_restore",
     "restore",
     "upgrade_store",

@@ -1,11 +1,14 @@
 """Stores by file or URL: opened, upgraded, restored; and the queue beside them."""
 
+from contextlib import ExitStack
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from commonbrain.adapters.queue.local import LocalQueue
+from commonbrain.adapters.sql.copying import copy_rows, plan_copy
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
 from commonbrain.adapters.sql.store import SqlStore
@@ -14,10 +17,17 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.locations import is_url
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
-from commonbrain.ports.keeping import Progress, Replacement, Restored, Upgraded, unwatched
+from commonbrain.ports.keeping import (
+    Progress,
+    Replacement,
+    Restored,
+    StoreCopy,
+    Upgraded,
+    unwatched,
+)
 from commonbrain.ports.queue import Queue
 from commonbrain.settings import Settings, Store
-from commonbrain.wiring.models import make_embedder
+from commonbrain.wiring.models import calibrated, make_embedder, telling_of_settings
 from commonbrain.wiring.reading import load_settings
 
 
@@ -77,6 +87,72 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
         lock_wait_s=settings.lock_wait_s,
         role=role,
     )
+
+
+def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
+    """Count what a copy of a store would bring, and change nothing.
+
+    Raises:
+        Invalid: there is no source, or it is the destination.
+        Refused: `copy_other_data`, the destination holds what the source does not.
+        Unavailable: one of the two cannot be opened.
+        Corrupt: one of the two is damaged, foreign, newer, or of another space.
+
+    """
+    with ExitStack() as opened:
+        origin, place = _open_both(opened, (source, destination), makes=False)
+        plan = plan_copy(origin, place)
+    return replace(plan, destination=plan.destination or str(destination))
+
+
+def copy_store(
+    source: str | Path, destination: str | Path, *, on_progress: Progress = unwatched
+) -> StoreCopy:
+    """Copy every tenant of a store into a new one, of either engine, and verify it.
+
+    Args:
+        source: what is copied, a file or a URL; only read.
+        destination: a file, made where there is none, or a URL that was upgraded.
+        on_progress: told how far it has come, 0..1.
+
+    Raises:
+        Invalid: there is no source, or it is the destination.
+        Refused: `copy_other_data`, the destination holds what the source does not.
+        Unavailable: one of the two cannot be opened; whole pages stay, run it again.
+        Corrupt: one of the two is damaged, foreign, newer, or of another space; `copy_unfit`, a
+            row cannot be kept there; `copy_differs`, what was written is not what was read.
+
+    """
+    with ExitStack() as opened:
+        origin, place = _open_both(opened, (source, destination), makes=True)
+        assert place is not None  # noqa: S101 it was made
+        return copy_rows(origin, place, on_progress=on_progress)
+
+
+def _open_both(
+    opened: ExitStack, given: tuple[str | Path, str | Path], *, makes: bool
+) -> tuple[SqlStore, SqlStore | None]:
+    """Open two stores, the second only where it is there or may be made."""
+    settings = load_settings()
+    clock = SystemClock()
+    named = [store_named(one, settings) for one in given]
+    files = [one.expanduser().resolve() if isinstance(one, Path) else None for one in named]
+    if files[0] is not None and not files[0].is_file():
+        raise Invalid(
+            f"There is no store at {files[0]}.", hint="Name the file that is to be copied first."
+        )
+    if named[0] == named[1] or (files[0] is not None and files[0] == files[1]):
+        raise Invalid("Both are the same store.", hint="Name another one to copy it into.")
+    with telling_of_settings():
+        space = calibrated(make_embedder(settings).space, settings)
+        is_there = files[1] is None or files[1].exists()
+        stores = [
+            open_store(one, settings, space=space, clock=clock)
+            for one in (named if makes or is_there else named[:1])
+        ]
+    for one in stores:
+        opened.callback(one.close)
+    return stores[0], stores[1] if len(stores) > 1 else None
 
 
 def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:

@@ -25,6 +25,7 @@ from commonbrain.adapters.sql.postgres_checks import clear_text, examine_postgre
 from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
 from commonbrain.adapters.sql.postgres_sizes import Sizes
+from commonbrain.adapters.sql.postgres_tables import OF_BYTES
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.space import Space
@@ -128,6 +129,10 @@ class Postgres:
     def readable_from(self, connection: Connection) -> str | None:
         """Give what the upgrade wrote: programs are replaced one by one while others go on."""
         return connection.execute(_READABLE_FROM).scalar()
+
+    def as_kept(self, table: Table) -> Table:
+        """Give tables of vectors as they are here, without numbers for readers that keep them."""
+        return OF_BYTES.get(table.name, table)
 
     def index(self, work: Work) -> PostgresIndex:
         """Give the shelf of full text and vectors."""

@@ -4,8 +4,11 @@ Full text and vectors are derived from the rows, so that each engine keeps them 
 are narrow and in partitions: an index of one tenant's neighbours is small and stays in memory.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+from pgvector import HalfVector
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -14,7 +17,9 @@ from sqlalchemy import (
     SmallInteger,
     String,
     Table,
+    TypeDecorator,
 )
+from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.types import UserDefinedType
 
 from commonbrain.adapters.sql.columns import Word
@@ -31,6 +36,21 @@ class Half(UserDefinedType[object]):
     def get_col_spec(self, **_: object) -> str:
         """Name it as pgvector does; its dimensions stand in the index over it."""
         return "halfvec"
+
+
+class HalfBytes(TypeDecorator[bytes]):
+    """A vector of half precision as SQLite keeps it: its numbers one after the other."""
+
+    impl = Half
+    cache_ok = True
+
+    def process_bind_param(self, value: bytes | None, dialect: Dialect) -> HalfVector | None:  # noqa: ARG002
+        """Write bytes as a vector."""
+        return None if value is None else HalfVector(np.frombuffer(value, np.float16))
+
+    def process_result_value(self, value: HalfVector | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
+        """Read a vector as bytes."""
+        return None if value is None else value.to_numpy().astype(np.float16).tobytes()
 
 
 vectors: Final = Table(
@@ -52,3 +72,22 @@ field_vectors: Final = Table(
     Column("field", Word(CausalField), primary_key=True),
     Column("vector", Half),
 )
+
+
+def _of_bytes(table: Table) -> Table:
+    columns = (
+        Column(
+            one.name,
+            HalfBytes() if isinstance(one.type, Half) else one.type,
+            primary_key=one.primary_key,
+            autoincrement=False,
+        )
+        for one in table.columns
+    )
+    return Table(table.name, MetaData(), *columns)
+
+
+OF_BYTES: Final[Mapping[str, Table]] = {
+    table.name: _of_bytes(table) for table in (vectors, field_vectors)
+}
+"""The tables of vectors by name, their values as any engine has them; for copies of stores."""

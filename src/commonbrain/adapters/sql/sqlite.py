@@ -188,6 +188,10 @@ class Sqlite:
         """Let no older program go on: whoever upgraded a file is on the same machine."""
         return None
 
+    def as_kept(self, table: Table) -> Table:
+        """Give the table itself: a file has all as the schema says."""
+        return table
+
     def index(self, work: Work) -> SqliteIndex:
         """Give the shelf of full text and vectors."""
         codes = partial(self._codes_of, work.tenant)

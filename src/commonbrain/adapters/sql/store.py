@@ -323,7 +323,7 @@ def translated(location: str) -> Generator[None]:
         raise
     except (exc.OperationalError, exc.TimeoutError) as error:
         raise Unavailable(
-            f"The store {location} did not answer: {_cause(error)}.",
+            f"The store {location} did not answer: {cause_of(error)}.",
             hint="Nothing was changed. Check that it is writable and not full, then try again.",
         ) from error
     except exc.DatabaseError as error:
@@ -337,7 +337,7 @@ def translated(location: str) -> Generator[None]:
             # A statement that is wrong, or of a driver that lacks something: a fault of ours.
             raise
         raise Corrupt(
-            f"The store {location} cannot be read: {_cause(error)}.",
+            f"The store {location} cannot be read: {cause_of(error)}.",
             hint="Nothing was changed. `brain doctor` says what can be mended; what cannot is "
             "replaced by `brain restore FILE`, which keeps it.",
         ) from error
@@ -393,7 +393,7 @@ def _bodiless(connection: Connection, tenant: str) -> int:
     return missing
 
 
-def _cause(error: exc.SQLAlchemyError) -> str:
+def cause_of(error: exc.SQLAlchemyError) -> str:
     """Give the driver's own words, without the statement, its parameters and what it was about."""
     if not isinstance(error, exc.DBAPIError):
         return str(error).rstrip(".")

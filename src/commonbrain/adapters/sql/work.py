@@ -34,6 +34,10 @@ class Dialect(Protocol):
         """Build an insert that does nothing when the primary key is taken."""
         ...
 
+    def as_kept(self, table: Table) -> Table:
+        """Give a table of the schema as this engine has it; values read from either are alike."""
+        ...
+
     def index(self, work: "Work") -> Index:
         """Give the shelf of full text and vectors."""
         ...

@@ -1,22 +1,23 @@
-"""`brain store`: what the owner of a store on a server does to it."""
+"""`brain store`: bringing a store on a server up to date, and moving one between engines."""
 
+from itertools import groupby
 from typing import Annotated
 
 import typer
 from pydantic import TypeAdapter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from commonbrain.interfaces.cli.drawing import Json
+from commonbrain.interfaces.cli.progress import bar
+from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
-from commonbrain.ports.keeping import Upgraded
+from commonbrain.ports.keeping import StoreCopy, Upgraded
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Look after a store on a Postgres server."
+    no_args_is_help=True, rich_markup_mode=None, help="Upgrade a store on Postgres, or copy one."
 )
-
-
-@app.callback()
-def _before() -> None:
-    """Make it a group, though it has but one command."""
 
 
 @app.command()
@@ -42,3 +43,45 @@ def upgrade(
     typer.echo(
         f"It may be opened by {roles}." if roles else "Nobody may open it: use --grant ROLE."
     )
+
+
+@app.command()
+def copy(
+    *,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or a URL; only read.")],
+    destination: Annotated[
+        str, typer.Argument(metavar="TO", help="A new file, or the URL of an upgraded database.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Copy all tenants of a store into a new one and verify it; run again, it goes on."""
+    from commonbrain.wiring import copy_store, preview_copy  # noqa: PLC0415
+
+    if dry_run:
+        done = preview_copy(source, destination)
+    else:
+        with bar("copying", is_shown=not as_json) as move:
+            done = copy_store(source, destination, on_progress=move)
+    if as_json:
+        typer.echo(TypeAdapter(StoreCopy).dump_json(done).decode())
+        return
+    Console().print(Inert(_counts(done)))
+    there = f", of which {done.there:,} were there" if done.there else ""
+    told = f"{done.rows:,} rows of {done.source} to {done.destination}{there}"
+    if dry_run:
+        told = f"Would copy {told}. Nothing was changed. Run it again without --dry-run."
+    else:
+        told = f"Copied {told}. Every table has the same count and digest in both."
+    Console().print(Inert(Text(told, overflow="fold")))
+
+
+def _counts(done: StoreCopy) -> Table:
+    """Show each tenant's rows, table by table."""
+    drawn = Table()
+    for name in ("tenant", "table", "rows", "there before"):
+        drawn.add_column(name, overflow="fold")
+    for tenant, own in groupby(done.tables, key=lambda one: one.tenant):
+        for at, one in enumerate(own):
+            drawn.add_row(tenant if at == 0 else "", one.table, f"{one.rows:,}", f"{one.there:,}")
+    return drawn

@@ -1,0 +1,240 @@
+"""Copies of stores: every row of every tenant, to the other engine and back, or a refusal."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect, text
+
+from commonbrain.adapters.sql.copied_rows import Rows, comparable
+from commonbrain.adapters.sql.copying import TABLES, copy_rows, plan_copy
+from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Corrupt, Refused
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.builders import a_brain, a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import SPACE, put
+from tests.flows.asking import stored
+from tests.postgres import Database
+from tests.security.world import a_world
+
+pytestmark = pytest.mark.of_a_file
+
+DISK = "@atom the disk of the broker | ran full overnight | orders were lost | customers left us"
+FARS = [0.02, 0.1, 0.3, 0.6, 0.9]
+"""While rows are written, full text is made, or all is read again."""
+DERIVED = ("memory_text", "atom_text", "alembic_version", "tenants", "spaces", "sqlite_")
+"""Tables that are no rows of tenants, or are written anew from them."""
+
+
+class Interrupted(Exception):
+    """The machine went down."""
+
+
+@dataclass(slots=True)
+class Once:
+    """Does something when a copy has come so far."""
+
+    far: float
+    act: Callable[[], object]
+    is_done: bool = False
+
+    def __call__(self, fraction: float) -> None:
+        if fraction >= self.far and not self.is_done:
+            self.is_done = True
+            self.act()
+
+
+def interrupt() -> None:
+    raise Interrupted
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that calls have filled: three tenants, and something of every kind."""
+    path = tmp_path_factory.mktemp("copying") / "filled.db"
+    with a_brain(path) as brain:
+        a_world(brain)
+        old = stored(brain, "The nightly build runs on two cores", kind="fact")
+        new = brain.revise.supersede(old, "The nightly build runs on four cores", reason="more").id
+        stored(brain, "The build is fast enough", kind="fact", depends_on=[str(new)])
+        gone = stored(brain, "The build was red on Monday", kind="event")
+        brain.erase(gone, reason="not ours", confirm=brain.erase(gone, reason="no").count)
+        atom = stored(brain, DISK)
+        brain.revise.link(atom, str(new), type="relates_to")
+        brain.forget(stored(brain, "Nobody needs this fact", kind="fact"), reason="nobody")
+        brain.jobs.run("retention")
+        brain.acting_as(session="s1").session.note("door", "it sticks", pinned=True)
+        brain.recall("How many cores has the build?")
+        brain.house.journal.flush()
+    return path
+
+
+def opened(path: Path) -> SqlStore:
+    return open_sqlite(
+        path, space=SPACE, clock=FakeClock(), is_durable=False, lock_wait_s=LOCK_WAIT_S
+    )
+
+
+def held(store: SqlStore) -> dict[tuple[str, str], list[str]]:
+    """Every row of every tenant, to be compared."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for tenant in store.tenants():
+        with store.snapshot(tenant) as tx:
+            own = text("SELECT created_at, audit_key, policy FROM tenants WHERE id = :id")
+            sealed = tx.work.connection.execute(own, {"id": tenant}).one()
+            found[tenant, "tenants"] = [repr((sealed[0], bytes(sealed[1]), str(sealed[2])))]
+            for table in TABLES:
+                pages = Rows.of(tx, table).pages()
+                rows = sorted(
+                    repr(sorted(comparable(row).items())) for page in pages for row in page
+                )
+                found[tenant, table.name] = rows
+    return found
+
+
+def recalled(store: SqlStore, query: str) -> list[str]:
+    with a_brain(Path(store.location).parent / "unused.db") as brain:
+        asking = Brain.of(replace(brain.house, store=store), brain.caller)
+        return [item.id for item in asking.recall(query, bump=False).items]
+
+
+def test_a_store_goes_to_postgres_and_back_and_is_the_same_everywhere(
+    filled: Path, tmp_path: Path, database: Database
+) -> None:
+    fractions: list[float] = []
+    with (
+        closing(opened(filled)) as source,
+        closing(database.opened()) as server,
+        closing(opened(tmp_path / "back.db")) as back,
+    ):
+        there = copy_rows(source, server, on_progress=fractions.append)
+        again = copy_rows(server, back)
+
+        own = held(source)
+        assert sum(map(len, own.values())) > 200
+        assert held(server) == own
+        assert held(back) == own
+        assert all(finding.is_sound for one in (server, back) for finding in one.examine())
+        queries = ["How many cores has the build?", "orders", "", "the kettle"]
+        asked = [[recalled(one, query) for query in queries] for one in (source, server, back)]
+    assert {(one.tenant, one.table, one.digest) for one in there.tables} == {
+        (one.tenant, one.table, one.digest) for one in again.tables
+    }
+    assert asked[0] == asked[1] == asked[2]
+    assert all(asked[0][:2])
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+
+
+def test_every_table_of_a_store_is_copied(filled: Path) -> None:
+    with closing(opened(filled)) as store, store.snapshot(LOCAL_TENANT) as tx:
+        names = inspect(tx.work.connection).get_table_names()
+
+    assert {name for name in names if not name.startswith(DERIVED)} == {
+        table.name for table in TABLES
+    }
+
+
+def test_an_interrupted_copy_goes_on_where_it_was(
+    filled: Path, tmp_path: Path, database: Database
+) -> None:
+    with (
+        closing(opened(filled)) as source,
+        closing(database.opened()) as server,
+        closing(opened(tmp_path / "to.db")) as back,
+    ):
+        for origin, target in ((source, server), (server, back)):
+            with pytest.raises(Interrupted):
+                copy_rows(origin, target, on_progress=Once(0.3, interrupt))
+            plan = plan_copy(origin, target)
+            done = copy_rows(origin, target)
+
+            assert 0 < plan.there < plan.rows
+            assert (done.rows, done.there) == (plan.rows, plan.there)
+            assert held(target) == held(source)
+            assert plan_copy(origin, target).there == plan.rows
+
+
+def test_a_copy_may_be_interrupted_anywhere_and_often(filled: Path, tmp_path: Path) -> None:
+    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
+        for far in FARS:
+            with pytest.raises(Interrupted):
+                copy_rows(source, target, on_progress=Once(far, interrupt))
+        copy_rows(source, target)
+
+        assert held(target) == held(source)
+
+
+def test_a_destination_with_other_data_is_refused_and_left_as_it_was(
+    filled: Path, tmp_path: Path
+) -> None:
+    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as other:
+        put(other, a_memory(1, "The tea is ready"))
+        before = held(other)
+        with pytest.raises(Refused, match="another tenant default") as refusal:
+            copy_rows(source, other)
+
+        assert refusal.value.code == "copy_other_data"
+        assert held(other) == before
+
+
+def test_a_tenant_that_the_source_has_not_is_refused(filled: Path, tmp_path: Path) -> None:
+    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as other:
+        other.make_tenant("strangers", at=FakeClock().now())
+        copy_rows(source, other)
+        with other.begin("strangers") as tx:
+            tx.memories.add(a_memory(1, "The tea is ready"))
+
+        with pytest.raises(Refused, match="tenant strangers, which"):
+            plan_copy(source, other)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE facts SET body = 'The tea is cold'", "rows of facts"),
+        ("DELETE FROM entities", "has 0 rows of entities"),
+        ("UPDATE vectors SET vector = zeroblob(4)", "rows of vectors"),
+    ],
+)
+def test_what_changes_after_it_was_copied_is_found(
+    filled: Path, tmp_path: Path, change: str, told: str
+) -> None:
+    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
+
+        def meddle(_fraction: float) -> None:
+            # Again and again, and so at the last moment before all is read again.
+            with target.begin(LOCAL_TENANT) as tx:
+                tx.work.connection.execute(text(change))
+
+        with pytest.raises(Corrupt, match=told) as failure:
+            copy_rows(source, target, on_progress=meddle)
+
+        assert failure.value.code == "copy_differs"
+
+
+def test_a_row_that_is_otherwise_is_never_overwritten(filled: Path, tmp_path: Path) -> None:
+    with closing(opened(filled)) as source, closing(opened(tmp_path / "to.db")) as target:
+        copy_rows(source, target)
+        with target.begin(LOCAL_TENANT) as tx:
+            tx.work.connection.execute(text("UPDATE facts SET body = 'The tea is cold'"))
+
+        with pytest.raises(Refused, match="rows of facts of tenant acme"):
+            copy_rows(source, target)
+
+
+def test_a_row_that_does_not_fit_is_told_by_its_table(tmp_path: Path, database: Database) -> None:
+    with closing(opened(tmp_path / "from.db")) as source, closing(database.opened()) as server:
+        put(source, a_memory(1, "The tea is ready", agent="a" * 129))
+
+        with pytest.raises(Corrupt, match="A row of memories of tenant default") as failure:
+            copy_rows(source, server)
+
+        assert failure.value.code == "copy_unfit"
+        assert "aaa" not in str(failure.value)
