@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,6 @@ from benchmarks.load.stack import Stack, again, stack
 from commonbrain.domain import ids
 
 _APART_S: Final = 30
-_FROZEN_S: Final = 30
 _LOST: Final = (
     "SELECT count(*) FROM unnest(%s::bigint[]) AS told (id) "
     "WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = told.id)"
@@ -47,20 +47,21 @@ def faults(folder: Folder, rate: float = 20, agents: int = 300, workers: int = 2
             "one of the API's processes is killed": lambda: _kill_a_child(running),
             "the worker is killed": lambda: again(running, "worker"),
             "Redis is flushed": lambda: _flush(running),
-            "Redis is frozen for 30 s": lambda: _freeze(folder),
+            "Redis is frozen for 30 s": lambda: _signal_redis(folder, signal.SIGSTOP),
+            "Redis goes on": lambda: _signal_redis(folder, signal.SIGCONT),
             "Postgres crashes and recovers": lambda: _crash(folder),
             "nothing any more": lambda: None,
         }
         plan = replace(planned(running, folder, agents=agents), rate=rate)
         told = folder / "plan.json"
         plan.write(told)
-        seconds = _APART_S * (len(deeds) + 1) + _FROZEN_S
+        seconds = _APART_S * (len(deeds) + 1)
         broken: list[Broken] = []
         with sending(running, plan, told, seconds=seconds) as sent:
             for name, deed in deeds.items():
                 broken.append(Broken(name=name, at=time.time()))
                 deed()
-                time.sleep(_APART_S)
+                _watch(sent, _APART_S)
             sent.wait()
         lines = [json.loads(line) for line in Path(plan.ledger).read_text("utf-8").splitlines()]
         _tell(broken, lines)
@@ -98,19 +99,18 @@ def _flush(running: Stack) -> None:
         queue.flushall()
 
 
-def _freeze(folder: Path) -> None:
-    """Stop a Redis in its tracks: its callers wait for an answer that does not come."""
-    frozen = [
-        one
-        for one in psutil.process_iter(["cmdline"])
-        if "valkey-server" in " ".join(one.info["cmdline"] or [])
-        and str(folder) in (one.cwd() or "")
-    ]
-    for one in frozen:
-        one.suspend()
-    time.sleep(_FROZEN_S)
-    for one in frozen:
-        one.resume()
+def _signal_redis(folder: Path, what: signal.Signals) -> None:
+    """Stop Redis in its tracks, so that callers wait for what does not come; or let it go on."""
+    for one in psutil.process_iter(["cmdline"]):
+        is_redis = "valkey-server" in " ".join(one.info["cmdline"] or [])
+        if is_redis and str(folder) in one.cwd():
+            one.send_signal(what)
+
+
+def _watch(load_: subprocess.Popen[bytes], seconds: float) -> None:
+    """Let the load go on for so long."""
+    with suppress(subprocess.TimeoutExpired):
+        load_.wait(seconds)
 
 
 def _crash(folder: Path) -> None:

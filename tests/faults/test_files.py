@@ -244,7 +244,7 @@ def test_a_change_of_the_schema_that_is_no_new_version_disturbs_nobody(path: Pat
 
 
 def test_no_error_of_the_file_tells_what_was_being_stored(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "disk", size="512k") as disk, a_brain(disk / "brain.db") as brain:
+    with small_disk(tmp_path / "disk", size="768k") as disk, a_brain(disk / "brain.db") as brain:
         with pytest.raises(CommonbrainError) as refusal:
             list(filled(brain))
         assert "at length" not in str(refusal.value)

@@ -20,8 +20,9 @@ from sqlalchemy import (
     update,
 )
 
-from commonbrain.adapters.sql.store import SqlTransaction, cause_of
+from commonbrain.adapters.sql.store import SqlTransaction
 from commonbrain.adapters.sql.tables import memories, spaces
+from commonbrain.adapters.sql.translating import cause_of
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.times import to_millis
 

@@ -7,8 +7,9 @@ from typing import Final
 from sqlalchemy import Connection, inspect, text
 
 from commonbrain.adapters.sql.sqlite import Sqlite
-from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register, translated
+from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register
 from commonbrain.adapters.sql.tables import OURS
+from commonbrain.adapters.sql.translating import translated
 from commonbrain.adapters.sql.work import Dialect
 from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT

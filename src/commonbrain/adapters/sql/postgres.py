@@ -198,6 +198,12 @@ def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT
         json_serializer=_compact_json,
         connect_args={
             "connect_timeout": _CONNECT_S,
+            # Who went away without a word is noticed in time: by probes while nothing is said, and
+            # by what stays unacknowledged.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 3,
+            "tcp_user_timeout": _CONNECT_S * 2 * 1000,
             "application_name": "commonbrain",
             "options": " ".join(f"-c {name}={value}" for name, value in told.items()),
         },

@@ -16,7 +16,8 @@ from commonbrain.adapters.sql.opening import (
 from commonbrain.adapters.sql.postgres import Postgres, location_of, make_engine
 from commonbrain.adapters.sql.postgres_roles import Role, confine, grant, granted, role_of
 from commonbrain.adapters.sql.postgres_schema import PARTS
-from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register, translated
+from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register
+from commonbrain.adapters.sql.translating import translated
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space

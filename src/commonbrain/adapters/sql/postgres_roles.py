@@ -56,7 +56,7 @@ _GRANTED: Final = text(
 _ROLE: Final = text(
     "SELECT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (SELECT 1 FROM pg_class c "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') "
-    "AND pg_has_role(r.oid, c.relowner, 'USAGE')) AS owns "
+    "AND pg_has_role(r.oid, c.relowner, 'MEMBER')) AS owns "
     "FROM pg_roles r WHERE r.rolname = current_user"
 )
 

@@ -19,8 +19,8 @@ from sqlalchemy import exc
 
 from commonbrain.adapters.sql.sqlite_driver import driver
 from commonbrain.adapters.sql.sqlite_file import StoreFile, beside, found_file
-from commonbrain.adapters.sql.store import translated
 from commonbrain.adapters.sql.tables import OURS
+from commonbrain.adapters.sql.translating import translated
 from commonbrain.domain.errors import Corrupt, Invalid, Unavailable
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.times import from_millis

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Event
 
-from sqlalchemy import Connection, bindparam, exc, func, insert, select, text
+from sqlalchemy import Connection, bindparam, func, insert, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.board import BoardShelf
@@ -30,9 +30,10 @@ from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.sessions import SessionShelf, beat_row
 from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
 from commonbrain.adapters.sql.threads import ThreadShelf
+from commonbrain.adapters.sql.translating import translated
 from commonbrain.adapters.sql.work import Dialect, Work
 from commonbrain.domain import ids
-from commonbrain.domain.errors import CommonbrainError, Corrupt, Unavailable
+from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.memory import FINDABLE_STATES
 from commonbrain.domain.query import Trace
 from commonbrain.domain.scope import LOCAL_TENANT
@@ -61,8 +62,6 @@ _NEXT_FINDABLE = (
 )
 _REWORDED_AT_ONCE = 200
 """Memories whose words are written in one transaction: others wait a few hundredths of a second."""
-_READ_ONLY = "25006"
-"""What Postgres calls a write where nothing may be written, as on a replica."""
 _AUDIT_KEY_BYTES = 32
 """As long as the digest it keys (RFC 2104)."""
 
@@ -176,7 +175,7 @@ class SqlStore:
         """Open a transaction that may write: commits at the end, rolls back on any exception."""
         self._check_open()
         with (
-            translated(self.location),
+            translated(self.location) as under_way,
             self.dialect.writer(tenant) as connection,
             connection.begin(),
         ):
@@ -184,6 +183,7 @@ class SqlStore:
             yield SqlTransaction.of(
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
+            under_way.is_ending = True
         # It may have been moved between the first look and the commit; after it, it cannot matter.
         self.dialect.check_kept()
 
@@ -305,44 +305,6 @@ class SqlStore:
             raise Unavailable(f"The store {self.location} was closed.", hint="Open it again.")
 
 
-@contextmanager
-def translated(location: str) -> Generator[None]:
-    """Turn a driver's error into one of the house's, here and nowhere else.
-
-    Raises:
-        Unavailable: locked for too long, full, read-only, or not to be opened; rolled back.
-        Corrupt: damaged, or not a database at all; rolled back.
-
-    """
-    try:
-        yield
-    except CommonbrainError:
-        raise
-    except exc.IntegrityError:
-        # A row that breaks the schema's promises is a fault of ours, not of the store's.
-        raise
-    except (exc.OperationalError, exc.TimeoutError) as error:
-        raise Unavailable(
-            f"The store {location} did not answer: {cause_of(error)}.",
-            hint="Nothing was changed. Check that it is writable and not full, then try again.",
-        ) from error
-    except exc.DatabaseError as error:
-        if getattr(error.orig, "sqlstate", None) == _READ_ONLY:
-            raise Unavailable(
-                f"The store {location} is read-only.",
-                code="store_read_only",
-                hint="Nothing was written. It can be recalled from; write to the primary server.",
-            ) from error
-        if type(error) is not exc.DatabaseError:
-            # A statement that is wrong, or of a driver that lacks something: a fault of ours.
-            raise
-        raise Corrupt(
-            f"The store {location} cannot be read: {cause_of(error)}.",
-            hint="Nothing was changed. `brain doctor` says what can be mended; what cannot is "
-            "replaced by `brain restore FILE`, which keeps it.",
-        ) from error
-
-
 def known_space(connection: Connection, space: Space) -> int | None:
     """Give the id of the store's space, None when it has none yet.
 
@@ -391,11 +353,3 @@ def _bodiless(connection: Connection, tenant: str) -> int:
         without = select(func.count()).select_from(memories).where(*of_kind, ~here.exists())
         missing += connection.execute(without).scalar_one()
     return missing
-
-
-def cause_of(error: exc.SQLAlchemyError) -> str:
-    """Give the driver's own words, without the statement, its parameters and what it was about."""
-    if not isinstance(error, exc.DBAPIError):
-        return str(error).rstrip(".")
-    told = getattr(error.orig, "diag", None)
-    return str((told and told.message_primary) or error.orig).rstrip(".")
