@@ -106,7 +106,9 @@ def _attempt(
 
     prefix, _, digits = payload.partition("_")
     is_id = len(digits) == len(NOBODY) and len(prefix) == 3
-    control = filled(f"{prefix}_{NOBODY}") if is_id else None
+    # A key of idempotency is the caller's own, and the second use of one is told from the first.
+    is_comparable = is_id and field != "idempotency_key"
+    control = filled(f"{prefix}_{NOBODY}") if is_comparable else None
     return Attempt(
         operation=operation, given=filled(payload), field=field, way=kind, control=control
     )

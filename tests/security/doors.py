@@ -143,9 +143,9 @@ class Way:
 
 DOORS: dict[str, Way] = {
     "library": Way(opened=library),
-    "library, as a reader": Way(opened=reading, every=5),
-    "MCP": Way(opened=mcp, of=Door.MCP, every=5),
-    "MCP over HTTP": Way(opened=mcp_http, of=Door.MCP),
+    "library, as a reader": Way(opened=reading, every=7),
+    "MCP": Way(opened=mcp, of=Door.MCP, every=7),
+    "MCP over HTTP": Way(opened=mcp_http, of=Door.MCP, every=2),
     "REST": Way(opened=rest, of=Door.REST),
 }
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from difflib import unified_diff
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -83,7 +83,7 @@ def test_what_is_anothers_takes_the_very_statements_of_what_is_nobodys(world: Wo
     ask = asking(world.attacker)
     differ: list[str] = []
     compared = 0
-    for one in chain(drawn(world, seed=1), drawn(world, seed=2)):
+    for one in drawn(world, seed=1):
         if one.control is None or ask(one.operation, one.control).startswith("["):
             continue
         with statements() as nobodys:
