@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 
 from commonbrain.adapters.sql.copied_rows import Rows, comparable
 from commonbrain.adapters.sql.copying import TABLES, copy_rows, plan_copy
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.adapters.sql.tables import tenants
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Corrupt, Refused
 from commonbrain.domain.limits import LOCK_WAIT_S
@@ -59,7 +60,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store that calls have filled: three tenants, and something of every kind."""
     path = tmp_path_factory.mktemp("copying") / "filled.db"
     with a_brain(path) as brain:
-        a_world(brain)
+        a_world(brain, path)
         old = stored(brain, "The nightly build runs on two cores", kind="fact")
         new = brain.revise.supersede(old, "The nightly build runs on four cores", reason="more").id
         stored(brain, "The build is fast enough", kind="fact", depends_on=[str(new)])
@@ -86,9 +87,9 @@ def held(store: SqlStore) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for tenant in store.tenants():
         with store.snapshot(tenant) as tx:
-            own = text("SELECT created_at, audit_key, policy FROM tenants WHERE id = :id")
-            sealed = tx.work.connection.execute(own, {"id": tenant}).one()
-            found[tenant, "tenants"] = [repr((sealed[0], bytes(sealed[1]), str(sealed[2])))]
+            own = select(tenants.c.created_at, tenants.c.audit_key, tenants.c.policy)
+            sealed = tx.work.connection.execute(own.where(tenants.c.id == tenant)).one()
+            found[tenant, "tenants"] = [repr((sealed[0], bytes(sealed[1]), sealed[2]))]
             for table in TABLES:
                 pages = Rows.of(tx, table).pages()
                 rows = sorted(
