@@ -32,7 +32,7 @@ load = typer.Typer(help="A shared server under load.", no_args_is_help=True)
 _WRITES: Final = 0.2
 _ASKED: Final = 2000
 _TIMEOUT_S: Final = 30
-_WARM_S: Final = 20
+_WARM_S: Final = 60
 
 Folder = Annotated[Path, typer.Argument(help="Where the store is kept; it outlasts the run.")]
 
