@@ -20,7 +20,8 @@ def check_call(operation: Operation[Any, Any], brain: Brain, *, request: Request
     bounds = brain.house.bounds
     bounds.check_rate(brain.caller)
     _check_role(operation, brain.caller)
-    bounds.check_quota(brain.caller, adding=operation.adds(request))
+    if operation.adds(request):
+        bounds.check_quota(brain.caller)
     _check_booted(operation, brain)
 
 
