@@ -17,6 +17,7 @@ from commonbrain.domain.policy import NO_POLICY, Policy
 from commonbrain.domain.scope import Admission, Role, check_claims
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.errors import describe, fault_of
+from commonbrain.interfaces.guarding import let_in
 from commonbrain.interfaces.operations import OPERATIONS
 from commonbrain.ports.credentials import AccessEntry
 from commonbrain.testing.clock import FakeClock
@@ -46,6 +47,7 @@ def networked(brain: Brain) -> Callable[..., Brain]:
 
 
 def call(brain: Brain, name: str, **given: object) -> Any:  # noqa: ANN401 each reply its own
+    let_in(brain.house, brain.caller)
     operation = BY_NAME[name]
     return answer(operation, brain, request=operation.request.model_validate(given))
 

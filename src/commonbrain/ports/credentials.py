@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from commonbrain.domain.credentials import Agent, ApiKey
 from commonbrain.domain.policy import NO_POLICY, Policy
+
+ADMITTING: Final = "admit"
+"""The action under which the audit tells of who was turned away at the door."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
