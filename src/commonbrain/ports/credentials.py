@@ -70,8 +70,12 @@ class Credentials(Protocol):
         """Write an agent whole, over what is there under its name; when it was made stays."""
         ...
 
-    def keys(self, *, limit: int, agent: str | None = None) -> list[ApiKey]:
-        """List keys, those of one agent if one is named, the newest first."""
+    def keys(self, *, limit: int, now: datetime, agent: str | None = None) -> list[ApiKey]:
+        """List keys, those of one agent if one is named: the good first, then the newest."""
+        ...
+
+    def good_keys(self, now: datetime) -> int:
+        """Count the keys that are good."""
         ...
 
     def key(self, prefix: str) -> ApiKey | None:
