@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path, user_state_path
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from commonbrain.domain.limits import (
@@ -337,6 +337,12 @@ class ServerSettings(BaseSettings):
         default=[],
         max_length=100,
         description="Further names that requests may be meant for, as a JSON list.",
+    )
+    proxies: list[IPvAnyNetwork] = Field(
+        default=[],
+        max_length=100,
+        description="Addresses or networks of proxies whose X-Forwarded-For tells who calls, as a "
+        "JSON list.",
     )
     body_bytes_max: int = Field(
         default=1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="The largest request."

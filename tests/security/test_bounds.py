@@ -17,6 +17,7 @@ from commonbrain.domain.policy import NO_POLICY, Policy
 from commonbrain.domain.scope import Admission, Role, check_claims
 from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.errors import describe, fault_of
+from commonbrain.interfaces.guarding import let_in
 from commonbrain.interfaces.operations import OPERATIONS
 from commonbrain.ports.credentials import AccessEntry
 from commonbrain.testing.clock import FakeClock
@@ -46,6 +47,7 @@ def networked(brain: Brain) -> Callable[..., Brain]:
 
 
 def call(brain: Brain, name: str, **given: object) -> Any:  # noqa: ANN401 each reply its own
+    let_in(brain.house, brain.caller)
     operation = BY_NAME[name]
     return answer(operation, brain, request=operation.request.model_validate(given))
 
@@ -137,6 +139,32 @@ def test_a_full_tenant_stores_no_more_and_can_forget_and_mend(
     call(full, "forget", ids=[newest], reason="Gone.")
     clock.move(timedelta(seconds=USAGE_KEPT_S))
     call(full, "remember", text="The lamp is broken.", kind="fact")
+
+
+@pytest.mark.requirement("ST-08")
+def test_what_a_text_becomes_counts_and_what_does_not_fit_leaves_nothing(
+    networked: Callable[..., Brain],
+) -> None:
+    rooms = "\n\n".join(f"Room {number} on floor {number} is painted green." for number in range(5))
+    full = networked(Policy(memories_max=3))
+
+    error = refusal(full, "remember", text=rooms)
+
+    assert error.code == "quota_exceeded"
+    assert not call(full, "recall").items
+    for number in range(3):
+        call(full, "remember", text=f"Lamp {number} hangs in room {number}.", kind="fact")
+    assert "holds 3 memories and may hold 3" in refusal(full, "remember", text=KETTLE).message
+
+
+@pytest.mark.requirement("ST-08")
+def test_what_was_not_stored_takes_no_room(networked: Callable[..., Brain]) -> None:
+    roomy = networked(Policy(memories_max=2))
+    for _ in range(5):
+        call(roomy, "remember", text="key AKIA" + "IOSFODNN7REALKEY", kind="fact")
+        call(roomy, "remember", text=KETTLE, kind="fact")
+
+    call(roomy, "remember", text="The lamp is broken.", kind="fact")
 
 
 def test_a_tenant_that_demands_boot_answers_nothing_before_it(

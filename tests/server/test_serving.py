@@ -14,6 +14,9 @@ import httpx2
 import pytest
 
 from commonbrain.adapters.sql.sqlite import driver
+from commonbrain.domain.errors import Invalid
+from commonbrain.interfaces.server.running import proxies_of
+from commonbrain.wiring import load_server_settings
 from tests.processes import PATIENCE_S, clean_environment, command
 from tests.server.serving import free_port, started
 
@@ -93,6 +96,24 @@ def test_two_workers_answer_as_one(path: Path) -> None:
             assert told.json()["result"]["tools"]
         server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE_S) == 0
+
+
+def test_where_a_call_comes_from_is_told_by_proxies_that_were_named_alone() -> None:
+    behind = load_server_settings(proxies=["10.0.0.7", "fd00::/8"])
+
+    assert proxies_of(load_server_settings()) == []
+    assert proxies_of(behind) == ["10.0.0.7/32", "fd00::/8"]
+    with pytest.raises(Invalid):
+        load_server_settings(proxies=["*"])
+
+
+def test_without_keys_a_proxy_lets_nobody_in_from_elsewhere(path: Path) -> None:
+    port = free_port()
+    with started(path, port=port):
+        url = f"http://127.0.0.1:{port}/v1/recall"
+        assert httpx2.post(url).status_code == 200
+        relayed = httpx2.post(url, headers={"X-Forwarded-For": "10.1.2.3"})
+    assert (relayed.status_code, relayed.json()["code"]) == (403, "address_denied")
 
 
 @pytest.mark.requirement("ST-16")

@@ -21,7 +21,7 @@ UNCOUNTED = frozenset({State.SUPERSEDED, State.FORGOTTEN})
 
 @dataclass(slots=True)
 class _Count:
-    """How many memories a tenant held when they were counted, and what was let in since."""
+    """How many memories a tenant held when they were counted, and what was stored since."""
 
     at_ms: float
     memories: int
@@ -62,36 +62,63 @@ class Bounds:
                     retry_after_s=wait_s,
                 )
 
-    def check_quota(self, caller: Caller, *, adding: int) -> None:
-        """Refuse what would be more memories than the tenant may hold.
-
-        They are counted every `USAGE_KEPT_S` seconds by each process, which adds what it lets in
-        itself, so that several may together let in a little too much.
+    def check_quota(self, caller: Caller) -> None:
+        """Refuse a tenant that is full before its text is read; it may not fit even if this passes.
 
         Raises:
             Limited: `quota_exceeded`.
 
         """
-        policy = caller.admission.policy if caller.admission else None
-        if policy is None or policy.memories_max is None or not adding:
+        most = _most(caller)
+        if most is None or self._known(caller.tenant, below=most) is not None:
             return
-        count = self._counted(caller.tenant)
-        if count.memories + adding > policy.memories_max:
-            raise Limited(
-                f"This tenant holds {count.memories} memories and may hold {policy.memories_max}.",
-                code="quota_exceeded",
-                hint="Forget what is not needed any more, or ask who runs the server for more.",
-            )
-        count.memories += adding
+        with self.store.snapshot(caller.tenant) as tx:
+            count = self._count(tx, caller.tenant)
+        if count.memories >= most:
+            raise _full(f"This tenant holds {count.memories} memories and may hold {most}.")
 
-    def _counted(self, tenant: str) -> _Count:
-        now_ms = self.clock.elapsed_ms()
+    def take_in(self, caller: Caller, tx: Transaction) -> None:
+        """Count one more memory, which is about to be stored, unless there is no room for it.
+
+        They are counted anew when there seems to be no room, so that nobody is refused for what
+        was not stored after all, and every `USAGE_KEPT_S` seconds by each process, which adds what
+        it stores itself: several may together let in a little too much.
+
+        Raises:
+            Limited: `quota_exceeded`; what was stored by the same transaction is not kept either.
+
+        """
+        most = _most(caller)
+        if most is None:
+            return
+        count = self._known(caller.tenant, below=most) or self._count(tx, caller.tenant)
+        if count.memories >= most:
+            raise _full(f"This tenant may hold {most} memories, and this would be more.")
+        count.memories += 1
+
+    def _known(self, tenant: str, *, below: int) -> _Count | None:
+        """Give what was counted not long ago, where it leaves room."""
         known = self._counts.get(tenant)
-        if known is None or now_ms - known.at_ms >= USAGE_KEPT_S * 1000:
-            with self.store.snapshot(tenant) as tx:
-                known = _Count(now_ms, held(tx))
-            self._counts[tenant] = known
-        return known
+        if known is None or known.memories >= below:
+            return None
+        is_new = self.clock.elapsed_ms() - known.at_ms < USAGE_KEPT_S * 1000
+        return known if is_new else None
+
+    def _count(self, tx: Transaction, tenant: str) -> _Count:
+        count = self._counts[tenant] = _Count(self.clock.elapsed_ms(), held(tx))
+        return count
+
+
+def _most(caller: Caller) -> int | None:
+    return caller.admission.policy.memories_max if caller.admission else None
+
+
+def _full(told: str) -> Limited:
+    return Limited(
+        told,
+        code="quota_exceeded",
+        hint="Forget what is not needed any more, or ask who runs the server for more.",
+    )
 
 
 def held(tx: Transaction) -> int:

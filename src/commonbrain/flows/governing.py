@@ -105,10 +105,11 @@ class Govern:
         return agent
 
     def keys(self, *, agent: str | None = None) -> list[ApiKey]:
-        """List keys, good or not, the newest first."""
+        """List keys, every good one before those that are not, the newest first."""
         self._check()
+        now = self.house.clock.now()
         with self.house.store.snapshot(self.caller.tenant) as tx:
-            return tx.credentials.keys(limit=KEYS_MAX, agent=agent)
+            return tx.credentials.keys(limit=KEYS_MAX, now=now, agent=agent)
 
     def create_key(self, wish: KeyWish) -> NewKey:
         """Make a key for an agent.
@@ -226,7 +227,7 @@ class Govern:
             return Usage(
                 memories=held(tx),
                 agents=len(shelf.agents(limit=KEYS_MAX)),
-                keys=sum(one.is_good(now) for one in shelf.keys(limit=KEYS_MAX)),
+                keys=shelf.good_keys(now),
                 policy=tenant.policy if tenant else NO_POLICY,
             )
 
@@ -269,8 +270,8 @@ class Govern:
 
     def _add(self, tx: Transaction, key: ApiKey, *, action: str) -> None:
         """Store a key, where there are not too many."""
-        good = [one for one in tx.credentials.keys(limit=KEYS_MAX) if one.is_good(key.created_at)]
-        if len(good) >= KEYS_MAX or not tx.credentials.add_key(key):
+        good = tx.credentials.good_keys(key.created_at)
+        if good >= KEYS_MAX or not tx.credentials.add_key(key):
             raise _full("keys")
         self._note(tx, action, subject=key.prefix)
 

@@ -16,11 +16,12 @@ def answer(
 ) -> ReplyT:
     """Do what is asked, if the caller may; an event is left either way.
 
-    What is refused is in the audit of access.
+    What is refused is in the audit of access. Networked doors have counted the call before, when
+    they let the caller in.
 
     Raises:
         Refused: `insufficient_role`, `scope_denied`, `boot_required`; nothing was done.
-        Limited: `rate_limited`, `quota_exceeded`; nothing was done.
+        Limited: `quota_exceeded`; nothing was stored.
         CommonbrainError: whatever the operation raises.
 
     """
@@ -29,7 +30,7 @@ def answer(
             check_call(operation, brain, request=request)
             reply = operation.handle(brain, request)
         except (Refused, Limited) as error:
-            note_refusal(operation, brain, error=error)
+            note_refusal(operation.name, brain.house, caller=brain.caller, error=error)
             raise
         call.answered(operation.exit_code(reply))
         return reply

@@ -3,35 +3,50 @@
 from typing import Any
 
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Refused
+from commonbrain.domain.errors import CommonbrainError, Limited, Refused
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.house import House
 from commonbrain.interfaces.operations.operation import Operation, Request
-from commonbrain.ports.credentials import AccessEntry
+from commonbrain.ports.credentials import ADMITTING, AccessEntry
+
+
+def let_in(house: House, caller: Caller) -> None:
+    """Count a call before anything is read or written for it: a flood leaves one line a minute.
+
+    Raises:
+        Limited: `rate_limited`; nothing but the audit of access tells of it.
+
+    """
+    try:
+        house.bounds.check_rate(caller)
+    except Limited as error:
+        note_refusal(ADMITTING, house, caller=caller, error=error)
+        raise
 
 
 def check_call(operation: Operation[Any, Any], brain: Brain, *, request: Request) -> None:
     """Let a call be made, or say why not; the cheapest is asked first.
 
+    The rate comes before all this: where a caller is let in, and nothing is known of the call yet.
+
     Raises:
         Refused: `insufficient_role`, `scope_denied` or `boot_required`.
-        Limited: `rate_limited` or `quota_exceeded`.
+        Limited: `quota_exceeded`.
 
     """
-    bounds = brain.house.bounds
-    bounds.check_rate(brain.caller)
     _check_role(operation, brain.caller)
-    bounds.check_quota(brain.caller, adding=operation.adds(request))
+    if operation.adds(request):
+        brain.house.bounds.check_quota(brain.caller)
     _check_booted(operation, brain)
 
 
-def note_refusal(operation: Operation[Any, Any], brain: Brain, *, error: CommonbrainError) -> None:
+def note_refusal(action: str, house: House, *, caller: Caller, error: CommonbrainError) -> None:
     """Leave who was refused what and why to the audit of access: no word of the content."""
-    caller = brain.caller
-    brain.house.refusals.note(
+    house.refusals.note(
         caller.tenant,
         AccessEntry(
-            at=brain.house.clock.now(),
-            action=operation.name,
+            at=house.clock.now(),
+            action=action,
             code=error.code,
             agent=caller.agent,
             credential=caller.admission.credential if caller.admission else None,

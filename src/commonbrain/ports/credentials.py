@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from commonbrain.domain.credentials import Agent, ApiKey
 from commonbrain.domain.policy import NO_POLICY, Policy
+
+ADMITTING: Final = "admit"
+"""The action under which the audit tells of who was turned away at the door."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +70,12 @@ class Credentials(Protocol):
         """Write an agent whole, over what is there under its name; when it was made stays."""
         ...
 
-    def keys(self, *, limit: int, agent: str | None = None) -> list[ApiKey]:
-        """List keys, those of one agent if one is named, the newest first."""
+    def keys(self, *, limit: int, now: datetime, agent: str | None = None) -> list[ApiKey]:
+        """List keys, those of one agent if one is named: the good first, then the newest."""
+        ...
+
+    def good_keys(self, now: datetime) -> int:
+        """Count the keys that are good."""
         ...
 
     def key(self, prefix: str) -> ApiKey | None:

@@ -98,8 +98,8 @@ class CredentialsContract:
             assert tx.credentials.add_key(newer)
 
             assert tx.credentials.key("00000001") == whole
-            assert tx.credentials.keys(limit=MANY) == [newer, whole]
-            assert tx.credentials.keys(limit=MANY, agent="ann") == [whole]
+            assert tx.credentials.keys(limit=MANY, now=NOON) == [newer, whole]
+            assert tx.credentials.keys(limit=MANY, now=NOON, agent="ann") == [whole]
 
     def test_a_key_ends_once_and_is_never_prolonged(self, store: Store) -> None:
         with store.begin("acme") as tx:
@@ -111,6 +111,19 @@ class CredentialsContract:
             shelf.end_key("00000001", revoked_at=LATER, expires_at=LATER)
 
             assert shelf.key("00000001") == a_key(expires_at=SOON, revoked_at=NOON)
+
+    def test_good_keys_come_first_and_are_counted_however_many_are_not(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key("0000000a"))
+            shelf.add_key(a_key("0000000b", created_at=SOON, expires_at=LATER))
+            for number in range(3):
+                over = {"revoked_at": SOON} if number else {"expires_at": SOON}
+                shelf.add_key(a_key(f"0000000{number}", created_at=LATER, **over))
+
+            assert [one.prefix for one in shelf.keys(limit=2, now=SOON)] == ["0000000b", "0000000a"]
+            assert [shelf.good_keys(now) for now in (NOON, SOON, LATER)] == [3, 2, 1]
 
     def test_the_last_use_never_moves_back(self, store: Store) -> None:
         with store.begin("acme") as tx:
@@ -135,7 +148,7 @@ class CredentialsContract:
             assert shelf.agent("ann") is None
             assert shelf.key("00000001") is None
             assert not shelf.agents(limit=MANY)
-            assert not shelf.keys(limit=MANY)
+            assert not shelf.keys(limit=MANY, now=NOON)
             assert not shelf.noted(limit=MANY)
         with store.snapshot("acme") as tx:
             assert tx.credentials.key("00000001") == a_key()

@@ -7,7 +7,6 @@ from typing import Final
 
 from commonbrain.adapters.access.kept import Kept
 from commonbrain.adapters.access.standing import (
-    ADMITTING,
     Standing,
     a_caller,
     check_open,
@@ -22,7 +21,7 @@ from commonbrain.domain.limits import (
 )
 from commonbrain.domain.scope import Admission, Caller
 from commonbrain.ports.clock import Clock
-from commonbrain.ports.credentials import AccessEntry
+from commonbrain.ports.credentials import ADMITTING, AccessEntry
 from commonbrain.ports.rates import Rates
 from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.seals import Seals

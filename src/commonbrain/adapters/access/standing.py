@@ -1,16 +1,12 @@
 """What a credential's holder is in its tenant: the rows behind it, and the caller made of them."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from commonbrain.domain.credentials import Agent
 from commonbrain.domain.errors import Refused, Unknown
 from commonbrain.domain.scope import Admission, Caller, Role
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.credentials import Tenant
-
-ADMITTING: Final = "admit"
-"""The action under which the audit tells of credentials that were turned away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from jwt import PyJWK, PyJWKClient
 from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.kept import Kept
 from commonbrain.adapters.access.standing import (
-    ADMITTING,
     Standing,
     a_caller,
     check_open,
@@ -28,7 +27,7 @@ from commonbrain.domain.errors import (
 from commonbrain.domain.limits import ACCESS_KEPT_S, VERIFIED_MAX
 from commonbrain.domain.scope import Admission, Caller, Role
 from commonbrain.ports.clock import Clock
-from commonbrain.ports.credentials import AccessEntry
+from commonbrain.ports.credentials import ADMITTING, AccessEntry
 from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.store import Store
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, RowMapping, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, case, func, or_, select, update
 
 from commonbrain.adapters.sql.access_tables import access_audit, agents, api_keys
 from commonbrain.adapters.sql.tables import tenants
@@ -72,13 +72,21 @@ class CredentialShelf:
         here = self._own(agents), agents.c.name == agent.name
         self.work.connection.execute(update(agents).where(*here).values(row))
 
-    def keys(self, *, limit: int, agent: str | None = None) -> list[ApiKey]:
-        """List keys, those of one agent if one is named, the newest first."""
+    def keys(self, *, limit: int, now: datetime, agent: str | None = None) -> list[ApiKey]:
+        """List keys, those of one agent if one is named: the good first, then the newest."""
         statement = _KEYS.where(self._own(api_keys))
         if agent is not None:
             statement = statement.where(api_keys.c.agent == agent)
-        ordered = statement.order_by(api_keys.c.created_at.desc(), api_keys.c.prefix).limit(limit)
-        return [_a_key(row) for row in self.work.connection.execute(ordered).mappings()]
+        ordered = statement.order_by(
+            case((_is_good(now), 0), else_=1), api_keys.c.created_at.desc(), api_keys.c.prefix
+        )
+        rows = self.work.connection.execute(ordered.limit(limit)).mappings()
+        return [_a_key(row) for row in rows]
+
+    def good_keys(self, now: datetime) -> int:
+        """Count the keys that are good."""
+        good = select(func.count()).where(self._own(api_keys), _is_good(now))
+        return self.work.connection.execute(good).scalar_one()
 
     def key(self, prefix: str) -> ApiKey | None:
         """Give a key, good or not; None when there is none."""
@@ -123,6 +131,12 @@ class CredentialShelf:
     def _change_tenant(self, **values: Any) -> None:  # noqa: ANN401 columns are of any sort
         here = tenants.c.id == self.work.tenant
         self.work.connection.execute(update(tenants).where(here).values(**values))
+
+
+def _is_good(now: datetime) -> ColumnElement[bool]:
+    """Ask of a row what `ApiKey.is_good` asks of a key."""
+    ends = api_keys.c.expires_at
+    return and_(api_keys.c.revoked_at.is_(None), or_(ends.is_(None), ends > now))
 
 
 def _a_key(row: RowMapping) -> ApiKey:

@@ -77,7 +77,15 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
 def commit(
     tx: Transaction, memory: Memory, *, prepared: Prepared, caller: Caller, house: House
 ) -> Memory:
-    """Store row, thread, index, audit and event together; give the memory with its id."""
+    """Store row, thread, index, audit and event together; give the memory with its id.
+
+    Raises:
+        Limited: `quota_exceeded`, the tenant has no room for one more.
+
+    """
+    if not memory.superseded_count or memory.state is State.QUARANTINED:
+        # What takes another's place needs no room of its own: who is full can still mend.
+        house.bounds.take_in(caller, tx)
     last = 0
     if isinstance(memory.detail, MessageDetail):
         memory = _in_thread(tx, memory, thread=prepared.draft.thread, chance=house.chance)

@@ -103,8 +103,8 @@ class Operation(Generic[RequestT, ReplyT]):
     doors: frozenset[Door] = frozenset(Door)
     profile: Profile = Profile.CORE
     """The smallest that shows its tool."""
-    adds: Callable[[RequestT], int] = lambda _: 0
-    """How many memories a request asks for beyond those there are, for the tenant's quota."""
+    adds: Callable[[RequestT], bool] = lambda _: False
+    """Whether a request asks for more memories: a tenant that is full is refused at once."""
     is_first: bool = False
     """Whether it is what a session that must boot is let do before."""
     positional: tuple[str, ...] = ()

@@ -174,7 +174,7 @@ REMEMBER = Operation(
     tell=_tell,
     exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
     role=Role.WRITER,
-    adds=lambda _: 1,
+    adds=lambda _: True,
     positional=("text",),
     commands=(
         Command(

@@ -9,15 +9,17 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Unknown
+from commonbrain.domain.errors import CommonbrainError, Refused, Unknown
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Caller, check_claims
 from commonbrain.domain.session import Contact
+from commonbrain.interfaces.guarding import let_in, note_refusal
 from commonbrain.interfaces.operations import Door
 from commonbrain.interfaces.server.problems import problem
 from commonbrain.interfaces.server.resource import MCP_PATH, Resource
 from commonbrain.interfaces.working import Threads
 from commonbrain.ports.access import Access
+from commonbrain.ports.credentials import ADMITTING
 
 SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
 """Where a client may name its session, the first that is there."""
@@ -53,7 +55,12 @@ class Desk:
         check = partial(self.access.admit, credential_of(request), address=address)
         caller = await self.threads.run(check)
         tenant, agent = map(request.headers.get, CLAIM_HEADERS)
-        check_claims(caller, tenant=tenant, agent=agent)
+        try:
+            check_claims(caller, tenant=tenant, agent=agent)
+        except Refused as error:
+            note_refusal(ADMITTING, self.brain.house, caller=caller, error=error)
+            self.brain.house.telemetry.turned_away(error.code, door=_door(request))
+            raise
         named = _printable(request.headers.get(REQUEST_HEADER, ""))
         return replace(caller, request_id=named or token_hex(_REQUEST_BYTES))
 
@@ -63,10 +70,14 @@ class Desk:
         A client that names no session has one for each agent, under its own name: a program that
         keeps nothing between two calls does not begin a session with each.
 
+        Who calls too often is turned away before that: it begins no session.
+
         Raises:
             Invalid: what a header says is no name.
+            Limited: `rate_limited`.
 
         """
+        let_in(self.brain.house, caller)
         called = client or request.headers.get("user-agent", "")
         named = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
         contact = Contact(client=_printable(called) or None)
@@ -80,8 +91,7 @@ class Desk:
         """Write an error as a response; who was not known is told how to become so."""
         response = problem(error)
         if isinstance(error, Unknown):
-            door = Door.MCP if request.url.path == MCP_PATH else Door.REST
-            self.brain.house.telemetry.turned_away(error.code, door=door)
+            self.brain.house.telemetry.turned_away(error.code, door=_door(request))
             given = credential_of(request) is not None
             response.headers["WWW-Authenticate"] = self.resource.challenge(was_given=given)
         return response
@@ -93,6 +103,10 @@ def credential_of(request: HTTPConnection) -> str | None:
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()
     return request.headers.get(KEY_HEADER) or None
+
+
+def _door(request: HTTPConnection) -> Door:
+    return Door.MCP if request.url.path == MCP_PATH else Door.REST
 
 
 def _family(client: str) -> str:

@@ -67,6 +67,8 @@ def _run(settings: ServerSettings) -> None:
         http="h11",
         h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
         ws="none",
+        proxy_headers=True,
+        forwarded_allow_ips=proxies_of(settings),
         limit_concurrency=settings.connections_max,
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.drain_s,
@@ -107,6 +109,16 @@ def url_of(settings: ServerSettings) -> str:
     """Give the URL under which the server is known."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return settings.url or f"http://{host}:{settings.port}"
+
+
+def proxies_of(settings: ServerSettings) -> list[str]:
+    """Give whose word is taken for where a call comes from: nobody's, unless settings name proxies.
+
+    Where this machine's callers need no credential, its word for it that a call comes from
+    elsewhere only shuts out: that of a proxy which nobody told the server of.
+    """
+    named = [str(one) for one in settings.proxies]
+    return named or (["127.0.0.1", "::1"] if settings.open else [])
 
 
 def _check_reach(settings: ServerSettings) -> None:

@@ -1,0 +1,74 @@
+"""Who is turned away at the door: the audit tells of it, and nothing else is left."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+from starlette.testclient import TestClient
+
+from commonbrain.brain import Brain
+from commonbrain.domain.policy import Policy
+from commonbrain.domain.scope import Admission, Role
+from commonbrain.interfaces.server.app import make_app
+from commonbrain.interfaces.server.resource import Resource
+from commonbrain.testing.builders import NOON, a_brain
+from tests.server.serving import CALLERS, KeyRing, calling
+
+HASTY = Admission(credential="00000001", role=Role.WRITER, policy=Policy(key_calls_per_minute=2))
+
+
+@pytest.fixture
+def brain(path: Path) -> Brain:
+    return a_brain(path)
+
+
+@pytest.fixture
+def hasty(brain: Brain) -> Iterator[TestClient]:
+    """A client that may call twice a minute."""
+    ring = KeyRing({"key-of-ann": replace(CALLERS["key-of-ann"], admission=HASTY)})
+    app = make_app(brain, ring, resource=Resource(url="http://127.0.0.1:8377", issuer=None))
+    with calling(app) as client:
+        yield client
+
+
+def audited(brain: Brain) -> list[tuple[str, str | None, str | None, int]]:
+    brain.house.refusals.close()
+    with brain.house.store.snapshot("default") as tx:
+        noted = tx.credentials.noted(limit=100)
+    return [(one.action, one.code, one.agent, one.count) for one in reversed(noted)]
+
+
+@pytest.mark.requirement("ST-14")
+@pytest.mark.parametrize("what", ["tenant", "agent"])
+def test_a_claim_to_be_somebody_else_is_in_the_audit(
+    brain: Brain, hasty: TestClient, what: str
+) -> None:
+    reply = hasty.post("/v1/recall", headers={f"Commonbrain-{what}": "zoe"})
+
+    assert reply.status_code == 403
+    assert reply.json()["code"] == f"{what}_mismatch"
+    assert audited(brain) == [("admit", f"{what}_mismatch", "ann", 1)]
+
+
+@pytest.mark.requirement("ST-08")
+def test_a_flood_of_calls_leaves_no_session_and_no_event(brain: Brain, hasty: TestClient) -> None:
+    def call(number: int) -> httpx2.Response:
+        return hasty.post("/v1/recall", headers={"Commonbrain-Session": f"flood {number}"})
+
+    assert [call(number).status_code for number in range(2)] == [200, 200]
+    refused = [call(number) for number in range(2, 30)]
+
+    assert {one.status_code for one in refused} == {429}
+    assert {one.json()["code"] for one in refused} == {"rate_limited"}
+    assert all(int(one.headers["Retry-After"]) > 0 for one in refused)
+    brain.house.journal.flush()
+    with brain.house.store.snapshot("default") as tx:
+        kept = [one for one in range(30) if tx.sessions.get("ann", f"flood {one}")]
+        events = tx.events.latest(limit=100, since=NOON - timedelta(days=1))
+    assert kept == [0, 1]
+    assert len(events) == 2
+    turned_away = ("admit", "rate_limited", "ann")
+    assert audited(brain) == [(*turned_away, 1), (*turned_away, 27)]
