@@ -99,7 +99,7 @@ MODERN = {
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])
-def test_what_fits_no_header_reaches_the_server_all_the_same(url: str, ascii_only: bool) -> None:
+def test_what_fits_no_header_reaches_the_server_all_the_same(url: str, *, ascii_only: bool) -> None:
     given = {"_meta": MODERN, "uri": "boot://проект"}
     read = {"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": given}
     [told] = asked(a_bridge(url), json.dumps(read, ensure_ascii=ascii_only))

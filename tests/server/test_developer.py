@@ -1,4 +1,4 @@
-"""`brain developer` as people start it: a whole server in one folder, which leaves nothing running."""
+"""`brain developer`: a whole server in one folder, which leaves nothing behind."""
 
 import signal
 import stat
@@ -64,7 +64,7 @@ def test_a_second_start_tells_a_shell_how_to_make_another_key(folder: Path) -> N
         assert file.read_text() != first
         told = told_by(process)
         made = subprocess.run(
-            ["sh", "-c", told["First key"].partition("another: ")[2]],
+            ["/bin/sh", "-c", told["First key"].partition("another: ")[2]],
             env=clean_environment(PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin"),
             capture_output=True,
             check=True,

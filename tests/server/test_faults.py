@@ -30,7 +30,7 @@ class Broken(WordHashEmbedder):
 class Down(WordHashEmbedder):
     """Cannot be reached, and says where."""
 
-    def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
+    def query(self, text: str) -> Any:  # noqa: ANN401, ARG002 as the stand-in has it
         raise Unavailable("No answer from 10.1.2.3:5432.", code="embedder_down")
 
 
