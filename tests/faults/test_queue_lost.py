@@ -69,7 +69,21 @@ def test_a_ticket_goes_to_one_of_those_who_ask(server: ValkeyServer) -> None:
     assert queue.take() is None
 
 
-@pytest.mark.parametrize("planted", [b"\x80\x04cos\nsystem\n", b"{}", b'["a"]', b'["a", "1"]', b""])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        b"\x80\x04cos\nsystem\n",
+        b"{}",
+        b'["a"]',
+        b'["a", "1"]',
+        b"",
+        b'["a", 1%s]' % (b"0" * 30),
+        b'["a", -1]',
+        b'["\\ud800", 1]',
+        b'["%s", 1]' % (b"a" * 64),
+        b"[" * 100_000,
+    ],
+)
 def test_what_somebody_else_put_there_is_no_ticket_and_does_nothing(
     server: ValkeyServer, planted: bytes
 ) -> None:
@@ -77,6 +91,13 @@ def test_what_somebody_else_put_there_is_no_ticket_and_does_nothing(
     server.client().lpush("huey.redis.commonbrain", planted)
 
     assert queue.take() is None
+
+
+def test_a_worker_outlives_a_ticket_that_no_store_can_look_up(path: Path) -> None:
+    log = _Log()
+    with a_brain(path) as brain, at_work(brain, log, count=1):
+        brain.house.queue.put(Ticket(tenant="a", job=10**30))
+        log.wait_for([brain.jobs.run("atomize", {"project": "after"}).id])
 
 
 def test_a_queue_that_is_down_says_so_without_its_url() -> None:

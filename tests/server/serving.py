@@ -110,11 +110,16 @@ def started(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(**settings)
     ) as process:
         try:
-            asyncio.run(_ready(f"http://127.0.0.1:{port}", process))
+            until_ready(f"http://127.0.0.1:{port}", process)
             yield process
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
+
+
+def until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server that was started answers."""
+    asyncio.run(_ready(url, process))
 
 
 async def _ready(url: str, process: subprocess.Popen[bytes]) -> None:

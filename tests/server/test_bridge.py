@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp_types.version import LATEST_MODERN_VERSION
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.interfaces.bridge import Bridge, run_bridge
@@ -88,6 +89,30 @@ async def test_a_server_that_is_gone_is_told_and_found_again_when_it_is_back(pat
         nowhere.url = urlsplit(f"{url}/mcp")
         [found] = await asyncio.to_thread(asked, nowhere, listing(8))
     assert found["result"]["tools"]
+
+
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": LATEST_MODERN_VERSION,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+}
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_what_fits_no_header_reaches_the_server_all_the_same(url: str, *, ascii_only: bool) -> None:
+    given = {"_meta": MODERN, "uri": "boot://проект"}
+    read = {"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": given}
+    [told] = asked(a_bridge(url), json.dumps(read, ensure_ascii=ascii_only))
+    assert told["result"]["contents"]
+
+
+@pytest.mark.parametrize("name", [["x"], 7, None, {"a": 1}, "\ud800", " "])
+def test_a_name_that_is_none_is_answered_with_an_error(url: str, name: object) -> None:
+    given = {"_meta": MODERN, "name": name, "arguments": {}}
+    call = {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": given}
+    [told] = asked(a_bridge(url), json.dumps(call))
+    assert told["id"] == 4
+    assert told["error"]["code"]
 
 
 def test_what_a_server_refuses_is_an_error_of_the_call(url: str) -> None:

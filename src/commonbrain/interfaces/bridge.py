@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from argparse import ArgumentParser
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ ANSWER_S: Final = 660.0
 _FAILED: Final = -32000
 """JSON-RPC leaves this number to whoever carries messages."""
 _MALFORMED: Final = -32700
+_INTERNAL: Final = -32603
 _CLIENT_CHARS_MAX: Final = 128
 _PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a message of the sessionless era names its version."""
@@ -71,6 +73,8 @@ class Bridge:
             answer = self._ask(line.encode(), message)
         except CommonbrainError as error:
             answer = {"error": _error(_FAILED, f"{error.code}: {error}")}
+        except Exception as error:  # noqa: BLE001 who asked waits for an answer, whatever happened
+            answer = {"error": _error(_INTERNAL, f"internal: {type(error).__name__}")}
         if "id" in message and "method" in message and answer:
             if message["method"] == "initialize":
                 self._agree(message, answer)
@@ -114,9 +118,9 @@ class Bridge:
     def _headers(self, message: JsonObject) -> dict[str, str]:
         parameters = _part(message, "params")
         method = str(message.get("method", ""))
-        modern: str | None = _part(parameters, "_meta").get(_PROTOCOL)
-        named: str | None = parameters.get(_NAMED.get(method, ""))
-        known: dict[str, str | None] = {
+        modern = _part(parameters, "_meta").get(_PROTOCOL)
+        named = parameters.get(_NAMED.get(method, ""))
+        known: dict[str, object] = {
             "Authorization": f"Bearer {self.key}" if self.key else None,
             "Commonbrain-Session": self.session,
             "MCP-Protocol-Version": modern or self.protocol,
@@ -126,7 +130,12 @@ class Bridge:
             "Accept": "application/json, text/event-stream",
             "User-Agent": self.client,
         }
-        return {name: value for name, value in known.items() if value}
+        # What is no text is left out: the server says what is wrong with it.
+        return {
+            name: _in_header(value)
+            for name, value in known.items()
+            if isinstance(value, str) and value
+        }
 
 
 def run_bridge(url: str, *, key_file: Path | None = None) -> None:
@@ -209,7 +218,7 @@ def _object(text: str | bytes) -> JsonObject:
     """Read a JSON object; an empty one where it is none."""
     try:
         read: object = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("JsonObject", read) if isinstance(read, dict) else {}
 
@@ -218,6 +227,14 @@ def _part(message: JsonObject, name: str) -> JsonObject:
     """Give an object inside another; an empty one where there is none."""
     part: object = message.get(name)
     return cast("JsonObject", part) if isinstance(part, dict) else {}
+
+
+def _in_header(value: str) -> str:
+    """Write a text as MCP has it in a header: as it stands, or in base64 where it cannot."""
+    is_plain = value.isascii() and value.isprintable() and value == value.strip()
+    if is_plain and not value.startswith("=?base64?"):
+        return value
+    return f"=?base64?{b64encode(value.encode()).decode()}?="
 
 
 def _error(code: int, message: str) -> JsonObject:

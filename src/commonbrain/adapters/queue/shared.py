@@ -13,6 +13,8 @@ from huey.storage import RedisStorage  # pyright: ignore[reportMissingTypeStubs]
 from redis import ConnectionPool
 from redis.exceptions import RedisError
 
+from commonbrain.domain import ids
+from commonbrain.domain.credentials import check_tenant_name
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.ports.queue import Ticket
 
@@ -69,11 +71,11 @@ def _read(taken: bytes) -> Ticket | None:
     """Read a ticket; what anybody else put there is passed over."""
     try:
         match json.loads(taken):
-            case [str(tenant), int(job)]:
-                return Ticket(tenant=tenant, job=job)
+            case [str(tenant), int(job)] if 0 <= job <= ids.LAST:
+                return Ticket(tenant=check_tenant_name(tenant), job=job)
             case _:
                 return None
-    except ValueError:
+    except (ValueError, RecursionError, Invalid):
         return None
 
 

@@ -92,6 +92,11 @@ class Worker:
                     _LOG.warning("%s: %s", error.code, error)
                 complained = error.code
                 self.stop.wait(_DOWN_S)
+            except Exception as error:  # noqa: BLE001 a worker outlives what nobody foresaw
+                if type(error).__name__ != complained:
+                    _LOG.exception("a worker met what nobody foresaw")
+                complained = type(error).__name__
+                self.stop.wait(_DOWN_S)
 
     def schedule(self) -> None:
         """Ask for what is to be done again, for every tenant."""

