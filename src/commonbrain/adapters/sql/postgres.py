@@ -37,9 +37,8 @@ _STATEMENT_S: Final = 60
 """How long one statement may take before it is given up; a search takes milliseconds."""
 _IDLE_S: Final = 300
 """How long a transaction may lie idle: a process that hangs must not hold a tenant's turn."""
-_KEPT: Final = 8
 _AT_MOST: Final = 32
-"""Connections of one process: so many are kept, so many there may be."""
+"""Connections of one process, all of them kept: to make one costs as much as a recall."""
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
 # which version the schema has. What is read while waiting for a turn must be as it is afterwards,
 # so that writers see what is committed; readers see one moment.
@@ -192,8 +191,10 @@ def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         paramstyle="format",
-        pool_size=_KEPT,
-        max_overflow=_AT_MOST - _KEPT,
+        pool_size=_AT_MOST,
+        max_overflow=0,
+        # Who was used last comes first, so that few are open where little is asked.
+        pool_use_lifo=True,
         pool_timeout=lock_wait_s,
         json_serializer=_compact_json,
         connect_args={
