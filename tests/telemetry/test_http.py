@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from commonbrain.adapters.telemetry.meters import Meters
 from commonbrain.adapters.telemetry.spans import Spans, made_global
 from commonbrain.brain import Brain
-from commonbrain.interfaces.observing import Traced, metrics_route
+from commonbrain.interfaces.observing import Traced
 from tests.telemetry.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -73,7 +73,6 @@ def test_an_answer_that_is_the_servers_fault_is_an_error(client: TestClient) -> 
 def test_prometheus_reads_the_figures_of_a_house(brain: Brain) -> None:
     watched = heard(brain, Meters(version="1", space="words"))
     call(watched, "status")
-    with TestClient(Starlette(routes=[metrics_route(watched)])) as client:
-        page = client.get("/metrics")
-    assert page.headers["content-type"].startswith("text/plain")
-    assert 'commonbrain_calls_total{door="mcp",outcome="ok"' in page.text
+    page, media_type = watched.house.telemetry.metrics()
+    assert media_type.startswith("text/plain")
+    assert b'commonbrain_calls_total{door="mcp",outcome="ok"' in page

@@ -1,4 +1,4 @@
-"""What an HTTP door adds for who watches: a span for every request, and the page of figures.
+"""What an HTTP door adds for who watches: a span for every request.
 
 The trace that a request belongs to is read from its `traceparent` (W3C Trace Context), and told in
 the `traceparent` of the response. Without a tracer that somebody configured all of it does nothing.
@@ -11,14 +11,8 @@ from typing import Final
 from opentelemetry import propagate, trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from commonbrain.brain import Brain
-
-METRICS_PATH: Final = "/metrics"
 _BROKEN: Final = 500
 
 
@@ -53,13 +47,3 @@ class Traced:
                 await send(message)
 
             await self._app(scope, receive, tell)
-
-
-def metrics_route(brain: Brain) -> Route:
-    """Make the page of figures; it names tenants, so that whoever is let in sees them all."""
-
-    async def metrics(_request: Request) -> Response:
-        text, media_type = brain.house.telemetry.metrics()
-        return Response(text, headers={"content-type": media_type, "cache-control": "no-store"})
-
-    return Route(METRICS_PATH, metrics)
