@@ -76,7 +76,8 @@ class Agent(FastHttpUser):
         ) as answer:
             answer.request_meta["response_time"] += late_ms
             told = answer.status_code == HTTPStatus.OK
-            _note(what, (answer.text or "") if told else None, status=answer.status_code)
+            stored = what == "remember" and told
+            _note(what, (answer.text or "") if stored else None, status=answer.status_code)
             if not told:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
 
@@ -84,7 +85,7 @@ class Agent(FastHttpUser):
 def _note(what: str, text: str | None, *, status: int) -> None:
     """Keep what was acknowledged, and when something was not."""
     items: list[dict[str, Any]] = json.loads(text).get("items", []) if text else []
-    stored = [one["id"] for one in items if what == "remember" and one["status"] == "stored"]
+    stored = [one["id"] for one in items if one["status"] == "stored"]
     LEDGER.write(json.dumps({"at": time.time(), "call": what, "status": status, "ids": stored}))
     LEDGER.write("\n")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROGRAM: Final = "commonbrain_program"
-SETTINGS: Final = {"shared_buffers": "2GB", "max_wal_size": "8GB", "work_mem": "16MB"}
+SETTINGS: Final = {"shared_buffers": "6GB", "max_wal_size": "8GB", "work_mem": "16MB"}
 """What an operator of a machine with 24 GB would set first."""
 _AT_ONCE: Final = "1"
 """Threads of one process that embed: there are as many processes as cores."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
 from commonbrain.adapters.access import making
 from commonbrain.adapters.access.refusals import CountedRefusals
@@ -57,6 +57,11 @@ __all__ = [
     "restore",
     "upgrade_store",
 ]
+
+_GATHER_S: Final = 1.0
+"""How long what reads leave gathers before it is written to a file."""
+_GATHER_SERVED_S: Final = 5.0
+"""The same for a server, where each write of a tenant costs half of a recall."""
 
 
 def open_brain(
@@ -131,6 +136,7 @@ def build_house(
                 kept=timedelta(days=settings.trace_days),
                 events_kept=timedelta(days=settings.event_days),
             ),
+            gather_s=_GATHER_S if isinstance(at, Path) else _GATHER_SERVED_S,
         ),
         importers=IMPORTERS,
         archive=JsonLines(),
