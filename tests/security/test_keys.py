@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from commonbrain.adapters.access.keys import KeyAccess
 from commonbrain.adapters.access.rates import WindowRates
 from commonbrain.brain import Brain
-from commonbrain.domain.credentials import KeyScope, KeyText, check_tenant_name, read_key
+from commonbrain.domain.credentials import KeyScope, KeyText
 from commonbrain.domain.errors import CommonbrainError, Invalid, Limited, Refused, Unknown
 from commonbrain.domain.limits import (
     ACCESS_KEPT_S,
@@ -380,28 +378,6 @@ def test_a_key_is_nowhere_in_errors_logs_store_or_what_is_shown_of_it(
     assert secret not in repr(key)
     with open(brain.house.store.location, "rb") as file:  # noqa: PTH123 a path as text
         assert secret.encode() not in file.read()
-
-
-@given(
-    tenant=st.from_regex(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", fullmatch=True),
-    prefix=st.from_regex(r"[0-9a-f]{8}", fullmatch=True),
-    secret=st.from_regex(r"[0-9a-f]{48}", fullmatch=True),
-)
-def test_a_key_is_read_back_as_it_was_written(tenant: str, prefix: str, secret: str) -> None:
-    text = KeyText(tenant=check_tenant_name(tenant), prefix=prefix, secret=secret)
-
-    assert read_key(str(text)) == text
-
-
-@given(st.text(max_size=100))
-def test_what_is_no_key_is_read_as_none(text: str) -> None:
-    assert read_key(text) is None
-
-
-@pytest.mark.parametrize("name", ["", "-a", "a-", "a_b", "A", "ä", "a" * 64, "a b", "a\n", "a.b"])
-def test_a_tenant_has_a_name_that_keys_can_hold(name: str) -> None:
-    with pytest.raises(Invalid):
-        check_tenant_name(name)
 
 
 def test_who_came_by_a_credential_governs_no_other_tenant(
