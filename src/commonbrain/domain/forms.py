@@ -149,7 +149,7 @@ class Text:
             told = beside(item) if is_bare else told_after(self._whole, first)
             line = provenance(item, told, number=telling.number + 1)
             rest = evidence_beside(item, told)
-            self._counted[key] = Cost(estimate(line) + 1, estimate(rest.to_json()) + 1)
+            self._counted[key] = Cost(estimate(line) + 1, estimate(rest) + 1)
         return self._counted[key]
 
     def tell(self, form: Form, telling: Telling) -> None:

@@ -156,17 +156,6 @@ class Evidence:
     rest_as: int | None = None
     """The place, from 1, of the item that what is not told here is the same as."""
 
-    def to_json(self) -> str:
-        """Write it as compactly as the doors do."""
-        known = zip(_EVIDENCE, _evidence_of(self), strict=True)
-        return _WRITTEN({name: value for name, value in known if value is not None})
-
-
-_EVIDENCE: Final = tuple(Evidence.__slots__)
-_evidence_of: Final = attrgetter(*_EVIDENCE)
-_WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""Kept: `json.dumps` makes an encoder anew for every item."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
@@ -300,23 +289,29 @@ def evidence(item: Item, told: Beside) -> Evidence:
         headline=_inert(item.headline) if _form(item) == _HEADLINE_ONLY else None,
         body=_inert(item.body),
         excerpt=_inert(item.excerpt),
-        **_told_beside(item, told),
+        notes=_notes(item),
+        **dict(zip(_BESIDE, _beside_of(told), strict=True)),
     )
 
 
-def evidence_beside(item: Item, told: Beside) -> Evidence:
-    """Give what stands in JSON beside the text of an item."""
-    return Evidence(id=item.id, **_told_beside(item, told))
-
-
-def _told_beside(item: Item, told: Beside) -> dict[str, Any]:
-    known: dict[str, Any] = dict(zip(_BESIDE, _beside_of(told), strict=True))
-    known["notes"] = tuple(inert(note) for note in item.notes) or None
-    return known
+def evidence_beside(item: Item, told: Beside) -> str:
+    """Write what stands in JSON beside the text of an item, as compactly as the doors do."""
+    *before, rest_as = _beside_of(told)
+    values = (item.id, *before, _notes(item), rest_as)
+    # One by one, for texts alone are written without an encoder being set up.
+    known = zip(_IN_JSON, values, strict=True)
+    told_of = [f'"{name}":{_WRITTEN(value)}' for name, value in known if value is not None]
+    return f"{{{','.join(told_of)}}}"
 
 
 _BESIDE: Final = tuple(Beside.__slots__)
 _beside_of: Final = attrgetter(*_BESIDE)
+_IN_JSON: Final = ("id", *_BESIDE[:-1], "notes", "rest_as")
+_WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _notes(item: Item) -> tuple[str, ...] | None:
+    return tuple(inert(note) for note in item.notes) or None
 
 
 def _inert(text: str | None) -> str | None:
