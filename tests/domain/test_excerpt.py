@@ -15,7 +15,7 @@ TERMS = st.lists(st.sampled_from(["port", "tea", "served", "港口"]), max_size=
 def test_an_excerpt_holds_nothing_that_the_text_does_not_say(
     text: str, terms: list[str], chars: int
 ) -> None:
-    told = excerpt(text.replace(GAP, ""), Sought.of(terms), chars=chars)
+    told = excerpt(text.replace(GAP, ""), Sought(terms), chars=chars)
     assert len(told) <= chars
     place = 0
     for part in told.split(GAP):
@@ -35,33 +35,33 @@ def test_the_sentence_that_holds_the_words_is_told_else_the_opening(
     terms: list[str], told: str
 ) -> None:
     text = "Tea was served. Nobody came by today. The port is 8443. It rained. The door is red."
-    assert excerpt(text, Sought.of(terms), chars=30) == told
+    assert excerpt(text, Sought(terms), chars=30) == told
 
 
 def test_a_rare_word_outweighs_one_of_every_sentence() -> None:
     text = "The shop is old. The shop is big. The shop has a cat. The shop is far."
-    assert "cat" in excerpt(text, Sought.of(["shop", "cat"]), chars=32)
+    assert "cat" in excerpt(text, Sought(["shop", "cat"]), chars=32)
 
 
 def test_a_stretch_without_a_break_is_not_cut() -> None:
-    assert excerpt("x" * 5000, Sought.of(["x"]), chars=400) == ""
+    assert excerpt("x" * 5000, Sought(["x"]), chars=400) == ""
 
 
 def test_a_run_of_blanks_costs_no_more_than_its_length() -> None:
     # Tried anew at every blank, this would take minutes.
     text = f"It begins.{' ' * 200_000}The pump is in Visby. {chr(9) * 200_000}x"
 
-    assert "The pump is in Visby." in excerpt(text, Sought.of(["pump"]), chars=400)
+    assert "The pump is in Visby." in excerpt(text, Sought(["pump"]), chars=400)
 
 
 def test_a_word_is_found_where_it_stands_whatever_its_case_takes() -> None:
     text = f"{'İ' * 300}. Nothing is here. The PUMP is in Visby. Nor is anything there."
 
-    assert "The PUMP is in Visby." in excerpt(text, Sought.of(["pump"]), chars=40)
+    assert "The PUMP is in Visby." in excerpt(text, Sought(["pump"]), chars=40)
 
 
 def test_what_a_colon_leads_to_is_not_shown_without_it() -> None:
     text = f"{'Filler comes first. ' * 20}Never do this in production: restore with force."
 
-    shown = excerpt(text, Sought.of(["restore"]), chars=80)
+    shown = excerpt(text, Sought(["restore"]), chars=80)
     assert shown.endswith("Never do this in production: restore with force.")

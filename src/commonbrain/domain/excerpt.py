@@ -22,25 +22,26 @@ _BEFORE: Final = 0.2
 _TERMS_MAX: Final = 24
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sought:
-    """The words of a question, ready to be found in many texts."""
+    """The words of a question to be found in texts; made ready with the first that is too long."""
 
-    _stems: "re.Pattern[str] | None" = field(default=None)
-
-    @classmethod
-    def of(cls, terms: Iterable[str]) -> "Sought":
-        """Make ready the words that are looked for, in lower case."""
-        stems = dict.fromkeys(_stem(term) for term in list(terms)[:_TERMS_MAX])
-        if not stems:
-            return cls()
-        longest = sorted(stems, key=len, reverse=True)
-        return cls(re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE))
+    terms: Sequence[str] = ()
+    """In lower case."""
+    _stems: "re.Pattern[str] | None" = field(default=None, init=False)
 
     def places(self, text: str) -> Iterator[tuple[int, str]]:
         """Give where in a text each word stands, and the word in lower case."""
-        if self._stems is not None:
-            yield from ((match.start(), match[0].lower()) for match in self._stems.finditer(text))
+        if not self.terms:
+            return
+        if self._stems is None:
+            self._stems = _any_of(self.terms[:_TERMS_MAX])
+        yield from ((match.start(), match[0].lower()) for match in self._stems.finditer(text))
+
+
+def _any_of(terms: Iterable[str]) -> "re.Pattern[str]":
+    longest = sorted(dict.fromkeys(map(_stem, terms)), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest))})", re.IGNORECASE)
 
 
 def _stem(term: str) -> str:

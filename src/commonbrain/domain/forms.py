@@ -10,13 +10,14 @@ from commonbrain.domain.inert import inert
 from commonbrain.domain.memory import full_text
 from commonbrain.domain.query import Candidate
 from commonbrain.domain.recollection import (
-    Beside,
     Item,
     Telling,
+    Whole,
     beside,
-    evidence,
+    evidence_beside,
     provenance,
     quoted,
+    told_after,
 )
 from commonbrain.domain.tokens import estimate
 
@@ -67,7 +68,7 @@ class Text:
 
     candidate: Candidate
     whole: Item
-    _beside: Beside
+    _whole: Whole
     _body: Form | None = None
     _headline: Form | None = None
     _bare: Form | None = None
@@ -76,7 +77,7 @@ class Text:
     @classmethod
     def of(cls, candidate: Candidate, whole: Item) -> "Text":
         """Make a candidate ready to be shown."""
-        return cls(candidate=candidate, whole=whole, _beside=beside(whole))
+        return cls(candidate=candidate, whole=whole, _whole=Whole.of(whole))
 
     @property
     def id(self) -> int:
@@ -133,23 +134,27 @@ class Text:
 
     def around(self, telling: Telling) -> Cost:
         """Count what is told beside its text if it comes next."""
-        return self.cost(Form(self.whole, Cost()), telling)
+        return self._around(self.whole, telling)
 
     def cost(self, form: Form, telling: Telling) -> Cost:
         """Count what it takes in a form if it comes next, with what joins it to the one after."""
-        item = form.item
-        told = telling.of(self._beside) if item.headline is not None else Beside()
-        mark = (item.headline is None, item.body is None, item.excerpt is None)
-        key = (telling.number, told.rest_as, *mark)
+        return self._around(form.item, telling) + form.said
+
+    def _around(self, item: Item, telling: Telling) -> Cost:
+        is_bare = item.headline is None
+        first = None if is_bare else telling.first(self._whole)
+        rest_as = first and first[0]
+        key = (telling.number, rest_as, is_bare, item.body is None, item.excerpt is None)
         if key not in self._counted:
+            told = beside(item) if is_bare else told_after(self._whole, first)
             line = provenance(item, told, number=telling.number + 1)
-            rest = evidence(replace(item, body=None, excerpt=None, headline=None), told)
-            self._counted[key] = Cost(estimate(line) + 1, estimate(rest.to_json()) + 1)
-        return self._counted[key] + form.said
+            rest = evidence_beside(item, told)
+            self._counted[key] = Cost(estimate(line) + 1, estimate(rest) + 1)
+        return self._counted[key]
 
     def tell(self, form: Form, telling: Telling) -> None:
         """Note that it is told in a form."""
-        telling.add(form.item, self._beside)
+        telling.add(form.item, self._whole)
 
 
 def _form(item: Item) -> Form:

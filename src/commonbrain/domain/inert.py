@@ -14,7 +14,8 @@ _OBEYED: Final = re.compile(
 
 def inert(text: str) -> str:
     """Give a text without characters that are obeyed and not seen; tab and newline stay."""
-    return _OBEYED.sub("", text)
+    # All of them are unprintable; saying that nothing is costs a fraction of looking for them.
+    return text if text.isprintable() else _OBEYED.sub("", text)
 
 
 def inert_line(text: str) -> str:

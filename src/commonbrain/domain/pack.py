@@ -58,6 +58,8 @@ class Packed:
     """What fits: the items, the most tokens they take as text or JSON, and what was left out."""
 
     items: tuple[Item, ...]
+    ids: tuple[int, ...]
+    """Those of the items, in the same order."""
     tokens: int
     omitted: Omitted
     conflicts: tuple[Conflict, ...] = ()
@@ -87,14 +89,16 @@ def pack(
     around = max(sum(map(estimate, lines)) + len(lines), ENVELOPE_TOKENS)
     filling = _Filling(
         texts=[Text.of(one, to_item(one)) for one in choose(distinct, budget.max_items)],
-        sought=Sought.of(terms),
+        sought=Sought(terms),
         conflicts=conflicts,
     )
     box = filling.fill(room=budget.max_tokens - around, order=budget.order)
     left_out = [one.memory.id for one in ranked if one.memory.id not in box.kept]
     shown = tuple(ids.show(ids.MEMORY, id_) for id_ in left_out[: limits.OMITTED_IDS_MAX])
+    told = box.told(budget.order)
     return Packed(
-        items=tuple(form.item for _, form in box.told(budget.order)),
+        items=tuple(form.item for _, form in told),
+        ids=tuple(text.id for text, _ in told),
         tokens=around + box.cost.most if box.shown else 0,
         omitted=Omitted(count=len(left_out), ids=shown),
         conflicts=tuple(box.conflicts),

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from operator import attrgetter
-from typing import Final
+from operator import attrgetter, eq
+from typing import Any, Final
 
 from commonbrain.domain.disputes import Conflict
 from commonbrain.domain.inert import inert, inert_line
@@ -156,16 +156,6 @@ class Evidence:
     rest_as: int | None = None
     """The place, from 1, of the item that what is not told here is the same as."""
 
-    def to_json(self) -> str:
-        """Write it as compactly as the doors do."""
-        known = {name: getattr(self, name) for name in self.__slots__}
-        told = {name: value for name, value in known.items() if value is not None}
-        return _WRITTEN(told)
-
-
-_WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""Kept: `json.dumps` makes an encoder anew for every item."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
@@ -182,32 +172,45 @@ class Beside:
     context: str | None = None
     rest_as: int | None = None
 
-    @property
-    def shape(self) -> tuple[bool, ...]:
-        """Which of them there are."""
-        return tuple(value is not None for value in _beside_of(self))
 
-    def less(self, other: "Beside", *, number: int) -> "Beside":
-        """Leave out what is the same for another item, of that number, if it is worth a word.
-
-        What sort of memory it is, and whether it is to be doubted, stands by each.
-        """
-        mine, theirs = _beside_of(self), _beside_of(other)
-        told = [
-            None if one == another and name not in _BY_EACH else one
-            for name, one, another in zip(_BESIDE, mine, theirs, strict=True)
-        ]
-        shared = told.count(None) - mine.count(None)
-        if shared < _SHARED_MIN:
-            return self
-        return Beside(**dict(zip(_BESIDE, told, strict=True)), rest_as=number)
-
-
-_BESIDE: Final = tuple(name for name in Beside.__slots__ if name != "rest_as")
-_beside_of: Final = attrgetter(*_BESIDE)
-_BY_EACH: Final = frozenset({"kind", "trust"})
+_BY_EACH: Final = ("kind", "trust")
+"""What sort of memory it is, and whether it is to be doubted, stands by each."""
+_SHARED: Final = tuple(one for one in Beside.__slots__ if one not in {*_BY_EACH, "rest_as"})
+_by_each_of: Final = attrgetter(*_BY_EACH)
+_shared_of: Final = attrgetter(*_SHARED)
+_NOTHING: Final = Beside()
 _SHARED_MIN: Final = 2
 """To say that the rest is as in another item takes about as much as to say one thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All that is told of an item beside its text, ready to be held against that of others."""
+
+    beside: Beside
+    shared: tuple[Any, ...]
+    """What need not be told again if it is the same for another."""
+    keys: tuple[tuple[object, ...], ...]
+    """Alike for items that may refer to each other: of its thread, then of all."""
+
+    @classmethod
+    def of(cls, item: Item) -> "Whole":
+        """Give what is told of an item; nothing of one without a text."""
+        told = beside(item)
+        shared = _shared_of(told)
+        shape = tuple([value is not None for value in (*_by_each_of(told), *shared)])
+        return cls(told, shared, keys=((told.context, *shape), shape))
+
+    def less(self, other: "Whole", *, number: int) -> Beside:
+        """Leave out what is the same for another item, which has that number."""
+        pairs = zip(_SHARED, self.shared, other.shared, strict=True)
+        told = {name: one for name, one, another in pairs if one != another}
+        return Beside(kind=self.beside.kind, trust=self.beside.trust, **told, rest_as=number)
+
+    def is_worth(self, other: "Whole") -> bool:
+        """Say whether so much is the same for another of its shape that it is worth a word."""
+        alike = sum(map(eq, self.shared, other.shared))
+        return alike - self.shared.count(None) >= _SHARED_MIN
 
 
 @dataclass(slots=True)
@@ -221,35 +224,40 @@ class Telling:
 
     number: int = 0
     """Of the item told last."""
-    _firsts: dict[tuple[object, ...], tuple[int, Beside]] = field(
-        default_factory=dict[tuple[object, ...], tuple[int, Beside]]
+    _firsts: dict[tuple[object, ...], tuple[int, Whole]] = field(
+        default_factory=dict[tuple[object, ...], tuple[int, Whole]]
     )
 
-    def of(self, whole: Beside) -> Beside:
-        """Say what would be told if an item came next of which so much is to be told."""
-        for key in _keys(whole):
+    def first(self, whole: Whole) -> tuple[int, Whole] | None:
+        """Give the item, with its number, to which one would refer that came next."""
+        for key in whole.keys:
             if key in self._firsts:
                 number, first = self._firsts[key]
-                return whole.less(first, number=number)
-        return whole
+                return (number, first) if whole.is_worth(first) else None
+        return None
 
-    def add(self, item: Item, whole: Beside) -> None:
+    def of(self, whole: Whole) -> Beside:
+        """Say what would be told if an item came next of which so much is to be told."""
+        return told_after(whole, self.first(whole))
+
+    def add(self, item: Item, whole: Whole) -> None:
         """Tell an item, so that later ones can refer to it."""
         self.number += 1
         # What is noted beside an item holds for it alone.
         if item.headline is not None and not item.notes:
-            for key in _keys(whole):
+            for key in whole.keys:
                 self._firsts.setdefault(key, (self.number, whole))
 
 
-def _keys(whole: Beside) -> tuple[tuple[object, ...], ...]:
-    return (whole.context, *whole.shape), whole.shape
+def told_after(whole: Whole, first: tuple[int, Whole] | None) -> Beside:
+    """Say what is told of an item that refers to another one, or to none."""
+    return whole.beside if first is None else whole.less(first[1], number=first[0])
 
 
 def beside(item: Item) -> Beside:
     """Give all that is told of an item beside its text; nothing of one without."""
     if item.headline is None:
-        return Beside()
+        return _NOTHING
     return Beside(
         kind=_inert(item.label or item.kind),
         date=show_instant(item.occurred_at)[:10],
@@ -268,7 +276,7 @@ def evidence_of(items: Iterable[Item]) -> tuple[Evidence, ...]:
     telling = Telling()
     told: list[Evidence] = []
     for item in items:
-        whole = beside(item)
+        whole = Whole.of(item)
         told.append(evidence(item, telling.of(whole)))
         telling.add(item, whole)
     return tuple(told)
@@ -281,9 +289,29 @@ def evidence(item: Item, told: Beside) -> Evidence:
         headline=_inert(item.headline) if _form(item) == _HEADLINE_ONLY else None,
         body=_inert(item.body),
         excerpt=_inert(item.excerpt),
-        notes=tuple(inert(note) for note in item.notes) or None,
-        **{name: getattr(told, name) for name in Beside.__slots__},
+        notes=_notes(item),
+        **dict(zip(_BESIDE, _beside_of(told), strict=True)),
     )
+
+
+def evidence_beside(item: Item, told: Beside) -> str:
+    """Write what stands in JSON beside the text of an item, as compactly as the doors do."""
+    *before, rest_as = _beside_of(told)
+    values = (item.id, *before, _notes(item), rest_as)
+    # One by one, for texts alone are written without an encoder being set up.
+    known = zip(_IN_JSON, values, strict=True)
+    told_of = [f'"{name}":{_WRITTEN(value)}' for name, value in known if value is not None]
+    return f"{{{','.join(told_of)}}}"
+
+
+_BESIDE: Final = tuple(Beside.__slots__)
+_beside_of: Final = attrgetter(*_BESIDE)
+_IN_JSON: Final = ("id", *_BESIDE[:-1], "notes", "rest_as")
+_WRITTEN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _notes(item: Item) -> tuple[str, ...] | None:
+    return tuple(inert(note) for note in item.notes) or None
 
 
 def _inert(text: str | None) -> str | None:
@@ -303,8 +331,9 @@ def render(
     telling = Telling()
     blocks = [HEADING, UNSURE] if is_unsure else [HEADING]
     for item in items:
-        blocks.append(render_item(item, telling))
-        telling.add(item, beside(item))
+        whole = Whole.of(item)
+        blocks += _lines(item, telling.of(whole), number=telling.number + 1)
+        telling.add(item, whole)
     blocks += [conflict.line() for conflict in conflicts]
     if omitted.count:
         blocks.append(omission(omitted.count))
@@ -313,8 +342,12 @@ def render(
 
 def render_item(item: Item, telling: Telling) -> str:
     """Write the next item for an agent: a line of provenance, then its text, each line quoted."""
-    line = provenance(item, telling.of(beside(item)), number=telling.number + 1)
-    return "\n".join([line, *quoted(item)])
+    told = telling.of(Whole.of(item))
+    return "\n".join(_lines(item, told, number=telling.number + 1))
+
+
+def _lines(item: Item, told: Beside, *, number: int) -> Iterable[str]:
+    return (provenance(item, told, number=number), *quoted(item))
 
 
 def provenance(item: Item, told: Beside, *, number: int) -> str:

@@ -45,8 +45,9 @@ def doubted(confidence: float, features: Mapping[str, float]) -> float:
     The doubts are that something preferable contradicts it, as strongly as that is linked, and
     that what it rests on has fallen. Either ends with its cause.
     """
-    doubts = (features.get("contradicted", 0.0), features.get("needs_review", 0.0))
-    return round(confidence * math.prod(1 - _PER_DOUBT * doubt for doubt in doubts), 4)
+    contradicted, fallen = features.get("contradicted", 0.0), features.get("needs_review", 0.0)
+    left = (1 - _PER_DOUBT * contradicted) * (1 - _PER_DOUBT * fallen)
+    return round(confidence * left, 4)
 
 
 def confidence_of(atom: Atom, *, of: Kind, trust: Trust) -> float:

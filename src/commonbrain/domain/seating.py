@@ -58,7 +58,7 @@ def thin(ranked: Sequence[Candidate], *, enough: int) -> tuple[list[Candidate], 
         if len(kept) == enough:
             break
         words = _words(candidate)
-        alike = sum(_is_near(words, other) for other in said)
+        alike = _alike(words, said)
         if alike >= limits.NEAR_DUPLICATES_MAX and not is_fired(candidate):
             near.append(candidate)
         else:
@@ -71,11 +71,14 @@ def _words(candidate: Candidate) -> frozenset[str]:
     return frozenset(_WORD.findall(candidate.memory.body[:_COMPARED_CHARS].casefold()))
 
 
+def _alike(words: frozenset[str], said: Sequence[frozenset[str]]) -> int:
+    """Count the texts that say nearly the same; most differ too much in size to be read."""
+    size = len(words)
+    least = _NEAR_AT * size
+    sized = [one for one in said if len(one) >= least and size >= _NEAR_AT * len(one)]
+    return sum(_is_near(words, one) for one in sized)
+
+
 def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
-    fewer, more = len(one), len(other)
-    if fewer > more:
-        fewer, more = more, fewer
-    if fewer < _NEAR_AT * more or not more:
-        return False
     shared = len(one & other)
-    return shared >= _NEAR_AT * (fewer + more - shared)
+    return bool(shared) and shared >= _NEAR_AT * (len(one) + len(other) - shared)

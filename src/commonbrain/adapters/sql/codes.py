@@ -37,7 +37,8 @@ def encode(vectors: NDArray[np.floating]) -> NDArray[np.uint64]:
     """Pack the signs of `(n, d)` vectors into `(n, ceil(d / 64))` words."""
     bits = np.packbits(vectors > 0, axis=1, bitorder="little")
     padding = -bits.shape[1] % (_WORD_BITS // 8)
-    return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
+    padded = np.pad(bits, ((0, 0), (0, padding))) if padding else bits
+    return padded.view(np.uint64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,12 @@ class _Kept:
         windows = np.searchsorted(self.ordered, ids, side="right") - first
         before = windows.cumsum() - windows
         return self.order[np.repeat(first - before, windows) + np.arange(windows.sum())]
+
+    def unkept(self, slots: Slots) -> Ids:
+        """Give the ids, once each, that have one of these slots and are not kept whole."""
+        if len(self.wholes) == len(self.ids):
+            return self.ids[:0]
+        return np.unique(self.ids[slots[slots >= len(self.wholes)]])
 
 
 @dataclass(slots=True)
@@ -130,12 +137,12 @@ class Codes:
         kept = self._kept()
         slots = kept.slots(np.unique(np.array(ids, dtype=np.int64)))
         slots = slots[kept.is_alive[slots]]
-        unkept = np.unique(kept.ids[slots[slots >= len(kept.wholes)]])
+        unkept = kept.unkept(slots)
         slots = slots[~np.isin(kept.ids[slots], unkept)] if len(unkept) else slots
         if not len(slots):
             return {}, unkept.tolist()
         owners = kept.ids[slots]
-        firsts = np.flatnonzero(np.diff(owners, prepend=owners[0] - 1))
+        firsts = np.flatnonzero(np.concatenate(([True], owners[1:] != owners[:-1])))
         cosines = kept.wholes[slots].astype(np.float32, copy=False) @ query
         best = np.maximum.reduceat(cosines, firsts)
         return dict(zip(owners[firsts].tolist(), best.tolist(), strict=True)), unkept.tolist()

@@ -258,5 +258,5 @@ class Sqlite:
             cursor.close()
 
 
-def _compact_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_compact_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Kept: `json.dumps` makes an encoder anew for every value."""

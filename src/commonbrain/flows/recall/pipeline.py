@@ -226,7 +226,6 @@ class Recall:
     def _trace(
         self, plan: Plan, ranked: _Ranked, *, packed: Packed, stages_ms: Mapping[str, float]
     ) -> Trace:
-        kept = tuple(ids.parse(ids.MEMORY, item.id) for item in packed.items)
         return Trace(
             id=ids.make_id(plan.now, self.house.chance.bits(ids.RANDOM_BITS)),
             caller=self.caller,
@@ -234,18 +233,18 @@ class Recall:
             query=plan.query,
             verdict=ranked.verdict,
             considered=tuple(ranked.considered),
-            packed=kept,
-            left_out=_left_out(ranked, near=packed.near, kept=kept),
+            packed=packed.ids,
+            left_out=_left_out(ranked, near=packed.near, kept=packed.ids),
             degraded=ranked.degraded,
             stages_ms=stages_ms,
         )
 
     def _touch(self, plan: Plan, packed: Packed) -> None:
         """Count an access to whatever was shown in words."""
-        shown = [ids.parse(ids.MEMORY, one.id) for one in packed.items if one.headline is not None]
+        each = zip(packed.ids, packed.items, strict=True)
+        shown = tuple(id_ for id_, item in each if item.headline is not None)
         if shown:
-            access = Access(tenant=self.caller.tenant, ids=tuple(shown), at=plan.now)
-            self.house.journal.touch(access)
+            self.house.journal.touch(Access(tenant=self.caller.tenant, ids=shown, at=plan.now))
 
 
 def check_length(query: str) -> None:

@@ -3,11 +3,12 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import mul
 from typing import Final
 
-from commonbrain.domain.kinds import KINDS, MessageDetail
+from commonbrain.domain.kinds import KINDS, Kind, MessageDetail
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.periods import names_time
 from commonbrain.domain.query import FIELD, Candidate
@@ -89,9 +90,10 @@ def weigh(
     first, whatever its score. New is what happened lately, and then what was recorded lately.
     """
     weights = {name: weight for name, weight in plan.tuning.of(WEIGHTS).items() if weight}
+    asked = _Asked.of(plan)
     candidates: list[Candidate] = []
     for one in memories:
-        told = _features(plan, one, given=features[one.id])
+        told = _features(asked, one, given=features[one.id])
         score = sum(map(mul, weights.values(), map(told.__getitem__, weights))) / _FULL
         candidates.append(Candidate(memory=one, features=told, score=max(score, 0.0)))
     newest_first = sorted(candidates, key=_when, reverse=True)
@@ -105,7 +107,36 @@ def _when(candidate: Candidate) -> tuple[datetime, datetime, int]:
     return memory.occurred_at, memory.recorded_at, memory.id
 
 
-def _features(plan: Plan, memory: Memory, *, given: Mapping[str, float]) -> Mapping[str, float]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What a plan says alike of all that is weighed, found out once."""
+
+    plan: Plan
+    now: datetime
+    project: str | None
+    session: str | None
+    kinds: Mapping[Kind, float]
+    """How well each answers such a question."""
+    is_when: bool
+    """Whether it asks for a time and names none."""
+    matched: Mapping[str, float]
+
+    @classmethod
+    def of(cls, plan: Plan) -> "_Asked":
+        """Read a plan."""
+        return cls(
+            plan=plan,
+            now=plan.now,
+            project=plan.project,
+            session=plan.caller.session,
+            kinds={kind: prior(kind, plan.intent) for kind in Kind},
+            is_when=plan.intent is Intent.TEMPORAL and plan.period is None,
+            matched=_matched(plan),
+        )
+
+
+def _features(asked: _Asked, memory: Memory, *, given: Mapping[str, float]) -> Mapping[str, float]:
+    plan, now = asked.plan, asked.now
     return {
         "linked": 0.0,
         "support": 0.0,
@@ -116,19 +147,19 @@ def _features(plan: Plan, memory: Memory, *, given: Mapping[str, float]) -> Mapp
         "fused": blended(given["own"], given["beside"], share=_share_beside(memory)),
         **(_said(plan, memory) if isinstance(memory.detail, MessageDetail) else _KNOWN),
         "date": _nearness(memory, plan.period),
-        "dated": float(_asks_when(plan) and names_time(memory.body)),
-        "kind": prior(memory.kind, plan.intent),
+        "dated": float(asked.is_when and names_time(memory.body)),
+        "kind": asked.kinds[memory.kind],
         "speaker": float((memory.speaker or "").casefold() in plan.speakers),
-        "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, plan.now),
+        "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, now),
         # What sleeps is still found, behind all that is awake and as good a match.
-        "strength": waking(memory, plan.now),
+        "strength": waking(memory, now),
         "trust": memory.trust.weight,
         "confidence": doubted(memory.confidence, given),
         "salience": memory.salience,
-        "rating": math.tanh(memory.rating / _VOTES),
-        "same_project": float(memory.project is not None and memory.project == plan.project),
-        "same_session": float(_is_of_session(memory, plan)),
-        **_matched(plan),
+        "rating": math.tanh(memory.rating / _VOTES) if memory.rating else 0.0,
+        "same_project": float(memory.project is not None and memory.project == asked.project),
+        "same_session": float(memory.session is not None and memory.session == asked.session),
+        **asked.matched,
     }
 
 
@@ -165,10 +196,6 @@ def _matched(plan: Plan) -> Mapping[str, float]:
     return {f"{FIELD}{field}": 1.0} if is_asked else {}
 
 
-def _asks_when(plan: Plan) -> bool:
-    return plan.intent is Intent.TEMPORAL and plan.period is None
-
-
 def _nearness(memory: Memory, period: Span | None) -> float:
     """Say how near to a time it happened: 1 within, less by the day."""
     if period is None:
@@ -185,7 +212,3 @@ def tells_much(plan: Plan, memory: Memory) -> bool:
     terms = frozenset(plan.terms)
     shared = len(terms & words_of(f"{memory.headline} {memory.body}"))
     return shared >= max(_WORDS_SHARED_MIN, len(terms) / 2)
-
-
-def _is_of_session(memory: Memory, plan: Plan) -> bool:
-    return memory.session is not None and memory.session == plan.caller.session
