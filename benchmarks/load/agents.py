@@ -59,7 +59,10 @@ class Agent(FastHttpUser):
         if self.chance.random() < PLAN.writes:
             self._post("remember", self._memory(), late_ms=late_ms)
         else:
-            self._post("recall", {"query": self.chance.choice(PLAN.questions)}, late_ms=late_ms)
+            asked: dict[str, Any] = {"query": self.chance.choice(PLAN.questions)}
+            if PLAN.deadline_ms is not None:
+                asked["deadline_ms"] = PLAN.deadline_ms
+            self._post("recall", asked, late_ms=late_ms)
 
     def _gap(self) -> float:
         return self.chance.expovariate(PLAN.rate / PLAN.agents)
@@ -76,17 +79,35 @@ class Agent(FastHttpUser):
         ) as answer:
             answer.request_meta["response_time"] += late_ms
             told = answer.status_code == HTTPStatus.OK
-            _note(what, (answer.text or "") if told else None, status=answer.status_code)
+            took_ms: float = answer.request_meta["response_time"]
+            _note(what, answer.text or "", status=answer.status_code, took_ms=took_ms)
             if not told:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
 
 
-def _note(what: str, text: str | None, *, status: int) -> None:
-    """Keep what was acknowledged, and when something was not."""
-    items: list[dict[str, Any]] = json.loads(text).get("items", []) if text else []
-    stored = [one["id"] for one in items if what == "remember" and one["status"] == "stored"]
-    LEDGER.write(json.dumps({"at": time.time(), "call": what, "status": status, "ids": stored}))
-    LEDGER.write("\n")
+def _note(what: str, text: str, *, status: int, took_ms: float) -> None:
+    """Keep what was acknowledged, when something was not, and what went without a vector."""
+    told = _read(text)
+    items: list[dict[str, Any]] = told.get("items", [])
+    line = {
+        "at": time.time(),
+        "call": what,
+        "status": status,
+        "code": told.get("code", ""),
+        "ms": round(took_ms),
+        "ids": [one["id"] for one in items if one.get("status") == "stored"],
+        "is_behind": bool(told.get("degraded"))
+        or any(one.get("embedding_pending") for one in items),
+    }
+    LEDGER.write(f"{json.dumps(line)}\n")
+
+
+def _read(text: str) -> dict[str, Any]:
+    """Read an answer; what comes from no server of ours, or from none at all, says nothing."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return {}
 
 
 @events.quitting.add_listener

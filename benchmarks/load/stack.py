@@ -42,13 +42,17 @@ class Stack:
 
 
 @contextmanager
-def stack(folder: Path, *, workers: int, port: int = 8378) -> Generator[Stack]:
-    """Run everything over a store that was filled before."""
+def stack(
+    folder: Path, *, workers: int, port: int = 8378, settings: Mapping[str, str] | None = None
+) -> Generator[Stack]:
+    """Run everything over a store that was filled before; `settings` are the environment's."""
     with ExitStack() as running:
         postgres = running.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
         redis = running.enter_context(redis_server(folder / "redis"))
-        os.environ["COMMONBRAIN_STORE"] = login(postgres, PROGRAM)
+        # Keys are made in this process, which has to see the store as the server does.
+        os.environ |= {**(settings or {}), "COMMONBRAIN_STORE": login(postgres, PROGRAM)}
         upgrade_store(postgres, role=PROGRAM)
+        running.callback(_forget, settings or {})
         environment = {
             **os.environ,
             "COMMONBRAIN_REDIS_URL": redis,
@@ -94,6 +98,11 @@ def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
     kept.touch(mode=0o600)
     kept.write_text(json.dumps(known), "utf-8")
     return known[:agents]
+
+
+def _forget(settings: Mapping[str, str]) -> None:
+    for name in settings:
+        os.environ.pop(name, None)
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
