@@ -55,14 +55,13 @@ class Agent(FastHttpUser):
     def ask(self) -> None:
         """Recall mostly, and remember now and then."""
         due, self.due = self.due, self.due + self._gap()
-        late_ms = max(0.0, time.time() - due) * 1000
         if self.chance.random() < PLAN.writes:
-            self._post("remember", self._memory(), late_ms=late_ms)
+            self._post("remember", self._memory(), due=due)
         else:
             asked: dict[str, Any] = {"query": self.chance.choice(PLAN.questions)}
             if PLAN.deadline_ms is not None:
                 asked["deadline_ms"] = PLAN.deadline_ms
-            self._post("recall", asked, late_ms=late_ms)
+            self._post("recall", asked, due=due)
 
     def _gap(self) -> float:
         return self.chance.expovariate(PLAN.rate / PLAN.agents)
@@ -73,19 +72,19 @@ class Agent(FastHttpUser):
         text = f"Agent {self.number} noted {' '.join(words)} as number {self.said}."
         return {"text": text, "kind": "fact", "project": f"project-{self.number % 20}"}
 
-    def _post(self, what: str, body: dict[str, Any], *, late_ms: float) -> None:
+    def _post(self, what: str, body: dict[str, Any], *, due: float) -> None:
+        late_ms = max(0.0, time.time() - due) * 1000
         with self.client.post(
             f"/v1/{what}", json=body, headers=self.headers, name=what, catch_response=True
         ) as answer:
             answer.request_meta["response_time"] += late_ms
             told = answer.status_code == HTTPStatus.OK
-            took_ms: float = answer.request_meta["response_time"]
-            _note(what, answer.text or "", status=answer.status_code, took_ms=took_ms)
+            _note(what, answer.text or "", status=answer.status_code, due=due)
             if not told:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
 
 
-def _note(what: str, text: str, *, status: int, took_ms: float) -> None:
+def _note(what: str, text: str, *, status: int, due: float) -> None:
     """Keep what was acknowledged, when something was not, and what went without a vector."""
     told = _read(text)
     items: list[dict[str, Any]] = told.get("items", [])
@@ -94,7 +93,7 @@ def _note(what: str, text: str, *, status: int, took_ms: float) -> None:
         "call": what,
         "status": status,
         "code": told.get("code", ""),
-        "ms": round(took_ms),
+        "ms": round((time.time() - due) * 1000),
         "ids": [one["id"] for one in items if one.get("status") == "stored"],
         "is_behind": bool(told.get("degraded"))
         or any(one.get("embedding_pending") for one in items),

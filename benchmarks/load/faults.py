@@ -22,6 +22,8 @@ from benchmarks.load.telling import Broken, table
 from commonbrain.domain import ids
 
 _APART_S: Final = 30
+_DEADLINE_MS: Final = 1000
+"""What recalls give while the embedder hangs."""
 _LOST: Final = (
     "SELECT count(*) FROM unnest(%s::bigint[]) AS told (id) "
     "WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = told.id)"
@@ -74,9 +76,14 @@ def faults(
 def _go_through(name: str, folder: Path, pace: Pace) -> None:
     """Break what belongs together, one after the other, while requests go on."""
     with _ROUNDS[name](folder, workers=pace.workers) as (running, deeds):
-        plan = replace(planned(running, folder, agents=pace.agents), rate=pace.rate)
-        if name == "embedder":
-            plan = replace(plan, deadline_ms=1000)
+        plan = replace(
+            # Keys are of a copy where there is one; what is written down is not to meet its faults.
+            planned(running, running.folder, agents=pace.agents),
+            rate=pace.rate,
+            report=str(folder / "report.json"),
+            ledger=str(folder / "ledger.jsonl"),
+            deadline_ms=_DEADLINE_MS if name == "embedder" else None,
+        )
         told = folder / "plan.json"
         plan.write(told)
         broken: list[Broken] = []
