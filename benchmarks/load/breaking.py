@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +17,15 @@ import psycopg
 import redis
 
 from benchmarks.load.embedding import serving
-from benchmarks.load.places import copy, disk, move_log, size_of
+from benchmarks.load.places import Disk, copy, disk, move_log, size_of
 from benchmarks.load.running import postmaster
 from benchmarks.load.stack import SETTINGS, Stack, again, stack
 from benchmarks.load.supervised import Supervised, supervised
 from commonbrain.testing.servers import postgres_server
 from commonbrain.wiring import load_settings, make_embedder
 
+_WRITTEN: Final = "SELECT pg_logical_emit_message(false, 'load', repeat('x', 8000000))"
+_WRITES_MAX: Final = 1000
 Deeds = Mapping[str, Callable[[], None]]
 _ROOM_BYTES: Final = 256 << 20
 """What a disk holds beside the store: enough for the faults before it is filled."""
@@ -106,7 +108,7 @@ def on_disks(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
                 "nothing": _nothing,
                 "the disk of the data is full": of_data.fill,
                 "the disk of the data has room": of_data.free,
-                "the disk of the log is full": of_log.fill,
+                "the disk of the log is full": lambda: _fill_log(of_log, running.postgres),
                 "the disk of the log has room": of_log.free,
                 "nothing any more": _nothing,
             },
@@ -152,6 +154,14 @@ def _rename_space(store: Path, name: str) -> None:
         closing(psycopg.connect(url, autocommit=True)) as connection,
     ):
         connection.execute("UPDATE spaces SET name = %s", (name,))
+
+
+def _fill_log(log: Disk, url: str) -> None:
+    """Fill the disk, and let somebody write so much that Postgres finds no more room there."""
+    log.fill()
+    with suppress(psycopg.Error), closing(psycopg.connect(url, autocommit=True)) as connection:
+        for _ in range(_WRITES_MAX):
+            connection.execute(_WRITTEN)
 
 
 def _let_enter(root: Path, *, like: Path) -> None:

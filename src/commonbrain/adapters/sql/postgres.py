@@ -26,7 +26,7 @@ from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
 from commonbrain.adapters.sql.postgres_sizes import Sizes
 from commonbrain.adapters.sql.postgres_tables import OF_BYTES
-from commonbrain.adapters.sql.postgres_wire import check_awaited, wire
+from commonbrain.adapters.sql.postgres_wire import as_alchemy_s, check_awaited, wire
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.space import Space
@@ -96,7 +96,8 @@ class Postgres:
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
         """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
-        return write_reads(connection.connection.cursor(), given)
+        with as_alchemy_s(connection, "note reads") as cursor:
+            return write_reads(cursor, given)
 
     def compact(self) -> None:
         """Leave it to Postgres, whose autovacuum gives room back while everybody works."""
@@ -228,8 +229,7 @@ def _on_begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     tenant = options.get("tenant")
     check_awaited()
-    cursor: Any = connection.connection.cursor()
-    try:
+    with as_alchemy_s(connection, "BEGIN") as cursor:
         if tenant is None:
             cursor.execute("BEGIN")
             return
@@ -238,12 +238,6 @@ def _on_begin(connection: Connection) -> None:
         while cursor.nextset():
             pass
         connection.info[_MARK] = int(cursor.fetchone()[-1])
-    except psycopg.Error as error:
-        raise exc.DBAPIError.instance(
-            "BEGIN", None, error, psycopg.Error, hide_parameters=True, dialect=connection.dialect
-        ) from error
-    finally:
-        cursor.close()
 
 
 def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:

@@ -6,16 +6,19 @@ every packet is not, and the thread that asked it would be taken for ever.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
-from sqlalchemy import Dialect, Engine, ExceptionContext, event
+from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event, exc
 
 from commonbrain.domain.errors import Unavailable
 from commonbrain.ports.waiting import UNTIL
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from psycopg.abc import PQGen
 
 _T = TypeVar("_T")
@@ -81,6 +84,27 @@ def wire(engine: Engine, *, statement_s: float) -> None:
 
     event.listen(engine, "do_connect", connect)
     event.listen(engine, "handle_error", _spare_the_others)
+
+
+@contextmanager
+def as_alchemy_s(connection: Connection, statement: str) -> Generator[Any]:
+    """Give a cursor of the driver's own, whose errors are told as those of every statement.
+
+    Raises:
+        exc.DBAPIError: whatever the driver raises.
+
+    """
+    cursor = connection.connection.cursor()
+    try:
+        yield cursor
+    except psycopg.Error as error:
+        dialect = connection.dialect
+        told = exc.DBAPIError.instance(
+            statement, None, error, psycopg.Error, hide_parameters=True, dialect=dialect
+        )
+        raise told from error
+    finally:
+        cursor.close()
 
 
 def check_awaited() -> None:

@@ -46,7 +46,16 @@ class Lines(logging.Formatter):
 
 
 class _Owners(RotatingFileHandler):
-    """Makes files that only their owner reads."""
+    """Makes files that only their owner reads; what cannot be written is left out."""
+
+    _is_lost = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 as named there
+        """Say once that lines are lost: a full disk is no reason to fill what reads stderr."""
+        error = sys.exc_info()[0]
+        if not self._is_lost:
+            self._is_lost = True
+            sys.stderr.write(f"The log cannot be written ({error and error.__name__}).\n")
 
     def _open(self) -> TextIOWrapper:
         """Open the file."""
