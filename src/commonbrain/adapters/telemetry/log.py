@@ -50,6 +50,20 @@ class _Owners(RotatingFileHandler):
 
     _is_lost = False
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, in the next file where this one has no room; it is made once for both."""
+        try:
+            line = f"{self.format(record)}{self.terminator}"
+            self.stream = self.stream or self._open()
+            if self.stream.tell() + len(line) >= self.maxBytes:
+                self.doRollover()
+            # Rolled over, the next one is not open yet.
+            self.stream = self.stream or self._open()
+            self.stream.write(line)
+            self.flush()
+        except OSError:
+            self.handleError(record)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 as named there
         """Say once that lines are lost: a full disk is no reason to fill what reads stderr."""
         error = sys.exc_info()[0]
