@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Literal, get_args, get_origin
 
 from commonbrain.brain import Brain
@@ -51,7 +52,7 @@ class Asked:
     @property
     def args(self) -> str:
         """Tell the arguments without a word of them."""
-        return told(self.given, words=words_of(self.operation))
+        return told(self.given, words=words_of(self.operation.request))
 
 
 def asked(operation: Operation[Any, Any], request: Request, *, door: Door) -> Asked:
@@ -89,9 +90,10 @@ def noted(brain: Brain, asked: Asked) -> Generator[Call]:
             house.telemetry.called(event, http_status=call.http_status)
 
 
-def words_of(operation: Operation[Any, Any]) -> dict[str, frozenset[str]]:
+@cache
+def words_of(request: type[Request]) -> Mapping[str, frozenset[str]]:
     """Give the closed sets of words that fields of a request take, which nobody made up."""
-    fields = operation.request.model_fields.items()
+    fields = request.model_fields.items()
     return {name: frozenset(_words(field.annotation)) for name, field in fields}
 
 

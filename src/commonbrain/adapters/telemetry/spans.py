@@ -105,31 +105,49 @@ class Spans(Silence):
     ) -> None:
         """Draw a path that is just over and, one behind the other, its stages.
 
-        A stage is handed over as it will be sent: what a span can do while it is open costs four
-        times as much, and these have ended.
+        What has ended is handed over as it will be sent: what a span can do while it is open costs
+        four times as much. Where nothing is open, the path's own decides whether it is sampled.
         """
         end = time.time_ns()
         begin = end - int(sum(stages_ms.values()) * _NS_A_MS)
         attributes = {f"commonbrain.{name}": count for name, count in counts.items()}
-        whole = self._tracer.start_span(path, start_time=begin, attributes=attributes)
-        around = whole.get_span_context()
-        for stage, taken_ms in stages_ms.items() if whole.is_recording() else ():
+        call = trace.get_current_span()
+        if call.is_recording():
+            around = call.get_span_context()
+            whole = self._within(around)
+            self._hand_over(path, whole, around=around, lasted=(begin, end), attributes=attributes)
+        else:
+            drawn = self._tracer.start_span(path, start_time=begin, attributes=attributes)
+            whole = drawn.get_span_context()
+            drawn.end(end)
+        for stage, taken_ms in stages_ms.items():
             over = begin + int(taken_ms * _NS_A_MS)
-            self._processor.on_end(
-                ReadableSpan(
-                    f"{path}.{stage}",
-                    self._within(around),
-                    around,
-                    self._provider.resource,
-                    attributes={},
-                    status=_NO_STATUS,
-                    start_time=begin,
-                    end_time=over,
-                    instrumentation_scope=_SCOPE,
-                )
-            )
+            name, own = f"{path}.{stage}", self._within(whole)
+            self._hand_over(name, own, around=whole, lasted=(begin, over), attributes={})
             begin = over
-        whole.end(end)
+
+    def _hand_over(
+        self,
+        name: str,
+        own: SpanContext,
+        *,
+        around: SpanContext,
+        lasted: tuple[int, int],
+        attributes: Mapping[str, int],
+    ) -> None:
+        """Give a span that is over to whom all of them go; who is not sampled is not sent."""
+        span = ReadableSpan(
+            name,
+            own,
+            around,
+            self._provider.resource,
+            attributes=attributes,
+            status=_NO_STATUS,
+            start_time=lasted[0],
+            end_time=lasted[1],
+            instrumentation_scope=_SCOPE,
+        )
+        self._processor.on_end(span)
 
     def _within(self, around: SpanContext) -> SpanContext:
         """Name another span of the same trace."""
