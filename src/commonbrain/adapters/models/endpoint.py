@@ -10,7 +10,10 @@ from urllib.parse import urlsplit
 from weakref import finalize
 
 import httpx2
-from circuitbreaker import CircuitBreaker  # pyright: ignore[reportMissingTypeStubs] it has none
+from circuitbreaker import (  # pyright: ignore[reportMissingTypeStubs] it has none
+    STATE_HALF_OPEN,
+    CircuitBreaker,
+)
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -19,6 +22,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from commonbrain.adapters.models.crowd import Crowd
 from commonbrain.adapters.models.options import Options
 from commonbrain.domain.errors import Unavailable
 
@@ -42,6 +46,8 @@ class Patience:
     failures_max: int = 3
     """Calls that may fail in a row before it is left alone."""
     rest_s: float = 30.0
+    silence_s: float = 3.0
+    """When as many as may fail have all waited so long, nobody joins them."""
 
 
 PATIENCE: Final = Patience()
@@ -54,6 +60,8 @@ class Service:
     name: str
     settings: str
     """How the environment variables begin that say where it is and how to wait for it."""
+    is_quick: bool = True
+    """Whether it hangs when nobody has heard of it for seconds: who writes words may take them."""
 
     @property
     def code(self) -> str:
@@ -62,7 +70,7 @@ class Service:
 
 
 EMBEDDING: Final = Service(name="embedder", settings="COMMONBRAIN_EMBEDDER")
-EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR")
+EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR", is_quick=False)
 
 
 class AttemptFailed(Unavailable):
@@ -110,6 +118,8 @@ class Endpoint:
             recovery_timeout=patience.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
             expected_exception=_blames_endpoint,
         )
+        silence_s = patience.silence_s if serves.is_quick else float("inf")
+        self._crowd = Crowd(patience.failures_max, silence_s=silence_s)
         key = options.key.get_secret_value() if options.key else ""
         self._client = httpx2.Client(
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -143,12 +153,17 @@ class Endpoint:
             retry=retry_if_exception(_is_passing),
             reraise=True,
         )
-        with self._breaker:
-            return retrying(self._once, body)
+        is_trial = self._breaker.state == STATE_HALF_OPEN
+        with self._crowd.joined(is_trial=is_trial) as makes_sense:
+            if not makes_sense:
+                raise self._silent(is_trial=is_trial)
+            with self._breaker:
+                return retrying(self._once, body)
 
     def _once(self, body: Mapping[str, object]) -> bytes:
         try:
             with self._client.stream("POST", self._url, json=body) as response:
+                self._crowd.heard()
                 if not response.is_success:
                     raise self._refusal(response)
                 return self._whole(response)
@@ -183,6 +198,14 @@ class Endpoint:
             multiplier=self._pause_s, exp_base=3, max=RETRY_AFTER_S_MAX, jitter=self._pause_s
         )
         return backing_off(attempt) if asked is None else asked
+
+    def _silent(self, *, is_trial: bool) -> Unavailable:
+        why = "is being tried by another call" if is_trial else "does not answer those who wait"
+        return Unavailable(
+            f"{self.called} {why}.",
+            code=self._serves.code,
+            hint="It is asked again when it answers. `brain doctor` says what is wrong with it.",
+        )
 
     def _late(self) -> AttemptFailed:
         return AttemptFailed(

@@ -26,6 +26,7 @@ from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
 from commonbrain.adapters.sql.postgres_sizes import Sizes
 from commonbrain.adapters.sql.postgres_tables import OF_BYTES
+from commonbrain.adapters.sql.postgres_wire import as_alchemy_s, check_awaited, wire
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.space import Space
@@ -35,7 +36,7 @@ from commonbrain.ports.store import Finding
 _CONNECT_S: Final = 10
 _STATEMENT_S: Final = 60
 """How long one statement may take before it is given up; a search takes milliseconds."""
-_IDLE_S: Final = 300
+_IDLE_S: Final = 60
 """How long a transaction may lie idle: a process that hangs must not hold a tenant's turn."""
 _AT_MOST: Final = 32
 """Connections of one process, all of them kept: to make one costs as much as a recall."""
@@ -95,7 +96,8 @@ class Postgres:
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
         """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
-        return write_reads(connection.connection.cursor(), given)
+        with as_alchemy_s(connection, "note reads") as cursor:
+            return write_reads(cursor, given)
 
     def compact(self) -> None:
         """Leave it to Postgres, whose autovacuum gives room back while everybody works."""
@@ -182,13 +184,15 @@ def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT
         "lock_timeout": f"{round(lock_wait_s * 1000)}",
         "statement_timeout": f"{round(max(statement_s, lock_wait_s) * 1000)}",
         "idle_in_transaction_session_timeout": f"{_IDLE_S * 1000}",
+        # Whoever hangs up is noticed while the statement runs, and what it holds is free again.
+        "client_connection_check_interval": "2000",
         # Compiling a statement takes longer than any of ours runs.
         "jit": "off",
         "hnsw.ef_search": "100",
         # Without it a search of an index that many tenants share brings next to nothing.
         "hnsw.iterative_scan": "relaxed_order",
     }
-    return create_engine(
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         paramstyle="format",
         pool_size=_AT_MOST,
@@ -211,6 +215,8 @@ def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT
         # An error tells what is wrong, never what was being stored.
         hide_parameters=True,
     )
+    wire(engine, statement_s=statement_s and max(statement_s, lock_wait_s))
+    return engine
 
 
 def location_of(url: URL) -> str:
@@ -222,8 +228,8 @@ def location_of(url: URL) -> str:
 def _on_begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     tenant = options.get("tenant")
-    cursor: Any = connection.connection.cursor()
-    try:
+    check_awaited()
+    with as_alchemy_s(connection, "BEGIN") as cursor:
         if tenant is None:
             cursor.execute("BEGIN")
             return
@@ -232,12 +238,6 @@ def _on_begin(connection: Connection) -> None:
         while cursor.nextset():
             pass
         connection.info[_MARK] = int(cursor.fetchone()[-1])
-    except psycopg.Error as error:
-        raise exc.DBAPIError.instance(
-            "BEGIN", None, error, psycopg.Error, hide_parameters=True, dialect=connection.dialect
-        ) from error
-    finally:
-        cursor.close()
 
 
 def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:

@@ -46,7 +46,30 @@ class Lines(logging.Formatter):
 
 
 class _Owners(RotatingFileHandler):
-    """Makes files that only their owner reads."""
+    """Makes files that only their owner reads; what cannot be written is left out."""
+
+    _is_lost = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, in the next file where this one has no room; it is made once for both."""
+        try:
+            line = f"{self.format(record)}{self.terminator}"
+            self.stream = self.stream or self._open()
+            if self.stream.tell() + len(line) >= self.maxBytes:
+                self.doRollover()
+            # Rolled over, the next one is not open yet.
+            self.stream = self.stream or self._open()
+            self.stream.write(line)
+            self.flush()
+        except OSError:
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 as named there
+        """Say once that lines are lost: a full disk is no reason to fill what reads stderr."""
+        error = sys.exc_info()[0]
+        if not self._is_lost:
+            self._is_lost = True
+            sys.stderr.write(f"The log cannot be written ({error and error.__name__}).\n")
 
     def _open(self) -> TextIOWrapper:
         """Open the file."""
