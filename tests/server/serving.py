@@ -102,10 +102,11 @@ def free_port() -> int:
 
 @contextmanager
 def started(
-    store: Path, *options: str, port: int, **settings: str
+    store: Path, *options: str, port: int, is_open: bool = True, **settings: str
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Start `brain serve --open` as people do, and wait until it is ready."""
-    line = command(store, "serve", "--open", "--port", str(port), *options)
+    """Start `brain serve` as people do, for all of this machine, and wait until it is ready."""
+    reach = ["--open"] if is_open else []
+    line = command(store, "serve", *reach, "--port", str(port), *options)
     with subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(**settings)
     ) as process:
