@@ -39,7 +39,7 @@ def run(agent: Agent, place: Place, *, modules: Path, node: Path, calls: str) ->
 
 def _merge(file: Path, more: Mapping[str, Any]) -> None:
     """Put settings of its own beside what is in a file."""
-    known = json.loads(file.read_text()) if file.exists() else {}
+    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({**known, **more}))
 

@@ -22,7 +22,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import Unknown
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.domain.trust import Trust
-from commonbrain.interfaces.server.app import Bounds, make_app
+from commonbrain.interfaces.server.app import Intake, make_app
 from commonbrain.interfaces.server.resource import Resource
 from tests.processes import PATIENCE_S, clean_environment, command
 
@@ -52,9 +52,9 @@ class KeyRing:
         return self.callers[credential]
 
 
-def an_app(brain: Brain, *, issuer: str | None = None, bounds: Bounds | None = None) -> FastAPI:
+def an_app(brain: Brain, *, issuer: str | None = None, intake: Intake | None = None) -> FastAPI:
     resource = Resource(url="http://127.0.0.1:8377", issuer=issuer)
-    return make_app(brain, KeyRing(), resource=resource, bounds=bounds)
+    return make_app(brain, KeyRing(), resource=resource, intake=intake)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.locations import is_here
-from commonbrain.interfaces.server.app import LOOPBACK, Bounds, make_app
+from commonbrain.interfaces.server.app import LOOPBACK, Intake, make_app
 from commonbrain.interfaces.server.resource import Resource
 from commonbrain.ports.access import Access
 from commonbrain.settings import ServerSettings
@@ -111,7 +111,7 @@ def make_worker() -> FastAPI:
         access_of(settings, brain),
         resource=Resource(url=url_of(settings), issuer=load_settings().jwt_issuer),
         hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
-        bounds=Bounds(
+        intake=Intake(
             body_bytes_max=settings.body_bytes_max,
             request_s=settings.request_s,
             calls_at_once=settings.calls_at_once,
