@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
 from time import monotonic
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,6 +24,7 @@ from tenacity import (
 from commonbrain.adapters.models.crowd import Crowd
 from commonbrain.adapters.models.options import Options
 from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.locations import is_here
 
 RETRY_AFTER_S_MAX: Final = 5.0
 """An endpoint that asks for a longer pause is not waited for: somebody waits for us."""
@@ -127,7 +127,7 @@ class Endpoint:
                 options.timeout_s, connect=min(_CONNECT_S_MAX, options.timeout_s)
             ),
             # A proxy for the world has no way to this machine.
-            trust_env=not _is_here(urlsplit(url).hostname or ""),
+            trust_env=not is_here(urlsplit(url).hostname or ""),
         )
         # Nobody closes an embedder; its connections go when it does.
         finalize(self, self._client.close)
@@ -239,13 +239,6 @@ class Endpoint:
             is_of_request=status in _OF_REQUEST,
             retry_after_s=_retry_after_s(response.headers),
         )
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _retry_after_s(headers: httpx2.Headers) -> float | None:

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from filelock import FileLock, Timeout
 
 from commonbrain.domain import ids
+from commonbrain.domain.inert import inert
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.telemetry import Silence
 
@@ -43,6 +44,16 @@ class Lines(logging.Formatter):
             line["error"] = record.exc_info[0].__name__
             line["places"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
         return json.dumps(line, ensure_ascii=False)
+
+
+class _Plain(logging.Formatter):
+    """Writes a record for a terminal; of an exception its sort alone, as in the file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it on one line."""
+        sort = record.exc_info[0] if record.exc_info else None
+        broken = f" ({sort.__name__})" if sort else ""
+        return inert(f"{record.getMessage()}{broken}")
 
 
 class _Owners(RotatingFileHandler):
@@ -104,6 +115,7 @@ class Log(Silence):
             # What went to stderr while there was no handler still does.
             self._errors = logging.StreamHandler(sys.stderr)
             self._errors.setLevel(logging.WARNING)
+            self._errors.setFormatter(_Plain())
             ours.addHandler(self._errors)
         ours.addHandler(self._handler)
 

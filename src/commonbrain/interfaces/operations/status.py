@@ -8,6 +8,7 @@ from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain.limits import FAULTS_MAX
+from commonbrain.domain.scope import Role
 from commonbrain.flows.status import Condition
 from commonbrain.flows.unsettled import Agenda
 from commonbrain.flows.watching import Fault, Figures, Health
@@ -44,8 +45,11 @@ class StatusRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted(Condition):
-    """The counts, and what else was asked for."""
+    """The counts, as whom they were asked for, and what else was asked for."""
 
+    tenant: str
+    agent: str
+    role: Role
     unsettled: Agenda | None = None
     version: str = ""
     health: Health | None = None
@@ -58,6 +62,9 @@ def _handle(brain: Brain, request: StatusRequest) -> Counted:
     own = {field.name: getattr(counted, field.name) for field in fields(Condition)}
     return Counted(
         **own,
+        tenant=brain.caller.tenant,
+        agent=brain.caller.agent,
+        role=brain.caller.role,
         unsettled=brain.unsettled() if request.unsettled else None,
         version=version("commonbrain"),
         health=brain.watching.health() if request.health else None,
@@ -73,6 +80,7 @@ def _tell(reply: Counted) -> str:
 def _lines(reply: Counted) -> Iterator[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
     yield f"{reply.memories} memories ({kinds or 'none yet'}) in {reply.store}"
+    yield f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}."
     if reply.embedding_pending:
         yield f"{reply.embedding_pending} wait for an embedding."
     if reply.jobs:
