@@ -45,8 +45,14 @@ def open_store(at: Store, settings: Settings, *, space: Space, clock: Clock) -> 
     # The driver is a part of the extra, and what takes long to load.
     from commonbrain.adapters.sql.postgres_opening import open_postgres  # noqa: PLC0415
 
+    # They are copies of the store that settings name, and of no other.
+    of_this = settings.store_replicas if at == settings.store else ()
     return open_postgres(
-        at.get_secret_value(), space=space, clock=clock, lock_wait_s=settings.lock_wait_s
+        at.get_secret_value(),
+        space=space,
+        clock=clock,
+        lock_wait_s=settings.lock_wait_s,
+        replicas=[one.get_secret_value() for one in of_this],
     )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import selectors
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -24,15 +24,21 @@ from sqlalchemy.dialects.postgresql import insert as postgres_insert
 from commonbrain.adapters.sql.postgres_checks import clear_text, examine_postgres
 from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
+from commonbrain.adapters.sql.postgres_replicas import BEGIN as BEGIN_BEHIND
+from commonbrain.adapters.sql.postgres_replicas import MISSING, Cluster, Replica, Replicas
 from commonbrain.adapters.sql.postgres_sizes import Sizes
 from commonbrain.adapters.sql.postgres_tables import OF_BYTES
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.space import Space
 from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.store import Finding
 
+_Told = TypeVar("_Told")
 _CONNECT_S: Final = 10
+_CONNECT_REPLICA_S: Final = 2
+"""A reader waits so long for a replica that does not answer at all; the primary has what it has."""
 _STATEMENT_S: Final = 60
 """How long one statement may take before it is given up; a search takes milliseconds."""
 _IDLE_S: Final = 300
@@ -72,14 +78,29 @@ class Postgres:
     lock_wait_s: float
     engine: Engine = field(init=False)
     sizes: Sizes = field(default_factory=Sizes)
+    replicas: Replicas = field(default_factory=Replicas)
+    """Copies that answer what only reads; none unless settings name some."""
     _half: TypeInfo | None = None
 
     def __post_init__(self) -> None:
         """Make the pool; connect to nothing yet."""
         self.engine = make_engine(self.url, lock_wait_s=self.lock_wait_s)
-        event.listen(self.engine, "connect", self._on_connect)
-        event.listen(self.engine, "checkout", _check_alive)
-        event.listen(self.engine, "begin", _on_begin)
+        self._listen(self.engine)
+
+    def add_replicas(self, urls: Sequence[URL], *, cluster: Cluster) -> None:
+        """Let copies of this database answer what only reads; connect to nothing yet."""
+        made: list[Replica] = []
+        for url in urls:
+            engine = make_engine(url, lock_wait_s=self.lock_wait_s, connect_s=_CONNECT_REPLICA_S)
+            self._listen(engine)
+            reads = Reads(replica=location_of(url))
+            made.append(Replica(engine=engine, cluster=cluster, reads=reads))
+        self.replicas = Replicas(all=made)
+
+    def dispose(self) -> None:
+        """Let go of every connection."""
+        for engine in (self.engine, *(one.engine for one in self.replicas.all)):
+            engine.dispose()
 
     @property
     def location(self) -> str:
@@ -111,6 +132,14 @@ class Postgres:
     def reader(self, tenant: str | None) -> Connection:
         """Open a connection whose transaction sees one moment and waits for nobody."""
         return self.engine.connect().execution_options(tenant=tenant or "", writes=False)
+
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:
+        """Ask a replica that sees all that anybody was told is kept; None when there is none."""
+        return self.replicas.ask(self.engine, tenant, ask=ask)
+
+    def replica_reads(self) -> list[Reads]:
+        """Tell how the replicas fared in this process."""
+        return [one.reads for one in self.replicas.all]
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
         """Be one tenant after the other for the rest of a transaction."""
@@ -167,6 +196,11 @@ class Postgres:
             "`brain export` writes memories of any store as JSON lines.",
         )
 
+    def _listen(self, engine: Engine) -> None:
+        event.listen(engine, "connect", self._on_connect)
+        event.listen(engine, "checkout", _check_alive)
+        event.listen(engine, "begin", _on_begin)
+
     def _on_connect(self, connection: psycopg.Connection[Any], _record: object) -> None:
         # Nothing begins by itself: `begin` decides how, in one message with all that goes with it.
         connection.autocommit = True
@@ -176,7 +210,9 @@ class Postgres:
             register_halfvec_info(connection, self._half)
 
 
-def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT_S) -> Engine:
+def make_engine(
+    url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT_S, connect_s: int = _CONNECT_S
+) -> Engine:
     """Make a pool of connections that give up in time and search vectors as measured."""
     told = {
         "lock_timeout": f"{round(lock_wait_s * 1000)}",
@@ -198,13 +234,13 @@ def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT
         pool_timeout=lock_wait_s,
         json_serializer=_compact_json,
         connect_args={
-            "connect_timeout": _CONNECT_S,
+            "connect_timeout": connect_s,
             # Who went away without a word is noticed in time: by probes while nothing is said, and
             # by what stays unacknowledged.
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            "tcp_user_timeout": _CONNECT_S * 2 * 1000,
+            "tcp_user_timeout": connect_s * 2 * 1000,
             "application_name": "commonbrain",
             "options": " ".join(f"-c {name}={value}" for name, value in told.items()),
         },
@@ -227,11 +263,13 @@ def _on_begin(connection: Connection) -> None:
         if tenant is None:
             cursor.execute("BEGIN")
             return
-        asked = sql.SQL(_BEGIN[options["writes"]]).format(tenant=sql.Literal(tenant))
-        cursor.execute(asked)
-        while cursor.nextset():
-            pass
-        connection.info[_MARK] = int(cursor.fetchone()[-1])
+        since = options.get("since")
+        begin = BEGIN_BEHIND if since is not None else _BEGIN[options["writes"]]
+        given = {"tenant": sql.Literal(tenant), "since": sql.Literal(since)}
+        cursor.execute(sql.SQL(begin).format(**given))
+        told = [result.fetchone() for result in cursor.results() if result.description]
+        connection.info[MISSING] = told[0][0]
+        connection.info[_MARK] = int(told[-1][-1])
     except psycopg.Error as error:
         raise exc.DBAPIError.instance(
             "BEGIN", None, error, psycopg.Error, hide_parameters=True, dialect=connection.dialect

@@ -1,5 +1,6 @@
 """Opening a store in Postgres, which never changes its schema, and upgrading one, which does."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import product
 from typing import Final
@@ -14,17 +15,24 @@ from commonbrain.adapters.sql.opening import (
     version_of,
 )
 from commonbrain.adapters.sql.postgres import Postgres, location_of, make_engine
-from commonbrain.adapters.sql.postgres_roles import Role, confine, grant, granted, role_of
+from commonbrain.adapters.sql.postgres_replicas import cluster_of
+from commonbrain.adapters.sql.postgres_roles import (
+    UPGRADE,
+    confine,
+    grant,
+    granted,
+    role_of,
+    unconfined,
+)
 from commonbrain.adapters.sql.postgres_schema import PARTS
 from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register
 from commonbrain.adapters.sql.translating import translated
-from commonbrain.domain.errors import Invalid, Refused, Unavailable
+from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.keeping import Upgraded
 
-_UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
 _BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
 # One index per partition, made while others write; over one space, whose vectors alone compare.
@@ -37,12 +45,22 @@ _DIMENSIONS_MAX: Final = 4000
 """What pgvector's HNSW takes of half precision; spaces beyond it are searched vector by vector."""
 
 
-def open_postgres(url: str, *, space: Space, clock: Clock, lock_wait_s: float) -> SqlStore:
+def open_postgres(
+    url: str, *, space: Space, clock: Clock, lock_wait_s: float, replicas: Sequence[str] = ()
+) -> SqlStore:
     """Open a database as a store, under a role that sees one tenant at a time.
 
+    Args:
+        url: the database, as that role.
+        space: what its vectors live in.
+        clock: when the first tenant is made, where there is none.
+        lock_wait_s: how long to wait for other writers.
+        replicas: copies of the database that may answer what only reads; they need not be there.
+
     Raises:
-        Invalid: the URL is none.
-        Refused: `role_unconfined`, row-level security does not hold for who is connected.
+        Invalid: a URL is none.
+        Refused: `role_unconfined`, row-level security does not hold for who is connected;
+            `replica_foreign`, what is to be a replica is a copy of something else.
         Unavailable: it cannot be reached, or its schema is older (`store_older`).
         Corrupt: it is not a store (`store_foreign`), of a newer version (`store_newer`), or its
             vectors live in another space (`space_mismatch`).
@@ -50,8 +68,9 @@ def open_postgres(url: str, *, space: Space, clock: Clock, lock_wait_s: float) -
     """
     dialect = Postgres(url=parsed(url), space=space, lock_wait_s=lock_wait_s)
     with ExitStack() as unless_opened, translated(dialect.location):
-        unless_opened.callback(dialect.engine.dispose)
+        unless_opened.callback(dialect.dispose)
         _check(dialect)
+        _add_replicas(dialect, replicas)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
     return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
@@ -117,20 +136,22 @@ def _check(dialect: Postgres) -> None:
             raise Unavailable(
                 f"{dialect.location} has {has}; this program needs {SCHEMA_VERSION}.",
                 code="store_older",
-                hint=_UPGRADE,
+                hint=UPGRADE,
             )
         role = role_of(connection)
         if not role.is_confined:
-            raise _unconfined(dialect.location, role)
+            raise unconfined(dialect.location, role)
 
 
-def _unconfined(location: str, role: Role) -> Refused:
-    return Refused(
-        f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
-        "hold for it, and every tenant would be open to a mistake.",
-        code="role_unconfined",
-        hint=f"Open it as a login role without rights of its own. {_UPGRADE}",
-    )
+def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
+    """Connect to the copies; those that are away are asked again while the store is open."""
+    if not urls:
+        return
+    with dialect.engine.connect() as connection, connection.begin():
+        cluster = cluster_of(connection)
+    dialect.add_replicas([parsed(url) for url in urls], cluster=cluster)
+    for replica in dialect.replicas.all:
+        replica.check()
 
 
 def _settle(dialect: Postgres, *, space: Space, clock: Clock) -> int:

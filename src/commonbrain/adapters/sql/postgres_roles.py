@@ -10,8 +10,10 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from commonbrain.adapters.sql.postgres_search import SEARCH
+from commonbrain.domain.errors import Refused
 
 # ruff: noqa: S608 identifiers are quoted by Postgres itself
+UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
 _OWN: Final = "nullif(current_setting(''commonbrain.tenant'', true), '''')"
 # Every table with a tenant, partitions too, whichever migration made it; tenants go by their id.
 _CONFINE: Final = f"""
@@ -87,6 +89,16 @@ def role_of(connection: Connection) -> Role:
     """Say who is connected."""
     name, is_superuser, bypasses, owns = connection.execute(_ROLE).one()
     return Role(name=name, is_superuser=is_superuser, bypasses=bypasses, owns=owns)
+
+
+def unconfined(location: str, role: Role) -> Refused:
+    """Say why a database was not opened under this role."""
+    return Refused(
+        f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
+        "hold for it, and every tenant would be open to a mistake.",
+        code="role_unconfined",
+        hint=f"Open it as a login role without rights of its own. {UPGRADE}",
+    )
 
 
 def confine(connection: Connection) -> None:
