@@ -19,3 +19,8 @@ class Reads:
     """How much was missing when it was last asked; None where nobody knows."""
     trouble: str | None = None
     """What is wrong with it, if anything was when it was last asked."""
+
+    @property
+    def asked(self) -> int:
+        """How often it was turned to."""
+        return self.answered + self.lagged + self.failed

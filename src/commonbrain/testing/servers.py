@@ -20,7 +20,6 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -94,7 +93,8 @@ def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]
     if not (data / "PG_VERSION").exists():
         # Not on the command line, which every user of the machine may read.
         environment = {**os.environ, "PGPASSWORD": password}
-        place = urlunsplit(source._replace(netloc=f"{source.username}@{source.netloc.rpartition('@')[2]}"))
+        host = source.netloc.rpartition("@")[2]
+        place = urlunsplit(source._replace(netloc=f"{source.username}@{host}"))
         command = [str(binaries / "pg_basebackup"), "-D", str(data), "-d", place]
         command += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
         _run(command, home=home, environment=environment)
@@ -104,7 +104,7 @@ def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]
 
 @contextmanager
 def _serving(
-    home: _Home, binaries: Path, *, password: str, settings: Mapping[str, str] = MappingProxyType({})
+    home: _Home, binaries: Path, *, password: str, settings: Mapping[str, str] | None = None
 ) -> Generator[str]:
     """Run Postgres on what there is in a folder; give the URL of its superuser."""
     port = _free_port()
@@ -115,7 +115,7 @@ def _serving(
         "max_connections": "200",
         # What is compiled for one statement costs more than all of ours.
         "jit": "off",
-        **settings,
+        **(settings or {}),
     }
     command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
     command += [f"--{name}={value}" for name, value in told.items()]

@@ -36,13 +36,15 @@ BEGIN: Final[LiteralString] = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
     "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
 )
-"""Tells how many bytes are missing, none where it is no replica any more; then as every reader."""
+"""Tells how many bytes are missing, none where it is no replica; then as every reader."""
 MISSING: Final = "missing"
 """Under which name a connection keeps that number."""
 
 
 _IS_OURS: Final = "is_ours"
-_CLUSTER: Final = text("SELECT system_identifier::text, current_database() FROM pg_control_system()")
+_CLUSTER: Final = text(
+    "SELECT system_identifier::text, current_database() FROM pg_control_system()"
+)
 Cluster = tuple[str, str]
 """What a database and its copies have in common, and no other: the number it was made with."""
 
@@ -137,7 +139,7 @@ class Replica:
                 self.reads,
                 lagged=self.reads.lagged + 1,
                 behind_bytes=missing,
-                trouble=None if missing is not None else "it is no replica any more",
+                trouble=None if missing is not None else "it is no replica",
             )
         return False
 

@@ -143,6 +143,7 @@ class Recall:
             asks = bool(plan.query)
             told = recalling(trace, tokens=packed.tokens, asks_meaning=asks)
             self.house.telemetry.recalled(told)
+            self.house.telemetry.read_from(self.house.store.replicas())
         if options.get("bump", True):
             self._touch(plan, packed)
         return Recollection(

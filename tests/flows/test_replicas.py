@@ -1,0 +1,89 @@
+"""What agents and operators notice of replicas: that they are told no less, and how they fare."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.telemetry.meters import Meters
+from commonbrain.brain import Brain
+from commonbrain.domain.space import Space
+from commonbrain.ports.clock import Clock
+from commonbrain.ports.store import Store
+from commonbrain.testing.builders import a_brain, stores_by
+from tests.replicas import Pair
+from tests.telemetry.reading import call, figure, heard
+
+
+@pytest.fixture
+def replicated(pair: Pair, path: Path) -> Iterator[Brain]:
+    """A brain that recalls from a real replica."""
+    with ExitStack() as opened:
+
+        def opener(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
+            return opened.enter_context(pair.opened())
+
+        with stores_by(opener), a_brain(path) as brain:
+            yield brain
+
+
+def test_an_agent_recalls_what_it_has_just_remembered_whatever_the_replica_has(
+    replicated: Brain, pair: Pair
+) -> None:
+    for number in range(5):
+        kept = replicated.remember(f"The kettle number {number} is in the shed.")
+        found = replicated.recall(f"kettle number {number}")
+        assert kept.id in [item.id for item in found.items]
+    with pair.standing_still():
+        kept = replicated.remember("The teapot is on the shelf.")
+        assert kept.id in [item.id for item in replicated.recall("teapot shelf").items]
+        assert replicated.get(kept.id).body == "The teapot is on the shelf."
+        assert replicated.status().memories == 6
+
+
+def test_recall_get_and_status_are_answered_by_the_replica(replicated: Brain, pair: Pair) -> None:
+    kept = replicated.remember("The teapot is on the shelf.")
+    replicated.house.journal.flush()
+    pair.catch_up()
+    for asking in (
+        lambda: replicated.recall("teapot", bump=False),
+        lambda: replicated.get(kept.id, bump=False),
+        replicated.status,
+    ):
+        [before] = replicated.house.store.replicas()
+        asking()
+        [after] = replicated.house.store.replicas()
+        assert (after.answered - before.answered, after.lagged) == (1, before.lagged)
+
+
+def test_status_says_how_the_replicas_fare(replicated: Brain, pair: Pair) -> None:
+    pair.catch_up()
+    [told] = call(replicated, "status", health=True).health.replicas
+    assert (told.answered, told.behind_bytes, told.trouble) == (1, 0, None)
+    with pair.standing_still():
+        replicated.remember("The teapot is on the shelf.")
+        [told] = call(replicated, "status", health=True).health.replicas
+        assert told.lagged >= 1
+        assert told.behind_bytes > 0
+
+
+def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> None:
+    meters = Meters(version="1", space="words")
+    watched = heard(replicated, meters)
+    pair.catch_up()
+    watched.recall("teapot")
+    watched.recall("teapot")
+    [replica] = replicated.house.store.replicas()
+    where = {"replica": replica.replica}
+    counted = {
+        outcome: figure(meters, "replica_reads_total", **where, outcome=outcome)
+        for outcome in ("answered", "lagged", "failed")
+    }
+    assert counted == {
+        "answered": replica.answered,
+        "lagged": replica.lagged,
+        "failed": replica.failed,
+    }
+    assert sum(counted.values()) == 2
+    assert figure(meters, "replica_behind_bytes", **where) == replica.behind_bytes
