@@ -10,8 +10,9 @@ from sqlalchemy import make_url
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from commonbrain.adapters.sql.postgres_opening import open_postgres
-from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
 from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.store_steps import SPACE
 from tests.postgres import Database, Server
@@ -64,6 +65,12 @@ class Pair:
             [held] = asked.fetchone() or [None]
         wait_until(lambda: not self.ask(BEHIND, held))
 
+    def serves(self, store: SqlStore) -> None:
+        """Wait until a store is answered by the replica: the server writes by itself at times."""
+        self.catch_up()
+        here = make_url(self.standby).port
+        wait_until(lambda: store.read(LOCAL_TENANT, port_of) == here)
+
     @contextmanager
     def standing_still(self) -> Generator[None]:
         """Let the replica receive what the primary writes, and replay nothing of it."""
@@ -73,6 +80,11 @@ class Pair:
             yield
         finally:
             self.ask("SELECT pg_wal_replay_resume()")
+
+
+def port_of(tx: SqlTransaction) -> int:
+    """Say at which port the server listens that answers."""
+    return tx.work.connection.exec_driver_sql("SELECT inet_server_port()").scalar_one()
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

@@ -69,9 +69,7 @@ class Dialect(Protocol):
         """Open a connection whose transaction only reads, of one tenant or of each in turn."""
         ...
 
-    def ask_copy(
-        self, tenant: str, ask: Callable[[Connection], _Told]
-    ) -> tuple[_Told] | None:
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:
         """Ask a copy that sees all that anybody was told is kept; None when there is none."""
         ...
 
