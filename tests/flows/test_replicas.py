@@ -6,10 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
+from typer.testing import CliRunner
 
 from commonbrain.adapters.telemetry.meters import Meters
 from commonbrain.brain import Brain
 from commonbrain.domain.space import Space
+from commonbrain.interfaces.cli.main import app
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import a_brain, stores_by
@@ -93,3 +96,16 @@ def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> N
     }
     assert replica.asked >= 2
     assert figure(meters, "replica_behind_bytes", **where) == replica.behind_bytes
+
+
+def test_the_setting_lets_the_command_read_from_a_replica(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMONBRAIN_STORE", pair.database.program)
+    monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", pair.copy)
+    pair.catch_up()
+    shown = CliRunner().invoke(app, ["status", "--health"], catch_exceptions=False).stdout
+    port = str(make_url(pair.copy).port)
+    [line] = [line for line in shown.splitlines() if line.startswith("replica ")]
+    assert port in line
+    assert "keeps up" in line or "lags by" in line

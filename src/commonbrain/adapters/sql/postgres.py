@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import selectors
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,9 +22,9 @@ from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, ev
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
 from commonbrain.adapters.sql.postgres_checks import clear_text, examine_postgres
+from commonbrain.adapters.sql.postgres_distributing import BEGIN_READING, BEGIN_WRITING
 from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
-from commonbrain.adapters.sql.postgres_replicas import BEGIN as BEGIN_BEHIND
 from commonbrain.adapters.sql.postgres_replicas import MISSING, Cluster, Replica, Replicas
 from commonbrain.adapters.sql.postgres_sizes import Sizes
 from commonbrain.adapters.sql.postgres_tables import OF_BYTES
@@ -48,16 +48,18 @@ _AT_MOST: Final = 32
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
 # which version the schema has. What is read while waiting for a turn must be as it is afterwards,
 # so that writers see what is committed; readers see one moment.
-_BEGIN: Final[Mapping[bool, LiteralString]] = {
-    True: "BEGIN ISOLATION LEVEL READ COMMITTED; "
+_BEGIN_WRITING: Final[LiteralString] = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED; "
     "SELECT set_config('commonbrain.tenant', {tenant}, true), "
     "pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
-    "SELECT version_num FROM alembic_version",
-    False: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version",
-}
+    "SELECT version_num FROM alembic_version"
+)
+_BEGIN_READING: Final[LiteralString] = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
+)
 _TENANTS: Final = text("SELECT every_tenant()")
-_BE: Final = text("SELECT set_config('commonbrain.tenant', :tenant, true)")
+_BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _READABLE_FROM: Final = text("SELECT obj_description('alembic_version'::regclass)")
 _MARK: Final = "schema_mark"
 
@@ -78,6 +80,8 @@ class Postgres:
     lock_wait_s: float
     engine: Engine = field(init=False)
     sizes: Sizes = field(default_factory=Sizes)
+    is_distributed: bool = False
+    """Whether Citus carries statements to other machines, which must be told what holds here."""
     replicas: Replicas = field(default_factory=Replicas)
     """Copies that answer what only reads; none unless settings name some."""
     _half: TypeInfo | None = None
@@ -127,11 +131,13 @@ class Postgres:
 
     def writer(self, tenant: str) -> Connection:
         """Open a connection whose transaction takes the tenant's turn as it begins."""
-        return self.engine.connect().execution_options(tenant=tenant, writes=True)
+        begin = BEGIN_WRITING if self.is_distributed else _BEGIN_WRITING
+        return self.engine.connect().execution_options(tenant=tenant, begin=begin)
 
     def reader(self, tenant: str | None) -> Connection:
         """Open a connection whose transaction sees one moment and waits for nobody."""
-        return self.engine.connect().execution_options(tenant=tenant or "", writes=False)
+        begin = BEGIN_READING if self.is_distributed else _BEGIN_READING
+        return self.engine.connect().execution_options(tenant=tenant or "", begin=begin)
 
     def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:
         """Ask a replica that sees all that anybody was told is kept; None when there is none."""
@@ -143,8 +149,9 @@ class Postgres:
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
         """Be one tenant after the other for the rest of a transaction."""
+        cursor: Any = connection.connection.cursor()
         for tenant in connection.execute(_TENANTS).scalars().all():
-            connection.execute(_BE, {"tenant": tenant})
+            cursor.execute(sql.SQL(_BE).format(tenant=sql.Literal(tenant)))
             yield tenant
 
     def check_kept(self) -> None:
@@ -263,10 +270,8 @@ def _on_begin(connection: Connection) -> None:
         if tenant is None:
             cursor.execute("BEGIN")
             return
-        since = options.get("since")
-        begin = BEGIN_BEHIND if since is not None else _BEGIN[options["writes"]]
-        given = {"tenant": sql.Literal(tenant), "since": sql.Literal(since)}
-        cursor.execute(sql.SQL(begin).format(**given))
+        given = {"tenant": sql.Literal(tenant), "since": sql.Literal(options.get("since"))}
+        cursor.execute(sql.SQL(options["begin"]).format(**given))
         told = [result.fetchone() for result in cursor.results() if result.description]
         connection.info[MISSING] = told[0][0]
         connection.info[_MARK] = int(told[-1][-1])

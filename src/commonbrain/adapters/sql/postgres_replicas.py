@@ -30,7 +30,7 @@ _POSITION: Final = (
 )
 # How far it has come is asked in a transaction of its own, before the moment that the next one
 # sees: asked within it, more might be replayed by then than it sees.
-BEGIN: Final[LiteralString] = (
+_BEGIN: Final[LiteralString] = (
     "BEGIN READ ONLY; SELECT CASE WHEN pg_is_in_recovery() THEN "
     "pg_wal_lsn_diff({since}::pg_lsn, pg_last_wal_replay_lsn())::bigint END; COMMIT; "
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
@@ -79,7 +79,7 @@ class Replica:
         except BaseException:
             connection.close()
             raise
-        return connection.execution_options(tenant=tenant, since=since)
+        return connection.execution_options(tenant=tenant, begin=_BEGIN, since=since)
 
     def check(self) -> None:
         """Connect to it, so that whoever starts a program is told what can never work.
