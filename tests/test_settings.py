@@ -152,6 +152,6 @@ def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
     assert "s3cret" not in repr(settings)
 
     monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", "ann:s3cret@one/brain")
-    with pytest.raises(Invalid, match="COMMONBRAIN_STORE_REPLICAS") as refused:
+    with pytest.raises(commonbrain.Invalid, match="COMMONBRAIN_STORE_REPLICAS") as refused:
         load_settings()
     assert "s3cret" not in str(refused.value)

@@ -27,8 +27,8 @@ def test_the_preview_is_a_script_whose_plain_part_runs_as_it_stands(database: Da
     with closing(database.opened()) as store:
         assert lexical(store, "tea") == [1]
         assert is_confined(store)
-    again = json.loads(told("--store", database.owner, "store", "distribute", "--dry-run", "--json"))
-    assert again["flat"] == []
+    again = told("--store", database.owner, "store", "distribute", "--dry-run", "--json")
+    assert json.loads(again)["flat"] == []
 
 
 def is_confined(store: SqlStore) -> bool:

@@ -16,6 +16,7 @@ from commonbrain.interfaces.cli.main import app
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import a_brain, stores_by
+from commonbrain.wiring import load_settings, make_embedder
 from tests.replicas import Pair, wait_until
 from tests.telemetry.reading import call, figure, heard
 
@@ -101,11 +102,12 @@ def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> N
 def test_the_setting_lets_the_command_read_from_a_replica(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COMMONBRAIN_STORE", pair.database.program)
-    monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", pair.copy)
-    pair.catch_up()
-    shown = CliRunner().invoke(app, ["status", "--health"], catch_exceptions=False).stdout
-    port = str(make_url(pair.copy).port)
+    space = make_embedder(load_settings()).space
+    with pair.server.database(space=space) as database:
+        monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
+        monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", pair.there(database.program))
+        pair.catch_up()
+        shown = CliRunner().invoke(app, ["status", "--health"], catch_exceptions=False).stdout
     [line] = [line for line in shown.splitlines() if line.startswith("replica ")]
-    assert port in line
+    assert str(make_url(pair.standby).port) in line
     assert "keeps up" in line or "lags by" in line
