@@ -60,10 +60,10 @@ class Status:
             Unavailable: the store cannot be read.
 
         """
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            counts = tx.memories.counts()
-            pending = tx.index.pending()
-            jobs = tx.jobs.counts()
+        counts, pending, jobs = self.house.store.read(
+            self.caller.tenant,
+            lambda tx: (tx.memories.counts(), tx.index.pending(), tx.jobs.counts()),
+        )
         by_kind: Counter[str] = Counter()
         by_state: Counter[str] = Counter()
         for (kind, state), count in counts.items():

@@ -30,9 +30,11 @@ from commonbrain.wiring.models import calibrated, make_embedder, make_extractor,
 from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
 from commonbrain.wiring.stores import (
     copy_store,
+    distribute_store,
     make_queue,
     open_store,
     preview_copy,
+    preview_distribute,
     preview_restore,
     restore,
     store_named,
@@ -42,6 +44,7 @@ from commonbrain.wiring.stores import (
 __all__ = [
     "build_house",
     "copy_store",
+    "distribute_store",
     "listen",
     "load_server_settings",
     "load_settings",
@@ -53,6 +56,7 @@ __all__ = [
     "note_unopened",
     "open_brain",
     "preview_copy",
+    "preview_distribute",
     "preview_restore",
     "restore",
     "upgrade_store",

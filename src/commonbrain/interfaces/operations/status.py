@@ -14,6 +14,7 @@ from commonbrain.flows.unsettled import Agenda
 from commonbrain.flows.watching import Fault, Figures, Health
 from commonbrain.interfaces.operations.operation import PLAIN, UNSEEN, Operation, Request
 from commonbrain.interfaces.operations.unsettled import tell_agenda
+from commonbrain.ports.replicas import Reads
 
 
 class StatusRequest(Request):
@@ -96,6 +97,9 @@ def watched_lines(reply: Counted) -> Iterator[str]:
     for one in reply.health.dependencies if reply.health else ():
         is_there = "answers" if one.is_there else "is away"
         yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
+    for one in reply.health.replicas if reply.health else ():
+        counts = f"{one.answered} reads answered, {one.lagged} too early, {one.failed} failed"
+        yield f"replica {one.replica} {_state(one)} ({counts}); the primary answers the rest"
     for tool, of in (reply.metrics or {}).items():
         yield (
             f"{tool}: {of.calls} calls, {of.errors} errors, mean {of.mean_ms:.1f}, p50 "
@@ -103,6 +107,12 @@ def watched_lines(reply: Counted) -> Iterator[str]:
         )
     for fault in reply.errors or ():
         yield f"{fault.at:%Y-%m-%d %H:%M:%S} {fault.tool} {fault.code} by {fault.agent} {fault.id}"
+
+
+def _state(one: Reads) -> str:
+    if one.trouble is not None:
+        return f"is not read from: {one.trouble}"
+    return f"lags by {one.behind_bytes:,} bytes" if one.behind_bytes else "keeps up"
 
 
 STATUS = Operation(
