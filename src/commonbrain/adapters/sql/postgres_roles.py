@@ -47,8 +47,7 @@ _READ_ONLY: Final = frozenset({"alembic_version"})
 _APPENDED: Final = frozenset({"access_audit", "audit", "spaces"})
 """Tables whose rows nobody changes."""
 FUNCTIONS: Final = (
-    "words_counted(text[], text, bigint)",
-    "words_found(text[], float8[], text, float8, bigint, integer)",
+    "words_found(text[], integer, float8[], text, float8, float8, bigint, integer)",
     "every_tenant()",
 )
 _GRANTED: Final = text(
