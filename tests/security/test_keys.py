@@ -2,87 +2,23 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 
 from commonbrain.adapters.access.keys import KeyAccess
-from commonbrain.adapters.access.rates import WindowRates
 from commonbrain.brain import Brain
 from commonbrain.domain.credentials import KeyScope, KeyText
-from commonbrain.domain.errors import CommonbrainError, Invalid, Limited, Refused, Unknown
+from commonbrain.domain.errors import Invalid, Limited, Refused, Unknown
 from commonbrain.domain.limits import (
-    ACCESS_KEPT_S,
-    USES_APART_S,
     WRONG_CREDENTIALS_PER_MINUTE,
 )
 from commonbrain.domain.scope import Role
 from commonbrain.domain.trust import Trust
-from commonbrain.flows.governing import AgentWish, KeyWish, NewKey
+from commonbrain.flows.governing import AgentWish, NewKey
 from commonbrain.ports.access import Access
-from commonbrain.ports.seals import Seals
-from commonbrain.testing.builders import an_access
 from commonbrain.testing.clock import FakeClock
-
-HERE = "192.0.2.7"
-KEPT = timedelta(seconds=ACCESS_KEPT_S)
-
-
-@dataclass
-class CountingSeals:
-    """The real seals, with every use of them counted."""
-
-    real: Seals
-    asked: list[bool] = field(default_factory=list[bool])
-
-    def seal(self, secret: str) -> str:
-        return self.real.seal(secret)
-
-    def fits(self, seal: str | None, *, secret: str) -> bool:
-        fits = self.real.fits(seal, secret=secret)
-        self.asked.append(seal is not None)
-        return fits
-
-
-@pytest.fixture
-def new(brain: Brain) -> Callable[..., NewKey]:
-    def make(agent: str = "bob", role: Role = Role.WRITER, **more: object) -> NewKey:
-        return brain.govern.create_key(KeyWish(agent=agent, role=role, **more))  # type: ignore[arg-type]
-
-    return make
-
-
-@pytest.fixture
-def access(brain: Brain) -> Access:
-    return an_access(brain)
-
-
-@pytest.fixture
-def seals(brain: Brain) -> CountingSeals:
-    return CountingSeals(brain.house.seals())
-
-
-@pytest.fixture
-def counted(brain: Brain, seals: CountingSeals) -> KeyAccess:
-    house = brain.house
-    return KeyAccess(
-        store=house.store,
-        seals=seals,
-        clock=house.clock,
-        rates=WindowRates(),
-        refusals=house.refusals,
-    )
-
-
-def refusal(access: Access, credential: object, address: str | None = HERE) -> CommonbrainError:
-    with pytest.raises(CommonbrainError) as told:
-        access.admit(None if credential is None else str(credential), address=address)
-    return told.value
-
-
-def altered(key: NewKey) -> KeyText:
-    return KeyText(tenant=key.text.tenant, prefix=key.text.prefix, secret="0" * 48)
+from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
 
 
 @pytest.mark.requirement("ST-03")
@@ -177,45 +113,6 @@ def test_a_seal_takes_as_long_without_a_key_as_with_one(brain: Brain) -> None:
     assert not seals.fits(None, secret="0" * 48)
     assert not seals.fits("no seal", secret="a" * 48)
     assert seal.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
-
-
-def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
-    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals, clock: FakeClock
-) -> None:
-    key = new()
-    for _ in range(5):
-        counted.admit(str(key.text), address=HERE)
-        clock.move(KEPT)
-
-    assert len(seals.asked) == 1
-
-
-@pytest.mark.requirement("ST-13")
-def test_a_revoked_key_and_a_changed_agent_are_noticed_within_the_bound(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
-) -> None:
-    key, other = new(), new("eve")
-    access.admit(str(key.text), address=HERE)
-    access.admit(str(other.text), address=HERE)
-    brain.govern.revoke_key(key.key.prefix)
-    brain.govern.set_agent("eve", AgentWish(role=Role.ADMIN))
-
-    clock.move(KEPT)
-
-    assert refusal(access, key.text).code == "invalid_credential"
-    assert access.admit(str(other.text), address=HERE).role is Role.ADMIN
-
-
-@pytest.mark.requirement("ST-13")
-def test_an_expiry_is_kept_to_the_moment_also_by_who_was_admitted_before(
-    new: Callable[..., NewKey], access: Access, clock: FakeClock
-) -> None:
-    key = new(days=5 / 86_400)
-    access.admit(str(key.text), address=HERE)
-
-    clock.move(timedelta(seconds=5))
-
-    assert refusal(access, key.text).code == "invalid_credential"
 
 
 @pytest.mark.requirement("ST-13")
@@ -318,44 +215,6 @@ def test_guessing_from_one_address_ends_before_the_hash_and_shuts_nobody_known_o
     assert len(seals.asked) == before
     assert counted.admit(str(key.text), address=HERE).agent == "bob"
     assert counted.admit(str(late.text), address="198.51.100.9").agent == "bob"
-
-
-def test_when_a_key_was_used_is_written_behind_the_call(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
-) -> None:
-    key = new()
-    access.admit(str(key.text), address=HERE)
-    brain.house.refusals.close()
-
-    assert brain.govern.keys()[0].last_used_at == clock.now()
-
-
-def test_one_look_at_the_store_is_for_every_key_of_a_tenant_that_is_known(
-    brain: Brain, new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
-) -> None:
-    one, other, sealed_anew = new(), new(), new()
-    for key in (one, other, sealed_anew):
-        counted.admit(str(key.text), address=HERE)
-    brain.govern.revoke_key(other.key.prefix)
-    clock.move(KEPT)
-    counted.admit(str(one.text), address=HERE)
-
-    # No time passes: it is known from the look that the first one's call led to.
-    assert refusal(counted, other.text).code == "invalid_credential"
-    assert counted.admit(str(sealed_anew.text), address=HERE).agent == "bob"
-
-
-def test_the_use_of_a_key_is_noted_every_five_minutes_at_most(
-    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
-) -> None:
-    key = new()
-    first = clock.now()
-    for _ in range(5):
-        access.admit(str(key.text), address=HERE)
-        clock.move(timedelta(seconds=USES_APART_S / 5))
-    brain.house.refusals.close()
-
-    assert brain.govern.keys()[0].last_used_at == first
 
 
 def test_a_key_is_nowhere_in_errors_logs_store_or_what_is_shown_of_it(

@@ -51,6 +51,9 @@ class KeyRing:
             raise Unknown("This credential is not known.", hint="Give another one.")
         return self.callers[credential]
 
+    def known(self, credential: str | None, *, address: str | None) -> Caller | None:
+        return self.callers.get(credential or "") if address is not None else None
+
 
 def an_app(brain: Brain, *, issuer: str | None = None, intake: Intake | None = None) -> FastAPI:
     resource = Resource(url="http://127.0.0.1:8377", issuer=issuer)

@@ -22,3 +22,10 @@ class Access(Protocol):
 
         """
         ...
+
+    def known(self, credential: str | None, *, address: str | None) -> Caller | None:
+        """Give who calls where that is known at once, without a look at anything outside.
+
+        None says nothing of the credential: whoever is to be refused is refused by `admit`.
+        """
+        ...

@@ -29,3 +29,7 @@ class Chain:
         if self.tokens is None:
             raise unknown()
         return self.tokens.admit(credential, address=address)
+
+    def known(self, credential: str | None, *, address: str | None) -> Caller | None:
+        """Give who calls with a key that is known; a token's signature is checked each time."""
+        return self.keys.known(credential, address=address)

@@ -57,7 +57,7 @@ class KeyAccess:
     clock: Clock
     rates: Rates
     refusals: Refusals
-    known: Kept[bytes, _Known] = field(default_factory=lambda: Kept(most=VERIFIED_MAX))
+    kept: Kept[bytes, _Known] = field(default_factory=lambda: Kept(most=VERIFIED_MAX))
     _digesting: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:
@@ -66,11 +66,11 @@ class KeyAccess:
         if text is None:
             self._count_wrong(address)
             raise unknown()
-        digest = hmac.digest(self._digesting, str(text).encode(), "sha256")
-        known = self.known.get(digest)
+        digest = self._digest(text)
+        known = self.kept.get(digest)
         if known is not None and self._is_old(known.standing):
             self._look_again(text.tenant)
-            known = self.known.get(digest)
+            known = self.kept.get(digest)
         if known is None:
             known = self._look(text, digest, address=address)
         try:
@@ -80,6 +80,25 @@ class KeyAccess:
             raise
         self._note_use(digest, known)
         return known.caller
+
+    def known(self, credential: str | None, *, address: str | None) -> Caller | None:
+        """Give who calls with a key that was looked at not long ago."""
+        text = read_key(credential or "")
+        if text is None:
+            return None
+        digest = self._digest(text)
+        known = self.kept.get(digest)
+        if known is None or self._is_old(known.standing):
+            return None
+        try:
+            self._check(known, address)
+        except (Unknown, Refused):
+            return None
+        self._note_use(digest, known)
+        return known.caller
+
+    def _digest(self, text: KeyText) -> bytes:
+        return hmac.digest(self._digesting, str(text).encode(), "sha256")
 
     def _look(self, text: KeyText, digest: bytes, *, address: str | None) -> _Known:
         """Read the key and its agent, and check the secret."""
@@ -97,7 +116,7 @@ class KeyAccess:
             raise error
         caller = _caller(key, standing)
         found = _Known(key=key, standing=standing, caller=caller, used_at_ms=-math.inf)
-        self.known.put(digest, found)
+        self.kept.put(digest, found)
         return found
 
     def _look_again(self, tenant: str) -> None:
@@ -105,7 +124,7 @@ class KeyAccess:
 
         What was sealed anew is forgotten too: whether a secret fits that is for hashing to say.
         """
-        before = [(name, one) for name, one in self.known.items() if one.caller.tenant == tenant]
+        before = [(name, one) for name, one in self.kept.items() if one.caller.tenant == tenant]
         now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(tenant) as tx:
             owner = tx.credentials.tenant()
@@ -115,9 +134,9 @@ class KeyAccess:
             standing = Standing(tenant=owner, agent=agent, read_at_ms=now_ms)
             if key and key.seal == one.key.seal and agent and standing.is_good:
                 caller = _caller(key, standing)
-                self.known.renew(digest, replace(one, key=key, standing=standing, caller=caller))
+                self.kept.renew(digest, replace(one, key=key, standing=standing, caller=caller))
             else:
-                self.known.drop(digest)
+                self.kept.drop(digest)
 
     def _check(self, known: _Known, address: str | None) -> None:
         """Refuse a key that is over, or is not to be used from there."""
@@ -136,7 +155,7 @@ class KeyAccess:
         """Note that a key is used, now and then."""
         now_ms = self.clock.elapsed_ms()
         if now_ms - known.used_at_ms >= USES_APART_S * _MS:
-            self.known.renew(digest, replace(known, used_at_ms=now_ms))
+            self.kept.renew(digest, replace(known, used_at_ms=now_ms))
             self.refusals.used(known.caller.tenant, known.key.prefix)
 
     def _is_old(self, standing: Standing) -> bool:

@@ -101,7 +101,7 @@ class TokenAccess:
     refusals: Refusals
     issuer: Issuer
     keys: IssuerKeys
-    known: Kept[tuple[str, str], Standing] = field(default_factory=lambda: Kept(most=VERIFIED_MAX))
+    kept: Kept[tuple[str, str], Standing] = field(default_factory=lambda: Kept(most=VERIFIED_MAX))
 
     def admit(self, credential: str | None, *, address: str | None) -> Caller:  # noqa: ARG002
         """Give who calls with a token; the issuer says from where it may be used."""
@@ -125,6 +125,9 @@ class TokenAccess:
             if standing.tenant is not None:
                 self._note(standing.tenant.name, agent, error=error)
             raise
+
+    def known(self, credential: str | None, *, address: str | None) -> None:
+        """Know nobody: checking a signature may take a look at the issuer's keys."""
 
     def _claims(self, token: str) -> Mapping[str, Any]:
         if not token.isascii() or len(token) > _TOKEN_CHARS_MAX:
@@ -157,7 +160,7 @@ class TokenAccess:
             raise unknown() from None
 
     def _standing(self, tenant: str, agent: str) -> Standing:
-        known = self.known.get((tenant, agent))
+        known = self.kept.get((tenant, agent))
         now_ms = self.clock.elapsed_ms()
         if known is not None and now_ms - known.read_at_ms < ACCESS_KEPT_S * _MS:
             return known
@@ -167,7 +170,7 @@ class TokenAccess:
                 agent=tx.credentials.agent(agent),
                 read_at_ms=now_ms,
             )
-        self.known.put((tenant, agent), standing)
+        self.kept.put((tenant, agent), standing)
         return standing
 
     def _role(self, claims: Mapping[str, Any], standing: Standing) -> Role:

@@ -59,8 +59,11 @@ class Desk:
         if known is not None:
             return known
         address = request.client.host if request.client else None
-        check = partial(self.access.admit, credential_of(request), address=address)
-        caller = await self.threads.run(check)
+        credential = credential_of(request)
+        caller = self.access.known(credential, address=address)
+        if caller is None:
+            check = partial(self.access.admit, credential, address=address)
+            caller = await self.threads.run(check)
         tenant, agent = map(request.headers.get, CLAIM_HEADERS)
         try:
             check_claims(caller, tenant=tenant, agent=agent)

@@ -1,0 +1,110 @@
+"""What a process knows of keys: for how long, and what it asks the store and the hash for."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.adapters.access.keys import KeyAccess
+from commonbrain.brain import Brain
+from commonbrain.domain.limits import (
+    USES_APART_S,
+)
+from commonbrain.domain.scope import Role
+from commonbrain.flows.governing import AgentWish, NewKey
+from commonbrain.ports.access import Access
+from commonbrain.testing.clock import FakeClock
+from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
+
+
+def test_a_secret_is_hashed_once_and_the_key_is_read_again_after_a_while(
+    new: Callable[..., NewKey], counted: KeyAccess, seals: CountingSeals, clock: FakeClock
+) -> None:
+    key = new()
+    for _ in range(5):
+        counted.admit(str(key.text), address=HERE)
+        clock.move(KEPT)
+
+    assert len(seals.asked) == 1
+
+
+@pytest.mark.requirement("ST-13")
+def test_a_revoked_key_and_a_changed_agent_are_noticed_within_the_bound(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key, other = new(), new("eve")
+    access.admit(str(key.text), address=HERE)
+    access.admit(str(other.text), address=HERE)
+    brain.govern.revoke_key(key.key.prefix)
+    brain.govern.set_agent("eve", AgentWish(role=Role.ADMIN))
+
+    clock.move(KEPT)
+
+    assert refusal(access, key.text).code == "invalid_credential"
+    assert access.admit(str(other.text), address=HERE).role is Role.ADMIN
+
+
+@pytest.mark.requirement("ST-13")
+def test_an_expiry_is_kept_to_the_moment_also_by_who_was_admitted_before(
+    new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key = new(days=5 / 86_400)
+    access.admit(str(key.text), address=HERE)
+
+    clock.move(timedelta(seconds=5))
+
+    assert refusal(access, key.text).code == "invalid_credential"
+
+
+def test_when_a_key_was_used_is_written_behind_the_call(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key = new()
+    access.admit(str(key.text), address=HERE)
+    brain.house.refusals.close()
+
+    assert brain.govern.keys()[0].last_used_at == clock.now()
+
+
+def test_who_was_admitted_is_known_at_once_until_it_has_to_be_looked_at_again(
+    new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+) -> None:
+    key = new(networks=("192.0.2.0/24",))
+    text = str(key.text)
+    assert counted.known(text, address=HERE) is None
+    caller = counted.admit(text, address=HERE)
+
+    assert counted.known(text, address=HERE) == caller
+    assert counted.known(text, address="198.51.100.9") is None
+    assert counted.known(str(altered(key)), address=HERE) is None
+    assert counted.known(None, address=HERE) is None
+    clock.move(KEPT)
+    assert counted.known(text, address=HERE) is None
+
+
+def test_one_look_at_the_store_is_for_every_key_of_a_tenant_that_is_known(
+    brain: Brain, new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+) -> None:
+    one, other, sealed_anew = new(), new(), new()
+    for key in (one, other, sealed_anew):
+        counted.admit(str(key.text), address=HERE)
+    brain.govern.revoke_key(other.key.prefix)
+    clock.move(KEPT)
+    counted.admit(str(one.text), address=HERE)
+
+    # No time passes: it is known from the look that the first one's call led to.
+    assert refusal(counted, other.text).code == "invalid_credential"
+    assert counted.admit(str(sealed_anew.text), address=HERE).agent == "bob"
+
+
+def test_the_use_of_a_key_is_noted_every_five_minutes_at_most(
+    brain: Brain, new: Callable[..., NewKey], access: Access, clock: FakeClock
+) -> None:
+    key = new()
+    first = clock.now()
+    for _ in range(5):
+        access.admit(str(key.text), address=HERE)
+        clock.move(timedelta(seconds=USES_APART_S / 5))
+    brain.house.refusals.close()
+
+    assert brain.govern.keys()[0].last_used_at == first
