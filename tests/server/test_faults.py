@@ -89,7 +89,7 @@ def test_no_caller_is_told_where_a_store_lies_that_does_not_answer(
 ) -> None:
     caplog.set_level(logging.WARNING)
     brain = a_brain(path)
-    call = {"name": "status", "arguments": {}}
+    call = {"name": "status", "arguments": {"health": True}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with calling(an_app(brain)) as client:
         client.headers["Accept"] = "application/json, text/event-stream"

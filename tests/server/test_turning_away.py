@@ -80,7 +80,7 @@ class Listened(Exception):
     """Somebody read a body that nobody was to read."""
 
 
-@pytest.mark.requirement("ST-08")
+@pytest.mark.requirement("ST-02")
 @pytest.mark.parametrize("path_of", ["/v1/remember", "/v0/memory/retain", "/mcp", "/v1/nothing"])
 @pytest.mark.parametrize("headers", [[], [(b"authorization", b"Bearer wrong")]])
 async def test_the_body_of_who_is_not_let_in_is_never_read(
