@@ -66,9 +66,9 @@ def test_a_terminal_is_told_the_sort_of_a_fault_and_nothing_of_its_message() -> 
     try:
         int("The mongoose\x1b[2J opens the gate")
     except ValueError:
-        error = sys.exc_info()
-    record = logging.LogRecord("x", logging.ERROR, "x", 1, "a request failed", None, error)
-    assert Plain().format(record) == "a request failed (ValueError)"
+        told = (logging.ERROR, "x", 1, "a request failed", None, sys.exc_info())
+        record = logging.LogRecord("x", *told)
+        assert Plain().format(record) == "a request failed (ValueError)"
 
 
 def test_what_takes_long_and_what_breaks_is_told_apart(log: Log) -> None:
