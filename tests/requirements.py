@@ -283,7 +283,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("PV-07", "Subject, value, number and negation show conflicts, not shared words."),
     # Security and tenancy
     Adopted("ST-01", "Queries are filtered by tenant; a credential names tenant and author."),
-    Gap("ST-02", "Networked doors check credential, tenant, scope and size."),
+    Adopted("ST-02", "Networked doors check credential, tenant, scope and size, in this order."),
     Adopted("ST-03", "No tenant, an unearned scope or a raised trust is refused."),
     Gap("ST-04", "No query and no index crosses a tenant; models that learn are missing."),
     Adopted("ST-05", "Roles are reader, writer, admin; scopes private, team, global."),
@@ -376,7 +376,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     # Clients
     Adopted("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
     Adopted("CL-04", "The command and the MCP server offer the same operations."),
-    Gap("CL-05", "Any agent framework can call by MCP or as a library; REST is missing."),
+    Adopted("CL-05", "Agent frameworks call by MCP, four are driven; others by REST or library."),
     Gap("CL-06", "Hooks boot, recall, capture and end; before a commit none checks or saves."),
     Gap("CL-07", "The prompt startup boots a client; upkeep, to follow unasked, is missing."),
     Adopted("CL-08", "A hook puts pins and recalled memories before the agent, quoted."),

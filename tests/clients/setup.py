@@ -14,7 +14,7 @@ LOCK = FOLDER / "package-lock.json"
 STAMP = FOLDER / "node_modules" / ".installed"
 # A cold download of some 1.1 GB; half a minute where the registry is near.
 INSTALL_S_MAX = 900
-VENVS = FOLDER / "venvs"
+VENVS = FOLDER / "node_modules" / ".python"
 """Each in an environment of its own: one of them is on the first version of the SDK."""
 PYTHON_CLIENTS: Final[Mapping[str, str]] = {
     "fastmcp": "fastmcp==4.1.2",

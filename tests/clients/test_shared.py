@@ -14,7 +14,7 @@ from tests.clients.processes import Ended, Place
 from tests.clients.setup import FOLDER, python_of
 from tests.clients.shared import WAYS, Credential, SharedServer, shared_server
 
-pytestmark = [pytest.mark.clients, pytest.mark.requirement("CL-01")]
+pytestmark = pytest.mark.clients
 
 PROGRAMS = FOLDER / "programs"
 PROGRAM_S_MAX = 60
@@ -51,6 +51,7 @@ def asked(place: Place, shared: SharedServer, credential: Credential) -> Callabl
     return run
 
 
+@pytest.mark.requirement("CL-05")
 @pytest.mark.parametrize("client", WITHIN_PYTHON)
 def test_libraries_of_python_are_told_who_they_are(
     client: str, credential: Credential, asked: Callable[..., Ended]
@@ -62,6 +63,7 @@ def test_libraries_of_python_are_told_who_they_are(
     assert credential.is_told_by(asked(python, PROGRAMS / WITHIN_PYTHON[client]).out)
 
 
+@pytest.mark.requirement("CL-01")
 @pytest.mark.parametrize("version", ["sdk_v1", "sdk_v2"])
 def test_both_libraries_of_typescript_are_told_who_they_are(
     version: str, modules: Path, node: Path, *, credential: Credential, asked: Callable[..., Ended]

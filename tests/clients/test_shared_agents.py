@@ -16,7 +16,7 @@ from tests.clients.conftest import CLAUDE_CODE
 from tests.clients.processes import Place
 from tests.clients.shared import WAYS, Credential, SharedServer, shared_server
 
-pytestmark = [pytest.mark.clients, pytest.mark.requirement("CL-01", "DO-20")]
+pytestmark = pytest.mark.clients
 
 CONNECT_S_MAX = 30
 
@@ -66,6 +66,7 @@ def test_claude_code_shows_its_model_who_it_is(
     assert credential.is_told_by(shown(claude_code.converse(call("status"))))
 
 
+@pytest.mark.requirement("CL-01", "DO-20")
 @pytest.mark.parametrize("client", AGENTS)
 def test_an_agent_shows_its_model_who_it_is(
     client: str,

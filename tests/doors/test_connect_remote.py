@@ -16,7 +16,7 @@ from commonbrain.domain.errors import Refused
 from commonbrain.interfaces.clients import CLIENTS, Entry, Remote, apply, connect, disconnect
 from tests.processes import PATIENCE_S, clean_environment
 
-pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.requirement("DO-20")]
+pytestmark = pytest.mark.usefixtures("home")
 
 URL = "https://brain.example.org/mcp"
 KEYED = Remote(url=URL, variable="COMMONBRAIN_KEY")
@@ -85,6 +85,7 @@ def every_text(folder: Path) -> str:
     return "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.requirement("DO-20")
 @pytest.mark.parametrize("client", WRITTEN)
 def test_clients_that_speak_http_are_told_the_url_and_the_name_of_a_variable(client: str) -> None:
     assert entry_of(client, connect(client, KEYED).after) == WRITTEN[client]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,15 @@ class Broken(WordHashEmbedder):
         raise ValueError(texts)
 
 
+@dataclass
 class Down(WordHashEmbedder):
-    """Cannot be reached, and says where."""
+    """Cannot be reached, and says where, until it is back."""
 
-    def query(self, text: str) -> Any:  # noqa: ANN401, ARG002 as the stand-in has it
+    is_back: bool = False
+
+    def query(self, text: str) -> Any:  # noqa: ANN401 as the stand-in has it
+        if self.is_back:
+            return super().query(text)
         raise Unavailable("No answer from 10.1.2.3:5432.", code="embedder_down")
 
 
@@ -61,3 +67,37 @@ def test_who_asks_whether_a_server_is_ready_learns_no_address(
     assert (told.status_code, told.json()["code"]) == (503, "embedder_down")
     assert "10.1.2.3" not in told.text
     assert "10.1.2.3" in caplog.text
+
+
+def test_the_log_tells_once_that_a_server_is_not_ready_and_once_that_it_is(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder = Down()
+    caplog.set_level(logging.WARNING)
+    with calling(an_app(a_brain(path, embedder=embedder)), None) as client:
+        asked = [client.get("/readyz").status_code for _ in range(5)]
+        embedder.is_back = True
+        asked += [client.get("/readyz").status_code for _ in range(3)]
+    assert asked == [503] * 5 + [200] * 3
+    told = [one.getMessage() for one in caplog.records]
+    assert [one.partition(":")[0] for one in told] == ["not ready", "ready again"]
+
+
+@pytest.mark.requirement("OB-01")
+def test_no_caller_is_told_where_a_store_lies_that_does_not_answer(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    brain = a_brain(path)
+    call = {"name": "status", "arguments": {"health": True}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    with calling(an_app(brain)) as client:
+        client.headers["Accept"] = "application/json, text/event-stream"
+        assert client.get("/readyz").is_success
+        brain.house.store.close()
+        told = [client.post("/v1/status"), client.post("/mcp", json=message)]
+    assert told[0].status_code == 503
+    assert all("store_down" in one.text for one in told)
+    assert not [one for one in told if str(path) in one.text]
+    # Who runs the server is told, once.
+    assert caplog.text.count(f"not ready: store_down: The store {path}") == 1

@@ -1,9 +1,10 @@
 """Who is turned away at the door: the audit tells of it, and nothing else is left."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, NoReturn
 
 import httpx2
 import pytest
@@ -73,3 +74,62 @@ def test_a_flood_of_calls_leaves_no_session_and_no_event(brain: Brain, hasty: Te
     turned_away = ("admit", "rate_limited", "ann")
     # Both lines are of one moment of this clock.
     assert sorted(audited(brain)) == [(*turned_away, 1), (*turned_away, 27)]
+
+
+class Listened(Exception):
+    """Somebody read a body that nobody was to read."""
+
+
+@pytest.mark.requirement("ST-02")
+@pytest.mark.parametrize("path_of", ["/v1/remember", "/v0/memory/retain", "/mcp", "/v1/nothing"])
+@pytest.mark.parametrize("headers", [[], [(b"authorization", b"Bearer wrong")]])
+async def test_the_body_of_who_is_not_let_in_is_never_read(
+    brain: Brain, path_of: str, headers: list[tuple[bytes, bytes]]
+) -> None:
+    told = await answered(brain, path_of, headers=headers)
+
+    assert told["status"] == 401
+    assert (b"www-authenticate", b"Bearer") in [
+        (name, value.split()[0]) for name, value in told["headers"]
+    ]
+
+
+async def test_no_body_is_read_where_none_is_taken(brain: Brain) -> None:
+    assert (await answered(brain, "/healthz"))["status"] == 405
+    assert (await answered(brain, "/nowhere"))["status"] == 404
+    assert (await answered(brain, "/v1/recall", method="PUT"))["status"] == 405
+
+
+async def answered(
+    brain: Brain,
+    path: str,
+    *,
+    method: str = "POST",
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> dict[str, Any]:
+    """Ask the application, and fail when it listens to the body; give how the answer starts."""
+    app = make_app(brain, KeyRing())
+    said: list[dict[str, Any]] = []
+
+    async def receive() -> NoReturn:
+        raise Listened
+
+    async def send(message: Any) -> None:  # noqa: ANN401 whatever the protocol has
+        said.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost"), *headers],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8377),
+    }
+    await app(scope, receive, send)
+    return said[0]

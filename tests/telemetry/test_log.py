@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from commonbrain.adapters.telemetry.log import Log
+from commonbrain.adapters.telemetry.log import Log, Plain
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
 from tests.faults.mounts import small_disk
@@ -61,6 +61,15 @@ def test_a_fault_is_written_by_its_sort_and_place_without_its_message(log: Log) 
     assert (line["message"], line["error"]) == ("recall failed", "ValueError")
     assert "test_log.py" in line["places"][0]
     assert "mongoose" not in json.dumps(line)
+
+
+def test_a_terminal_is_told_the_sort_of_a_fault_and_nothing_of_its_message() -> None:
+    try:
+        int("The mongoose\x1b[2J opens the gate")
+    except ValueError:
+        told = (logging.ERROR, "x", 1, "a request failed", None, sys.exc_info())
+        record = logging.LogRecord("x", *told)
+        assert Plain().format(record) == "a request failed (ValueError)"
 
 
 def test_what_takes_long_and_what_breaks_is_told_apart(log: Log) -> None:

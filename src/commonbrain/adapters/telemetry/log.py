@@ -46,7 +46,7 @@ class Lines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-class _Plain(logging.Formatter):
+class Plain(logging.Formatter):
     """Writes a record for a terminal; of an exception its sort alone, as in the file."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -115,7 +115,7 @@ class Log(Silence):
             # What went to stderr while there was no handler still does.
             self._errors = logging.StreamHandler(sys.stderr)
             self._errors.setLevel(logging.WARNING)
-            self._errors.setFormatter(_Plain())
+            self._errors.setFormatter(Plain())
             ours.addHandler(self._errors)
         ours.addHandler(self._handler)
 
