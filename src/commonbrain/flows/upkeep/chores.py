@@ -85,9 +85,7 @@ def retention(task: Task) -> None:
     events_before = now - timedelta(days=OUTBOX_KEPT_DAYS)
     while task.is_live:
         with task.step() as tx:
-            jobs = tx.jobs.drop(
-                before=jobs_before, dead_before=dead_before, limit=RETAINED_AT_ONCE
-            )
+            jobs = tx.jobs.drop(before=jobs_before, dead_before=dead_before, limit=RETAINED_AT_ONCE)
             events = tx.records.drop_events(before=events_before, limit=RETAINED_AT_ONCE)
             counts = {"jobs": counts["jobs"] + jobs, "events": counts["events"] + events}
             if max(jobs, events) < RETAINED_AT_ONCE:
