@@ -69,22 +69,23 @@ class Agent(FastHttpUser):
     def _memory(self) -> dict[str, Any]:
         self.said += 1
         words = self.chance.sample(PLAN.words, 20)
-        text = f"Agent {self.number} noted {' '.join(words)} as number {self.said}."
+        text = f"Agent {self.number} noted {' '.join(words)} as {PLAN.mark} {self.said}."
         return {"text": text, "kind": "fact", "project": f"project-{self.number % 20}"}
 
     def _post(self, what: str, body: dict[str, Any], *, due: float) -> None:
-        late_ms = max(0.0, time.time() - due) * 1000
+        sent_at = time.time()
+        late_ms = max(0.0, sent_at - due) * 1000
         with self.client.post(
             f"/v1/{what}", json=body, headers=self.headers, name=what, catch_response=True
         ) as answer:
             answer.request_meta["response_time"] += late_ms
             told = answer.status_code == HTTPStatus.OK
-            _note(what, answer.text or "", status=answer.status_code, due=due)
+            _note(what, answer.text or "", status=answer.status_code, sent_at=sent_at)
             if not told:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
 
 
-def _note(what: str, text: str, *, status: int, due: float) -> None:
+def _note(what: str, text: str, *, status: int, sent_at: float) -> None:
     """Keep what was acknowledged, when something was not, and what went without a vector."""
     told = _read(text)
     items: list[dict[str, Any]] = told.get("items", [])
@@ -93,7 +94,7 @@ def _note(what: str, text: str, *, status: int, due: float) -> None:
         "call": what,
         "status": status,
         "code": told.get("code", ""),
-        "ms": round((time.time() - due) * 1000),
+        "ms": round((time.time() - sent_at) * 1000),
         "ids": [one["id"] for one in items if one.get("status") == "stored"],
         "is_behind": bool(told.get("degraded"))
         or any(one.get("embedding_pending") for one in items),

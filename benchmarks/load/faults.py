@@ -13,6 +13,7 @@ from typing import Annotated, Final
 
 import psycopg
 import typer
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from benchmarks.load.breaking import in_embedder, in_processes, on_disks
 from benchmarks.load.places import NotHere
@@ -22,6 +23,7 @@ from benchmarks.load.telling import Broken, table
 from commonbrain.domain import ids
 
 _APART_S: Final = 30
+_CATCH_UP_S: Final = 120
 _DEADLINE_MS: Final = 1000
 """What recalls give while the embedder hangs."""
 _LOST: Final = (
@@ -100,13 +102,21 @@ def _go_through(name: str, folder: Path, pace: Pace) -> None:
 
 
 def _kept(running: Stack, acknowledged: list[str]) -> str:
-    """Say what is left of what was acknowledged."""
+    """Say what is left of what was acknowledged, once workers have caught up or given up."""
     stored = [ids.parse(ids.MEMORY, one) for one in acknowledged]
-    with closing(psycopg.connect(running.postgres)) as connection:
+    since = time.monotonic()
+    with closing(psycopg.connect(running.postgres, autocommit=True)) as connection:
         [(lost,)] = connection.execute(_LOST, [stored]).fetchall()
-        [(behind,)] = connection.execute(_BEHIND, [stored]).fetchall()
+        catching_up = Retrying(
+            retry=retry_if_result(bool),
+            wait=wait_fixed(1),
+            stop=stop_after_delay(_CATCH_UP_S),
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+        )
+        behind = catching_up(lambda: connection.execute(_BEHIND, [stored]).fetchall()[0][0])
     return (
-        f"{len(stored)} memories acknowledged, {lost} of them lost, {behind} still without vector"
+        f"{len(stored)} memories acknowledged, {lost} of them lost, {behind} without vector "
+        f"{time.monotonic() - since:.0f} s after the end"
     )
 
 

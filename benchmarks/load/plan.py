@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Plan:
     """Where each answer goes as it comes: a line of JSON with its time, call, and id or error."""
     deadline_ms: int | None = None
     """What recalls say of how long they may take."""
+    mark: str = field(default_factory=lambda: token_hex(4))
+    """What tells this run's memories from those of others in the same store."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:

@@ -4,6 +4,8 @@ A slope is told with the interval that it lies in with 95% certainty, by Theil a
 that stands out, as while garbage waits to be collected, does not tilt it.
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# SciPy tells nothing of its types.
 from __future__ import annotations
 
 import json

@@ -1,4 +1,7 @@
-"""The table of a run that things were broken in: what was answered, what not, and for how long."""
+"""The table of a run that things were broken in: what was answered, what not, and for how long.
+
+Times are those of the calls themselves: an agent that was kept waiting asks the next one late.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from statistics import quantiles
 from typing import Any, Final
 
 _OK: Final = 200
+_FEW: Final = 10
+"""Of fewer answers no quantile is told."""
 Line = dict[str, Any]
 
 
@@ -40,8 +45,10 @@ def _calls(name: str, lines: Sequence[Line]) -> str:
     answered = [line for line in lines if line["status"] == _OK]
     behind = sum(line["is_behind"] for line in answered)
     beside = f" ({behind} without vector)" if behind else ""
-    p95 = quantiles([line["ms"] for line in answered], n=20)[-1] if len(answered) > 1 else 0
-    return f"{name} {len(answered)}/{len(lines)}{beside} p95 {p95:.0f} ms"
+    if len(answered) < _FEW:
+        return f"{name} {len(answered)}/{len(lines)}{beside}"
+    every = quantiles([line["ms"] for line in answered], n=20)
+    return f"{name} {len(answered)}/{len(lines)}{beside} p50 {every[9]:.0f} p95 {every[-1]:.0f} ms"
 
 
 def _failures(lines: Sequence[Line], *, since: float) -> list[str]:

@@ -157,6 +157,22 @@ def test_what_a_text_becomes_counts_and_what_does_not_fit_leaves_nothing(
     assert "holds 3 memories and may hold 3" in refusal(full, "remember", text=KETTLE).message
 
 
+def test_what_was_forgotten_comes_back_only_where_there_is_room(
+    networked: Callable[..., Brain],
+) -> None:
+    full = networked(Policy(memories_max=1), own=Role.ADMIN)
+    first = call(full, "remember", text=KETTLE, kind="fact").items[0].id
+    full.forget(first, dry_run=False, reason="Moved out.")
+    second = call(full, "remember", text="The lamp is broken.", kind="fact").items[0].id
+
+    error = refusal(full, "revise", op="restore", id=first, reason="Moved back in.")
+
+    assert error.code == "quota_exceeded"
+    full.forget(second, dry_run=False, reason="Mended.")
+    call(full, "revise", op="restore", id=first, reason="Moved back in.")
+    assert full.get(first).state == "active"
+
+
 @pytest.mark.requirement("ST-08")
 def test_what_was_not_stored_takes_no_room(networked: Callable[..., Brain]) -> None:
     roomy = networked(Policy(memories_max=2))

@@ -180,6 +180,8 @@ RETAINED_AT_ONCE: Final = 1000
 """Rows that retention deletes in one transaction."""
 JOBS_KEPT_DAYS: Final = 30
 """How long a job that has ended can be looked at."""
+DEAD_LETTERS_KEPT_DAYS: Final = 180
+"""How long a job that was given up waits for somebody to look at it."""
 OUTBOX_KEPT_DAYS: Final = 7
 """How long events wait for a worker that reads them."""
 WORKERS_MAX: Final = 64

@@ -8,11 +8,12 @@ from datetime import datetime
 
 from commonbrain.domain.errors import Invalid, Unavailable
 from commonbrain.domain.limits import REASON_CHARS_MAX
-from commonbrain.domain.memory import FINDABLE_STATES, Memory
+from commonbrain.domain.memory import FINDABLE_STATES, Memory, State
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.bounds import UNCOUNTED
 from commonbrain.flows.cascade.spread import spread
 from commonbrain.flows.cascade.telling import Unseated, tell_unseated
 from commonbrain.flows.get import fetch
@@ -47,7 +48,14 @@ class Act:
         return Deed(action=action, caller=self.caller, at=self.now, reason=reason)
 
     def amend(self, before: Memory, after: Memory, *, deed: Deed) -> None:
-        """Bring a memory to another state, with its vectors where it becomes findable."""
+        """Bring a memory to another state, with its vectors where it becomes findable.
+
+        Raises:
+            Limited: `quota_exceeded`, what was forgotten finds no room any more.
+
+        """
+        if before.state is State.FORGOTTEN and after.state not in UNCOUNTED:
+            self.house.bounds.take_in(self.caller, self.tx)
         amend(self.tx, before, after=after, deed=deed, vectors=self.vectors.get(before.id))
 
     def cascade(self) -> Unseated | None:

@@ -24,6 +24,7 @@ from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
 from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.bounds import UNCOUNTED
 from commonbrain.flows.cascade.spread import follow_up
 from commonbrain.flows.duty import check_duties
 from commonbrain.flows.exporting import check_may_move
@@ -159,6 +160,8 @@ class Merge:
         known = tx.memories.get([offered.id]).get(offered.id)
         own = vectors.get(offered.id)
         if known is None:
+            if offered.state not in UNCOUNTED:
+                self.house.bounds.take_in(self.caller, tx)
             tx.memories.add(offered)
             if offered.state in FINDABLE_STATES:
                 tx.index.put(offered, own)

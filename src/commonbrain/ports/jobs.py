@@ -61,9 +61,10 @@ class Jobs(Protocol):
         """Give when a job of a kind was last made or ended; None where none is known."""
         ...
 
-    def drop(self, *, before: datetime, limit: int) -> int:
+    def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:
         """Delete what ended well or was cancelled before a moment; count the rows.
 
-        Dead letters stay: somebody has to look at them.
+        Dead letters stay longer, for somebody has to look at them: those given up before
+        `dead_before` are counted with the rest.
         """
         ...

@@ -203,7 +203,7 @@ class JobsContract:
             assert tx.jobs.newest("atomize") == NOON
             assert tx.jobs.newest("reword") is None
 
-    def test_what_ended_long_ago_is_dropped_and_dead_letters_stay(self, store: Store) -> None:
+    def test_what_ended_long_ago_is_dropped_and_dead_letters_later(self, store: Store) -> None:
         def ended(id_: int, state: JobState) -> Job:
             return a_job(id_, state=state, finished_at=NOON)
 
@@ -212,12 +212,14 @@ class JobsContract:
             ended(4, JobState.DEAD), a_job(5, state=JobState.DONE, finished_at=LATER),
         )  # fmt: skip
         with store.begin(LOCAL_TENANT) as tx:
-            assert tx.jobs.drop(before=LATER, limit=1) == 1
-            assert tx.jobs.drop(before=LATER, limit=9) == 1
-            assert tx.jobs.drop(before=LATER, limit=9) == 0
+            assert tx.jobs.drop(before=LATER, dead_before=NOON, limit=1) == 1
+            assert tx.jobs.drop(before=LATER, dead_before=NOON, limit=9) == 1
+            assert tx.jobs.drop(before=LATER, dead_before=NOON, limit=9) == 0
             assert [one.id for one in tx.jobs.listed(JobFilter(), before=None, limit=9)] == [
                 5, 4, 1,
             ]  # fmt: skip
+            assert tx.jobs.drop(before=NOON, dead_before=LATER, limit=9) == 1
+            assert tx.jobs.get(4) is None
 
     def test_no_other_tenant_sees_it(self, store: Store) -> None:
         given(store, a_job(1, key="embed"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, select, text, update
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, text, update
 
 from commonbrain.adapters.sql.columns import Instant
 from commonbrain.adapters.sql.job_tables import jobs
@@ -77,9 +77,11 @@ class JobShelf:
         question = select(func.max(last, type_=Instant())).where(self._here(jobs.c.kind == kind))
         return self.work.connection.execute(question).scalar()
 
-    def drop(self, *, before: datetime, limit: int) -> int:
-        """Delete what ended well or was cancelled before a moment; count the rows."""
-        old = self._here(jobs.c.finished_at < before, jobs.c.state.in_(_ENDED))
+    def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:
+        """Delete what ended before a moment, and what was given up before another."""
+        ended = and_(jobs.c.finished_at < before, jobs.c.state.in_(_ENDED))
+        dead = and_(jobs.c.finished_at < dead_before, jobs.c.state == JobState.DEAD)
+        old = self._here(or_(ended, dead))
         some = select(jobs.c.id).where(old).limit(limit).scalar_subquery()
         statement = delete(jobs).where(self._here(jobs.c.id.in_(some)))
         return self.work.connection.execute(statement).rowcount

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
-from sqlalchemy import Connection, Dialect, Engine, ExceptionContext, event, exc
+from sqlalchemy import Connection, Engine, ExceptionContext, event, exc
 
 from commonbrain.domain.errors import Unavailable
 from commonbrain.ports.waiting import UNTIL
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from psycopg.abc import PQGen
 
 _T = TypeVar("_T")
-_LOOK_S: Final = 0.1
-"""How often a wait looks whether this process was told to stop; the driver's own."""
 _LATE_S: Final = 2.0
 """How much later than the server gives a statement up its word of that may come."""
 
@@ -38,7 +36,7 @@ class Wire(psycopg.Connection[Any]):
     silence_s: float | None = None
     """The longest wait for an answer, None for as long as it takes."""
 
-    def wait(self, gen: PQGen[_T], interval: float = _LOOK_S, timeout: float | None = None) -> _T:
+    def wait(self, gen: PQGen[_T], *given: Any, **named: Any) -> _T:  # noqa: ANN401 as it has it
         """Wait for an answer, but no longer than the caller of all this does.
 
         Raises:
@@ -46,15 +44,17 @@ class Wire(psycopg.Connection[Any]):
             psycopg.OperationalError: it is overdue, and the connection is closed; or it failed.
 
         """
-        if timeout is not None:
-            return super().wait(gen, interval, timeout)
+        if len(given) > 1 or named.get("timeout") is not None:
+            # The driver has an end of its own in mind.
+            return super().wait(gen, *given, **named)
         since, called_off = monotonic(), UNTIL.get()
         ends = [one for one in (called_off, self._overdue(since)) if one is not None]
         if not ends:
-            return super().wait(gen, interval)
+            return super().wait(gen, *given, **named)
         try:
             # What is there already is taken even by who comes too late.
-            return super().wait(gen, interval, max(min(ends) - since, 0.0))
+            left_s = max(min(ends) - since, 0.0)
+            return super().wait(gen, *given, **{**named, "timeout": left_s})
         except psycopg.OperationalError as error:
             now = monotonic()
             if now < min(ends):
@@ -77,7 +77,8 @@ def wire(engine: Engine, *, statement_s: float) -> None:
 
     """
 
-    def connect(_dialect: Dialect, _record: object, given: Any, named: Any) -> Wire:  # noqa: ANN401
+    def connect(*told: Any) -> Wire:  # noqa: ANN401 of the driver's own
+        given, named = told[2:]
         made = Wire.connect(*given, **named)
         made.silence_s = statement_s + _LATE_S if statement_s else None
         return made

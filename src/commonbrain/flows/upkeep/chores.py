@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, cast
 
-from commonbrain.domain.limits import JOBS_KEPT_DAYS, OUTBOX_KEPT_DAYS, RETAINED_AT_ONCE
+from commonbrain.domain.limits import (
+    DEAD_LETTERS_KEPT_DAYS,
+    JOBS_KEPT_DAYS,
+    OUTBOX_KEPT_DAYS,
+    RETAINED_AT_ONCE,
+)
 from commonbrain.flows.atomizing import Atomize
 from commonbrain.flows.embedding import Embedded, EmbedPending
 from commonbrain.flows.upkeep.task import Task
@@ -72,14 +77,15 @@ def reword(task: Task) -> None:
 
 
 def retention(task: Task) -> None:
-    """Drop jobs that ended long ago, and events that no worker waits for any more."""
+    """Drop jobs that ended long ago, dead ones later, and events that nobody waits for any more."""
     counts = {name: _count(task, name) for name in ("jobs", "events")}
     now = task.house.clock.now()
     jobs_before = now - timedelta(days=JOBS_KEPT_DAYS)
+    dead_before = now - timedelta(days=DEAD_LETTERS_KEPT_DAYS)
     events_before = now - timedelta(days=OUTBOX_KEPT_DAYS)
     while task.is_live:
         with task.step() as tx:
-            jobs = tx.jobs.drop(before=jobs_before, limit=RETAINED_AT_ONCE)
+            jobs = tx.jobs.drop(before=jobs_before, dead_before=dead_before, limit=RETAINED_AT_ONCE)
             events = tx.records.drop_events(before=events_before, limit=RETAINED_AT_ONCE)
             counts = {"jobs": counts["jobs"] + jobs, "events": counts["events"] + events}
             if max(jobs, events) < RETAINED_AT_ONCE:
