@@ -13,12 +13,14 @@ import psycopg
 import typer
 
 import commonbrain
+from benchmarks.corpus import questions
 from benchmarks.filling import Filling
 from commonbrain.testing.servers import login, postgres_server
 from commonbrain.wiring import copy_store, upgrade_store
 
 sizing = typer.Typer()
 _SHOWN: Final = 12
+_ASKED: Final = 300
 _PROGRAM: Final = "sizes_program"
 _PAGES: Final = "SELECT name, sum(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC"
 # Partitions count for what they are parts of; tables and indexes stand apart.
@@ -48,12 +50,16 @@ def sizes(
         file = Path(place) / "brain.db"
         with commonbrain.open(file) as brain:
             Filling.of(brain)(0, until=memories)
+            for question in questions(_ASKED, of=memories):
+                brain.recall(question)
         # Python's own SQLite tells the pages of each table; the one that stores are opened with
         # was built without that.
         with closing(sqlite3.connect(file)) as opened:
             opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             pages = dict(opened.execute(_PAGES).fetchall())
         _tell("a file", pages, memories=memories)
+        traces = sum(size for name, size in pages.items() if "recall_traces" in name)
+        print(f"  a recall left {traces / _ASKED:,.0f} bytes of trace, which is among the others")
         with postgres_server() as url:
             program = login(url, _PROGRAM)
             upgrade_store(url, role=_PROGRAM)
