@@ -15,6 +15,7 @@ from sqlalchemy import Connection, ForeignKeyConstraint, text
 from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.adapters.sql.postgres_flat import flattening
 from commonbrain.adapters.sql.postgres_roles import FUNCTIONS
+from commonbrain.adapters.sql.postgres_schema import READS_WORDS
 
 # ruff: noqa: S608 names come from the schema and the catalogue
 CITUS: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
@@ -24,8 +25,12 @@ _FOREIGN: Final = text(
     "WHERE contype = 'f' AND connamespace = current_schema()::regnamespace "
     "AND conparentid = 0 ORDER BY 1, 2"
 )
-# The triggers on both audits only ever refuse, and look at nothing but the row.
-_TRIGGERS: Final = "SET citus.enable_unsafe_triggers = on"
+_TO_BEGIN: Final = (
+    # How words are read is known to no table, and goes nowhere by itself.
+    *(f"SELECT run_command_on_workers($${one}$$)" for one in READS_WORDS),
+    # The triggers on both audits only ever refuse, and look at nothing but the row.
+    "SET citus.enable_unsafe_triggers = on",
+)
 _DERIVED: Final = ("memory_text", "atom_text")
 """Tables of the full text, which only Postgres has."""
 REFERENCE: Final = ("spaces", "alembic_version")
@@ -78,7 +83,7 @@ def distribution(connection: Connection) -> Distribution:
         flat=flattening(connection),
         spread=[
             *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if missing),
-            *([_TRIGGERS] if missing else []),
+            *(_TO_BEGIN if missing else []),
             *(_place(one) for one in missing),
             *(f"ALTER TABLE {at} ADD CONSTRAINT {name} {told}" for at, told, name in back),
             *(_everywhere(one) for one in FUNCTIONS if missing),

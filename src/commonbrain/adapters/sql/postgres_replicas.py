@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, LiteralString, TypeVar
 
@@ -73,12 +74,11 @@ class Replica:
 
         """
         connection = self.engine.connect()
-        try:
+        with ExitStack() as unless_ours:
+            unless_ours.callback(connection.close)
             if _IS_OURS not in connection.info:
                 self._admit(connection)
-        except BaseException:
-            connection.close()
-            raise
+            unless_ours.pop_all()
         return connection.execution_options(tenant=tenant, begin=_BEGIN, since=since)
 
     def check(self) -> None:

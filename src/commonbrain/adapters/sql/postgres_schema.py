@@ -23,11 +23,14 @@ def _parted(table: str, columns: str) -> tuple[str, ...]:
 
 # Words are stemmed as SQLite stems them, and none is left out: what is common is left out of a
 # search by how often a tenant's own memories have it.
-FIRST_LIGHT: Final = (
+READS_WORDS: Final = (
     "CREATE TEXT SEARCH DICTIONARY commonbrain_stem (TEMPLATE = snowball, Language = porter)",
     "CREATE TEXT SEARCH CONFIGURATION commonbrain (COPY = pg_catalog.english)",
     "ALTER TEXT SEARCH CONFIGURATION commonbrain ALTER MAPPING REPLACE english_stem "
     "WITH commonbrain_stem",
+)
+FIRST_LIGHT: Final = (
+    *READS_WORDS,
     *_parted(
         "vectors",
         f"{_KEYS}, space_id integer NOT NULL REFERENCES spaces (id), part smallint NOT NULL, "

@@ -36,6 +36,8 @@ _SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 _CALLS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.35, 0.5, 1, 2.5, 5, 10, 30)
 """Both promises, 250 ms and 350 ms, are bounds, so that no quantile near them is guessed."""
 _STAGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_REPLICA_READS: Final = "Reads by what a replica did: answered, or left to the primary."
+_BEHIND: Final = "How much a replica lacked when it was last asked."
 _SCORES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.5)
 TURNED_AWAY: Final = frozenset(
     {
@@ -114,16 +116,8 @@ class Meters(Silence):
         self._depth = gauge("jobs_waiting", "Jobs that wait to be done.")
         self._dead = gauge("jobs_dead", "Jobs that were given up.")
         self._known: dict[str, Reads] = {}
-        self._replica_reads = counter(
-            "replica_reads",
-            "Reads by what a replica did: answered, or left to the primary since it lagged or "
-            "failed.",
-            "replica",
-            "outcome",
-        )
-        self._behind = gauge(
-            "replica_behind_bytes", "How much a replica lacked when it was last asked.", "replica"
-        )
+        self._replica_reads = counter("replica_reads", _REPLICA_READS, "replica", "outcome")
+        self._behind = gauge("replica_behind_bytes", _BEHIND, "replica")
         gauge("info", "What is served.", "version", "space").labels(version, space).set(1)
 
     @property
