@@ -23,7 +23,7 @@ from benchmarks.fielding import fielding
 from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
-from benchmarks.load.faults import load
+from benchmarks.load.recalls import load
 from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file

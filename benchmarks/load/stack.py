@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROGRAM: Final = "commonbrain_program"
 SETTINGS: Final = {"shared_buffers": "6GB", "max_wal_size": "8GB", "work_mem": "16MB"}
-"""What an operator of a machine with 24 GB would set first."""
+"""What an operator of a machine with 24 GB would set first: a quarter of it holds the store."""
 _AT_ONCE: Final = "1"
 """Threads of one process that embed: there are as many processes as cores."""
 _READY_S: Final = 120

@@ -231,7 +231,9 @@ def make_engine(
         "client_connection_check_interval": "2000",
         # Compiling a statement takes longer than any of ours runs.
         "jit": "off",
-        "hnsw.ef_search": "100",
+        # As many at once as a search takes, about, where half of them are another tenant's: to go
+        # on where it ended costs as much again.
+        "hnsw.ef_search": "150",
         # Without it a search of an index that many tenants share brings next to nothing.
         "hnsw.iterative_scan": "relaxed_order",
     }

@@ -51,8 +51,6 @@ _UNSOUND: Final = tuple(
     )
     for table in (vectors, field_vectors)
 )
-_LARGE: Final = 20_000
-"""Memories of a tenant from which on it is searched by HNSW: below, every vector is looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +120,7 @@ class PostgresIndex:
         self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        is_large = self._counted().memories >= _LARGE
+        is_large = self._counted().is_large
         shelf = self._shelf(look.filter.field)
         return shelf.nearest(query, look, limit=limit, at_least=at_least, is_large=is_large)
 

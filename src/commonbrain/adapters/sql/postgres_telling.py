@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Final
 
-SCORED_MAX: Final = 3000
+SCORED_MAX: Final = 2000
 """How many matches are scored, about: a microsecond or two each."""
 
 

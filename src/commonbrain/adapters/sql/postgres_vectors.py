@@ -37,8 +37,11 @@ from commonbrain.ports.index import Hit
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look
 
-_REACHES: Final = (100, 600, 4000, None)
+_REACHES: Final = (600, 4000, None)
 """Windows held against a look, step by step; None takes all that the look allows, exactly."""
+_FIRST: Final = 1.5
+"""How often as many windows as are wanted are held against it first."""
+_FIRST_MIN: Final = 40
 _BUILT_MAX: Final = 256
 _SCORE: Final = "score"
 
@@ -99,7 +102,7 @@ class PostgresVectors:
         which = replace(self.which, is_indexed=is_large)
         own = {"query": half(query), "limit": limit, "farthest": -at_least}
         told = given(look, self.work.tenant) | own
-        for reach in _REACHES:
+        for reach in (max(_FIRST_MIN, int(_FIRST * limit)), *_REACHES):
             if reach is None:
                 return _hits(self.work.rows(_among(which, look.filter), told))
             rows = self.work.rows(_near(which, look.filter), told | {"reach": reach})

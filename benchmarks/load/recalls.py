@@ -1,0 +1,114 @@
+"""`python -m benchmarks load recalls`: what each statement of a recall costs Postgres."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean, median
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+from benchmarks.corpus import questions
+from benchmarks.load.faults import load
+from benchmarks.load.running import Folder
+from benchmarks.load.stack import PROGRAM, SETTINGS
+from commonbrain.brain import Brain
+from commonbrain.testing.servers import login, postgres_server
+from commonbrain.wiring import open_brain, upgrade_store
+
+_WARM: Final = 100
+_SHOWN: Final = 14
+_TOLD_OF: Final = 62
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the statements of one process cost: processor and wall time in milliseconds."""
+
+    _each: dict[str, list[tuple[float, float]]] = field(
+        default_factory=lambda: defaultdict[str, "list[tuple[float, float]]"](list)
+    )
+
+    def listen(self) -> None:
+        """Hear of every statement of connections that are made from now on."""
+        event.listen(Pool, "connect", self._on_connect)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._each.clear()
+
+    def lines(self, recalls: int) -> list[str]:
+        """Tell what costs most for one recall, then all together."""
+        dearest = sorted(self._each.items(), key=lambda one: -sum(cpu for cpu, _ in one[1]))
+        told = [
+            f"{len(each) / recalls:5.2f}x  processor {mean(cpu for cpu, _ in each):6.2f} ms"
+            f"  p50 {median(cpu for cpu, _ in each):6.2f}"
+            f"  wall {mean(wall for _, wall in each):6.2f}"
+            f"  a recall {sum(cpu for cpu, _ in each) / recalls:6.2f}  {name}"
+            for name, each in dearest[:_SHOWN]
+        ]
+        every = [one for each in self._each.values() for one in each]
+        return [
+            *told,
+            f"{len(every) / recalls:5.1f} statements a recall,"
+            f" {sum(cpu for cpu, _ in every) / recalls:.2f} ms of Postgres' processor,"
+            f" {sum(wall for _, wall in every) / recalls:.2f} ms of wall time",
+        ]
+
+    def _on_connect(self, connection: psycopg.Connection[Any], _record: object) -> None:
+        each = self._each
+
+        class Timed(psycopg.Cursor[Any]):
+            """A cursor that tells what its statements cost."""
+
+            def execute(self, query: Any, params: Any = None, **told: Any) -> Any:  # noqa: ANN401
+                since = time.perf_counter(), _processor_ms(connection)
+                super().execute(query, params, **told)
+                wall = (time.perf_counter() - since[0]) * 1000
+                said = query if isinstance(query, str) else query.as_string(connection)
+                name = " ".join(said.split())[:_TOLD_OF]
+                each[name].append((_processor_ms(connection) - since[1], wall))
+                return self
+
+        connection.cursor_factory = Timed
+
+
+@load.command()
+def recalls(folder: Folder, count: int = 400, seed: int = 1, tenants: int = 20) -> None:
+    """Recall in this process as agents of every tenant in turn; tell what each statement costs.
+
+    The time of Postgres' own process is counted, so that a busy machine changes little.
+    """
+    with ExitStack() as running:
+        url = running.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
+        os.environ["COMMONBRAIN_STORE"] = login(url, PROGRAM)
+        os.environ["COMMONBRAIN_STATE"] = str(folder / "state")
+        upgrade_store(url, role=PROGRAM)
+        spent = Spent()
+        spent.listen()
+        brain = running.enter_context(open_brain(tenant="tenant-0", agent="agent-0"))
+        brains = [
+            Brain.of(brain.house, replace(brain.caller, tenant=f"tenant-{n}", agent=f"agent-{n}"))
+            for n in range(tenants)
+        ]
+        chance = random.Random(seed)
+        asked = questions(2000, of=20_000)
+        for number in range(_WARM + count):
+            if number == _WARM:
+                spent.forget()
+            brains[number % tenants].recall(chance.choice(asked))
+        print("\n".join(spent.lines(count)))
+
+
+def _processor_ms(connection: psycopg.Connection[Any]) -> float:
+    """Read how long the process of a connection has run on a processor, as Linux counts it."""
+    told = Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text("ascii")
+    return int(told.split()[0]) / 1e6
