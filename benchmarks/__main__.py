@@ -24,8 +24,10 @@ from benchmarks.filling import EMBEDDED, Filling
 from benchmarks.hooking import hooking
 from benchmarks.listening import listening
 from benchmarks.load.faults import load
+from benchmarks.load.soaking import soak
 from benchmarks.mailing import mailing
 from benchmarks.shared_file import shared_file
+from benchmarks.sizing import sizing
 from benchmarks.stages import RUNS, Watched, measure, tell_growth
 from benchmarks.timing import Timing, timed
 from benchmarks.tracing import tracing
@@ -39,8 +41,10 @@ app.add_typer(mailing)
 app.add_typer(tracing)
 app.add_typer(fielding)
 app.add_typer(embedders)
+load.command()(soak)
 app.add_typer(load, name="load")
 app.add_typer(listening)
+app.add_typer(sizing)
 BRAIN = str(Path(sys.executable).with_name("brain"))
 STARTS = 7
 ASKED = 10

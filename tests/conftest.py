@@ -8,8 +8,10 @@ from commonbrain.brain import Brain
 from commonbrain.settings import Settings
 from commonbrain.testing.builders import a_brain, stores_by
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.servers import postgres_replica, postgres_server
 from tests.clients.selection import ClientsSelection, add_option
 from tests.postgres import Database, Server, databases, running
+from tests.replicas import Pair
 
 # A law holds however busy the machine is: no test reads the wall clock.
 settings.register_profile("untimed", deadline=None)
@@ -59,6 +61,31 @@ def postgres() -> Iterator[Server]:
 def database(postgres: Server) -> Iterator[Database]:
     """A database of its own, as an upgrade leaves it."""
     with postgres.database() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def primary() -> Iterator[Server]:
+    """A real Postgres of its own, for a replica to follow."""
+    with postgres_server() as url:
+        server = Server(url=url)
+        server.make_roles()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def standby(primary: Server) -> Iterator[str]:
+    """A replica of it; the URL of its superuser."""
+    with postgres_replica(primary.url) as url:
+        yield url
+
+
+@pytest.fixture
+def pair(primary: Server, standby: str) -> Iterator[Pair]:
+    """A database of its own, there and on the replica."""
+    with primary.database() as database:
+        made = Pair(server=primary, database=database, standby=standby)
+        made.catch_up()
         yield made
 
 

@@ -140,3 +140,18 @@ def test_thresholds_of_settings_hold_for_any_embedder(path: Path) -> None:
 
     assert (space.duplicate_at, space.similar_at, space.relevant_at) == (0.9, 0.63, 0.1)
     assert space.answers_at == 0
+
+
+def test_replicas_are_urls_with_spaces_between_them_and_are_never_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, two = ("postgresql://ann:s3cret@one/brain", "postgresql://ann:s3cret@two/brain")
+    monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", f"{one}\n  {two}\n")
+    settings = load_settings()
+    assert [each.get_secret_value() for each in settings.store_replicas] == [one, two]
+    assert "s3cret" not in repr(settings)
+
+    monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", "ann:s3cret@one/brain")
+    with pytest.raises(commonbrain.Invalid, match="COMMONBRAIN_STORE_REPLICAS") as refused:
+        load_settings()
+    assert "s3cret" not in str(refused.value)

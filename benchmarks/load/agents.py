@@ -55,11 +55,13 @@ class Agent(FastHttpUser):
     def ask(self) -> None:
         """Recall mostly, and remember now and then."""
         due, self.due = self.due, self.due + self._gap()
-        late_ms = max(0.0, time.time() - due) * 1000
         if self.chance.random() < PLAN.writes:
-            self._post("remember", self._memory(), late_ms=late_ms)
+            self._post("remember", self._memory(), due=due)
         else:
-            self._post("recall", {"query": self.chance.choice(PLAN.questions)}, late_ms=late_ms)
+            asked: dict[str, Any] = {"query": self.chance.choice(PLAN.questions)}
+            if PLAN.deadline_ms is not None:
+                asked["deadline_ms"] = PLAN.deadline_ms
+            self._post("recall", asked, due=due)
 
     def _gap(self) -> float:
         return self.chance.expovariate(PLAN.rate / PLAN.agents)
@@ -70,23 +72,41 @@ class Agent(FastHttpUser):
         text = f"Agent {self.number} noted {' '.join(words)} as number {self.said}."
         return {"text": text, "kind": "fact", "project": f"project-{self.number % 20}"}
 
-    def _post(self, what: str, body: dict[str, Any], *, late_ms: float) -> None:
+    def _post(self, what: str, body: dict[str, Any], *, due: float) -> None:
+        late_ms = max(0.0, time.time() - due) * 1000
         with self.client.post(
             f"/v1/{what}", json=body, headers=self.headers, name=what, catch_response=True
         ) as answer:
             answer.request_meta["response_time"] += late_ms
             told = answer.status_code == HTTPStatus.OK
-            _note(what, (answer.text or "") if told else None, status=answer.status_code)
+            _note(what, answer.text or "", status=answer.status_code, due=due)
             if not told:
                 answer.failure(f"{answer.status_code}: {(answer.text or '')[:200]}")
 
 
-def _note(what: str, text: str | None, *, status: int) -> None:
-    """Keep what was acknowledged, and when something was not."""
-    items: list[dict[str, Any]] = json.loads(text).get("items", []) if text else []
-    stored = [one["id"] for one in items if what == "remember" and one["status"] == "stored"]
-    LEDGER.write(json.dumps({"at": time.time(), "call": what, "status": status, "ids": stored}))
-    LEDGER.write("\n")
+def _note(what: str, text: str, *, status: int, due: float) -> None:
+    """Keep what was acknowledged, when something was not, and what went without a vector."""
+    told = _read(text)
+    items: list[dict[str, Any]] = told.get("items", [])
+    line = {
+        "at": time.time(),
+        "call": what,
+        "status": status,
+        "code": told.get("code", ""),
+        "ms": round((time.time() - due) * 1000),
+        "ids": [one["id"] for one in items if one.get("status") == "stored"],
+        "is_behind": bool(told.get("degraded"))
+        or any(one.get("embedding_pending") for one in items),
+    }
+    LEDGER.write(f"{json.dumps(line)}\n")
+
+
+def _read(text: str) -> dict[str, Any]:
+    """Read an answer; what comes from no server of ours, or from none at all, says nothing."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return {}
 
 
 @events.quitting.add_listener

@@ -1,120 +1,116 @@
 """`python -m benchmarks load faults`: what breaks under load, and what is lost by it: nothing."""
 
-# pyright: reportUnknownMemberType=false
-# The client of Redis tells half of its types.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
 
-import psutil
 import psycopg
-import redis
+import typer
 
-from benchmarks.load.running import Folder, load, planned, postmaster, sending
-from benchmarks.load.stack import Stack, again, stack
+from benchmarks.load.breaking import in_embedder, in_processes, on_disks
+from benchmarks.load.places import NotHere
+from benchmarks.load.running import Folder, load, planned, sending
+from benchmarks.load.stack import Stack
+from benchmarks.load.telling import Broken, table
 from commonbrain.domain import ids
 
 _APART_S: Final = 30
+_DEADLINE_MS: Final = 1000
+"""What recalls give while the embedder hangs."""
 _LOST: Final = (
     "SELECT count(*) FROM unnest(%s::bigint[]) AS told (id) "
     "WHERE NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = told.id)"
 )
+_BEHIND: Final = (
+    "SELECT count(*) FROM memories m WHERE m.id = ANY(%s) AND NOT EXISTS "
+    "(SELECT 1 FROM vectors v WHERE v.tenant_id = m.tenant_id AND v.memory_id = m.id)"
+)
+Round = Callable[..., "Generator[tuple[Stack, Mapping[str, Callable[[], None]]]]"]
+_ROUNDS: Final = {
+    "processes": contextmanager(in_processes),
+    "embedder": contextmanager(in_embedder),
+    "disks": contextmanager(on_disks),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """What was broken, from when on."""
+class Pace:
+    """How much is asked while things break."""
 
-    name: str
-    at: float
+    rate: float
+    agents: int
+    workers: int
+    apart_s: int
 
 
 @load.command()
-def faults(folder: Folder, rate: float = 20, agents: int = 300, workers: int = 2) -> None:
-    """Break one part after the other under load; count what failed, for how long, what is lost."""
-    with stack(folder, workers=workers) as running:
-        deeds: dict[str, Callable[[], None]] = {
-            "nothing": lambda: None,
-            "one of the API's processes is killed": lambda: _kill_a_child(running),
-            "the worker is killed": lambda: again(running, "worker"),
-            "Redis is flushed": lambda: _flush(running),
-            "Redis is frozen for 30 s": lambda: _signal_redis(folder, signal.SIGSTOP),
-            "Redis goes on": lambda: _signal_redis(folder, signal.SIGCONT),
-            "Postgres crashes and recovers": lambda: _crash(folder),
-            "nothing any more": lambda: None,
-        }
-        plan = replace(planned(running, folder, agents=agents), rate=rate)
+def faults(
+    folder: Folder,
+    rate: float = 20,
+    agents: int = 300,
+    workers: int = 2,
+    apart_s: Annotated[int, typer.Option(help="Seconds from one fault to the next.")] = _APART_S,
+    only: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(_ROUNDS)}.")] = None,
+) -> None:
+    """Break one part after the other under load; count what failed, for how long, what is lost.
+
+    Processes are broken over the store itself. For a hanging embedder and for full disks it is
+    copied: to a folder beside it, and to disks in memory that root alone may mount.
+    """
+    pace = Pace(rate=rate, agents=agents, workers=workers, apart_s=apart_s)
+    for name in only or _ROUNDS:
+        print(f"\n{name}", flush=True)
+        try:
+            _go_through(name, folder, pace)
+        except NotHere as error:
+            print(f"skipped: {error}")
+
+
+def _go_through(name: str, folder: Path, pace: Pace) -> None:
+    """Break what belongs together, one after the other, while requests go on."""
+    with _ROUNDS[name](folder, workers=pace.workers) as (running, deeds):
+        plan = replace(
+            # Keys are of a copy where there is one; what is written down is not to meet its faults.
+            planned(running, running.folder, agents=pace.agents),
+            rate=pace.rate,
+            report=str(folder / "report.json"),
+            ledger=str(folder / "ledger.jsonl"),
+            deadline_ms=_DEADLINE_MS if name == "embedder" else None,
+        )
         told = folder / "plan.json"
         plan.write(told)
-        seconds = _APART_S * (len(deeds) + 1)
         broken: list[Broken] = []
+        seconds = pace.apart_s * (len(deeds) + 1)
         with sending(running, plan, told, seconds=seconds) as sent:
-            for name, deed in deeds.items():
-                broken.append(Broken(name=name, at=time.time()))
-                deed()
-                _watch(sent, _APART_S)
+            for deed, do in deeds.items():
+                broken.append(Broken(name=deed, at=time.time()))
+                do()
+                _watch(sent, pace.apart_s)
             sent.wait()
         lines = [json.loads(line) for line in Path(plan.ledger).read_text("utf-8").splitlines()]
-        _tell(broken, lines)
-        stored = [ids.parse(ids.MEMORY, id_) for line in lines for id_ in line["ids"]]
-        with closing(psycopg.connect(running.postgres)) as connection:
-            [(lost,)] = connection.execute(_LOST, [stored]).fetchall()
-        print(f"{len(stored)} memories acknowledged, {lost} of them lost")
+        print("\n".join(table(broken, lines)))
+        print(_kept(running, [one for line in lines for one in line["ids"]]), flush=True)
 
 
-def _tell(broken: list[Broken], lines: list[dict[str, Any]]) -> None:
-    ends = [*(one.at for one in broken[1:]), float("inf")]
-    for one, end in zip(broken, ends, strict=True):
-        here = [line for line in lines if one.at <= line["at"] < end]
-        failed = [line for line in here if line["status"] != 200]  # noqa: PLR2004 HTTP's OK
-        kinds = {line["status"] for line in failed}
-        last = max((line["at"] - one.at for line in failed), default=0.0)
-        print(
-            f"{one.name:<38} {len(here):5} answers, {len(failed):4} failed {sorted(kinds) or ''}"
-            f" until {last:.1f} s after"
-        )
-    reads = [line for line in lines if line["call"] == "recall"]
-    answered = sum(line["status"] == 200 for line in reads)  # noqa: PLR2004 HTTP's OK
-    print(f"recall answered {answered} of {len(reads)}: {answered / max(len(reads), 1):.2%}")
-
-
-def _kill_a_child(running: Stack) -> None:
-    """Kill one of the processes that answer; whoever watches over them starts another."""
-    doors = psutil.Process(running.processes["doors"].pid)
-    serving = [one for one in doors.children() if "spawn_main" in " ".join(one.cmdline())]
-    serving[0].kill()
-
-
-def _flush(running: Stack) -> None:
-    with redis.Redis.from_url(running.environment["COMMONBRAIN_REDIS_URL"]) as queue:
-        queue.flushall()
-
-
-def _signal_redis(folder: Path, what: signal.Signals) -> None:
-    """Stop Redis in its tracks, so that callers wait for what does not come; or let it go on."""
-    for one in psutil.process_iter(["cmdline"]):
-        is_redis = "valkey-server" in " ".join(one.info["cmdline"] or [])
-        if is_redis and str(folder) in one.cwd():
-            one.send_signal(what)
+def _kept(running: Stack, acknowledged: list[str]) -> str:
+    """Say what is left of what was acknowledged."""
+    stored = [ids.parse(ids.MEMORY, one) for one in acknowledged]
+    with closing(psycopg.connect(running.postgres)) as connection:
+        [(lost,)] = connection.execute(_LOST, [stored]).fetchall()
+        [(behind,)] = connection.execute(_BEHIND, [stored]).fetchall()
+    return (
+        f"{len(stored)} memories acknowledged, {lost} of them lost, {behind} still without vector"
+    )
 
 
 def _watch(load_: subprocess.Popen[bytes], seconds: float) -> None:
     """Let the load go on for so long."""
     with suppress(subprocess.TimeoutExpired):
         load_.wait(seconds)
-
-
-def _crash(folder: Path) -> None:
-    """Kill a backend: Postgres ends every connection, recovers from its log and goes on."""
-    first = psutil.Process(postmaster(folder))
-    backends = [one for one in first.children() if "idle" in " ".join(one.cmdline())]
-    os.kill(backends[0].pid, signal.SIGKILL)

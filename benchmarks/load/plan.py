@@ -28,6 +28,8 @@ class Plan:
     """Where the figures go."""
     ledger: str
     """Where each answer goes as it comes: a line of JSON with its time, call, and id or error."""
+    deadline_ms: int | None = None
+    """What recalls say of how long they may take."""
 
     @classmethod
     def read(cls, path: Path) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROGRAM: Final = "commonbrain_program"
-SETTINGS: Final = {"shared_buffers": "2GB", "max_wal_size": "8GB", "work_mem": "16MB"}
+SETTINGS: Final = {"shared_buffers": "6GB", "max_wal_size": "8GB", "work_mem": "16MB"}
 """What an operator of a machine with 24 GB would set first."""
 _AT_ONCE: Final = "1"
 """Threads of one process that embed: there are as many processes as cores."""
@@ -34,6 +35,7 @@ _READY_S: Final = 120
 class Stack:
     """What runs, and where it is reached."""
 
+    folder: Path
     url: str
     postgres: str
     processes: dict[str, subprocess.Popen[bytes]]
@@ -42,13 +44,18 @@ class Stack:
 
 
 @contextmanager
-def stack(folder: Path, *, workers: int, port: int = 8378) -> Generator[Stack]:
-    """Run everything over a store that was filled before."""
+def stack(
+    folder: Path, *, workers: int, settings: Mapping[str, str] | None = None
+) -> Generator[Stack]:
+    """Run everything over a store that was filled before; `settings` are the environment's."""
+    port = _free_port()
     with ExitStack() as running:
         postgres = running.enter_context(postgres_server(folder / "postgres", settings=SETTINGS))
         redis = running.enter_context(redis_server(folder / "redis"))
-        os.environ["COMMONBRAIN_STORE"] = login(postgres, PROGRAM)
+        # Keys are made in this process, which has to see the store as the server does.
+        os.environ |= {**(settings or {}), "COMMONBRAIN_STORE": login(postgres, PROGRAM)}
         upgrade_store(postgres, role=PROGRAM)
+        running.callback(_forget, settings or {})
         environment = {
             **os.environ,
             "COMMONBRAIN_REDIS_URL": redis,
@@ -59,6 +66,7 @@ def stack(folder: Path, *, workers: int, port: int = 8378) -> Generator[Stack]:
         serve = ["serve", "--port", str(port), "--workers", str(workers)]
         commands = {"doors": serve, "worker": ["work", "--json"]}
         made = Stack(
+            folder=folder,
             url=f"http://127.0.0.1:{port}",
             postgres=postgres,
             processes={name: _started(one, environment) for name, one in commands.items()},
@@ -94,6 +102,16 @@ def keys(folder: Path, tenants: list[str], *, agents: int) -> list[str]:
     kept.touch(mode=0o600)
     kept.write_text(json.dumps(known), "utf-8")
     return known[:agents]
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def _forget(settings: Mapping[str, str]) -> None:
+    for name in settings:
+        os.environ.pop(name, None)
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from platformdirs import user_data_path, user_state_path
 from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyNetwork, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from commonbrain.domain.limits import (
     HOOK_KEEP_S,
@@ -55,6 +55,16 @@ def store_at(named: object) -> object:
     return named
 
 
+def urls_of(named: object) -> object:
+    """Take one text for several URLs, none of which has a space in it."""
+    if not isinstance(named, str):
+        return named
+    urls = named.split()
+    if not all(is_url(one) for one in urls):
+        raise ValueError("each is postgresql://ROLE:PASSWORD@HOST/DATABASE")
+    return tuple(SecretStr(one) for one in urls)
+
+
 def _safe_url(url: str | None) -> str | None:
     """Take no address that others on the way could answer for."""
     parts = urlsplit(url or "")
@@ -83,6 +93,13 @@ class Settings(BaseSettings):
     store: Annotated[Store, BeforeValidator(store_at)] = Field(
         default_factory=_default_store,
         description="Where memories live: a file, or postgresql://ROLE:PASSWORD@HOST/DATABASE.",
+    )
+    store_replicas: Annotated[
+        tuple[SecretStr, ...], NoDecode, BeforeValidator(urls_of), Field(max_length=16)
+    ] = Field(
+        default=(),
+        description="Streaming replicas of a store in Postgres that recalls are answered from "
+        "while they keep up: URLs like that of the store, with spaces between them.",
     )
     state: Path = Field(
         default_factory=_default_state,

@@ -14,17 +14,21 @@ COMMAND_S_MAX: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspector:
-    """Inspector's command line, in one era; each command starts a server of its own."""
+    """Inspector's command line, in one era; each command is a new client."""
 
     place: Place
     program: tuple[Path, ...]
-    server: tuple[Path | str, ...]
+    server: tuple[Path | str, ...] = ()
+    """The command of a server to start."""
+    reach: tuple[str, ...] = ()
+    """Options that name a server which runs, where none is to be started."""
     era: str = "modern"
 
     def run(self, method: str, *options: str) -> Ended:
         """Run one of its methods."""
-        asked = ("--cli", "--method", method, "--protocol-era", self.era, *options)
-        command = (*self.program, *asked, "--format", "json", "-q", "--", *self.server)
+        asked = ("--cli", "--method", method, "--protocol-era", self.era, *self.reach, *options)
+        started = ("--", *self.server) if self.server else ()
+        command = (*self.program, *asked, "--format", "json", "-q", *started)
         return self.place.run(command, timeout_s=COMMAND_S_MAX)
 
     def run_call(self, tool: str, arguments: dict[str, Any]) -> Ended:

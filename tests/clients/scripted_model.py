@@ -1,8 +1,8 @@
 """A language model on loopback that calls the tools it is told to and records what it is shown.
 
-It speaks as much of Anthropic's Messages API as a foreign agent needs to run for real. Where it
-stands in its script it reads off the conversation, so requests sent twice or beside the
-conversation (titles, counts of tokens) disturb nothing.
+It speaks as much of Anthropic's Messages API, and of the dialects beside it, as a foreign agent
+needs to run for real. Where it stands in its script it reads off the conversation, so requests sent
+twice or beside the conversation (titles, counts of tokens) disturb nothing.
 """
 
 import json
@@ -10,8 +10,9 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Self
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,22 +20,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-# What crosses the wire has the shapes its authors give it; the tests look only at a few keys.
-Json: TypeAlias = dict[str, Any]
+from tests.clients.scripted_dialects import DIALECTS, Dialect, Json, ToolCall
 
 # A run of two calls takes five requests or so; a client that goes round in circles is refused.
 REQUESTS_MAX = 40
 SEARCHES_MAX = 5
 STOP_S_MAX = 10
 FINAL_TEXT = "The script is at its end."
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """One call of the script, by the name the client gives the tool."""
-
-    name: str
-    arguments: Json
 
 
 @dataclass(slots=True)
@@ -54,6 +46,7 @@ class ScriptedModel:
         routes = [
             Route("/v1/messages", self._answer, methods=["POST"]),
             Route("/v1/messages/count_tokens", _count, methods=["POST"]),
+            *(Route(one.path, partial(self._answer_in, one), methods=["POST"]) for one in DIALECTS),
         ]
         config = uvicorn.Config(
             Starlette(routes=routes), lifespan="off", log_level="error", ws="none"
@@ -87,21 +80,33 @@ class ScriptedModel:
 
         """
         for request in reversed(self.requests):
-            shown = _results(request).get(_call_id(number))
+            shown = _shown(request).get(_call_id(number))
             if shown is not None:
                 return shown
         raise LookupError(f"no result of {self.script[number].name} was shown to the model")
+
+    async def _answer_in(self, dialect: Dialect, request: Request) -> Response:
+        body: Json = await request.json()
+        self.requests.append(body)
+        if len(self.requests) > REQUESTS_MAX:
+            return _ENOUGH
+        done = len(dialect.results(body))
+        is_over = done >= len(self.script)
+        said = self.last_words if is_over else self.script[done]
+        return StreamingResponse(dialect.say(said, _call_id(done)), media_type="text/event-stream")
 
     async def _answer(self, request: Request) -> Response:
         body: Json = await request.json()
         self.requests.append(body)
         if len(self.requests) > REQUESTS_MAX:
-            error = {"type": "invalid_request_error", "message": "more requests than a run takes"}
-            return JSONResponse({"type": "error", "error": error}, status_code=400)
+            return _ENOUGH
         block = next_block(self.script, body, last_words=self.last_words)
         if not body.get("stream"):
             return JSONResponse(_message(body, [block], reason=_stop_reason(block)))
         return StreamingResponse(_events(body, block), media_type="text/event-stream")
+
+
+_ENOUGH = JSONResponse({"error": {"message": "more requests than a run takes"}}, status_code=400)
 
 
 def next_block(script: Sequence[ToolCall], body: Json, *, last_words: str = FINAL_TEXT) -> Json:
@@ -133,6 +138,14 @@ def _results(body: Json) -> dict[str, Json]:
         for block in message["content"]
     ]
     return {b["tool_use_id"]: b for b in blocks if b["type"] == "tool_result"}
+
+
+def _shown(body: Json) -> dict[str, Json]:
+    """Collect the results whatever the dialect."""
+    for dialect in DIALECTS:
+        if dialect.has in body:
+            return {_call_id(n): one for n, one in enumerate(dialect.results(body))}
+    return _results(body)
 
 
 def _offered(body: Json) -> set[str]:

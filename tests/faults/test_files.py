@@ -35,7 +35,7 @@ def test_a_full_disk_refuses_the_write_and_keeps_all_that_was_acknowledged(tmp_p
             assert [brain.get(id_).state for id_ in kept] == ["active"] * len(kept)
             assert brain.status().memories == len(kept)
             assert brain.doctor().is_sound
-    assert refusal.value.code == "store_down"
+    assert refusal.value.code == "store_full"
 
 
 def test_a_store_that_finds_no_room_at_all_is_not_left_half_made(tmp_path: Path) -> None:

@@ -71,6 +71,19 @@ def test_what_waits_is_written_when_the_brain_is_closed(path: Path) -> None:
         assert reopened.status().traces_dropped == 0
 
 
+def test_what_a_tenant_left_gathers_before_it_is_written(brain: Brain, clock: FakeClock) -> None:
+    stored(brain, FACT, kind="fact")
+    brain.recall("nightly")
+    clock.move(timedelta(seconds=3))
+    brain.recall("build")
+    brain.house.journal.flush(gathered_s=4)
+    assert not traces(brain)
+
+    clock.move(timedelta(seconds=1))
+    brain.house.journal.flush(gathered_s=4)
+    assert len(traces(brain)) == 2
+
+
 def test_closing_twice_is_harmless(path: Path) -> None:
     brain = a_brain(path)
     brain.recall("comet")

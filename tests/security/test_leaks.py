@@ -186,6 +186,11 @@ class Holed:
         with self.real.snapshot(tenant) as tx:
             yield HOLES[self.hole](cast("SqlTransaction", tx))
 
+    def read(self, tenant: str, ask: Callable[[SqlTransaction], object]) -> object:
+        """Ask through the hole."""
+        with self.snapshot(tenant) as tx:
+            return ask(tx)
+
     def __getattr__(self, name: str) -> object:
         """Do all else as the real one does."""
         return getattr(self.real, name)

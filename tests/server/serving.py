@@ -22,7 +22,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import Unknown
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.domain.trust import Trust
-from commonbrain.interfaces.server.app import Bounds, make_app
+from commonbrain.interfaces.server.app import Intake, make_app
 from commonbrain.interfaces.server.resource import Resource
 from tests.processes import PATIENCE_S, clean_environment, command
 
@@ -52,9 +52,9 @@ class KeyRing:
         return self.callers[credential]
 
 
-def an_app(brain: Brain, *, issuer: str | None = None, bounds: Bounds | None = None) -> FastAPI:
+def an_app(brain: Brain, *, issuer: str | None = None, intake: Intake | None = None) -> FastAPI:
     resource = Resource(url="http://127.0.0.1:8377", issuer=issuer)
-    return make_app(brain, KeyRing(), resource=resource, bounds=bounds)
+    return make_app(brain, KeyRing(), resource=resource, intake=intake)
 
 
 @contextmanager
@@ -102,10 +102,11 @@ def free_port() -> int:
 
 @contextmanager
 def started(
-    store: Path, *options: str, port: int, **settings: str
+    store: Path, *options: str, port: int, is_open: bool = True, **settings: str
 ) -> Generator[subprocess.Popen[bytes]]:
-    """Start `brain serve --open` as people do, and wait until it is ready."""
-    line = command(store, "serve", "--open", "--port", str(port), *options)
+    """Start `brain serve` as people do, for all of this machine, and wait until it is ready."""
+    reach = ["--open"] if is_open else []
+    line = command(store, "serve", *reach, "--port", str(port), *options)
     with subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment(**settings)
     ) as process:

@@ -1,8 +1,11 @@
 """What tests read of what calls left."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from commonbrain.brain import Brain
 from commonbrain.domain.tool_event import ToolEvent
@@ -10,6 +13,8 @@ from commonbrain.interfaces.calling import answer
 from commonbrain.interfaces.operations import OPERATIONS, Door
 from commonbrain.ports.telemetry import Telemetry
 from commonbrain.testing.builders import NOON
+
+Figures = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 TOOLS = {operation.name: operation for operation in OPERATIONS}
 
@@ -47,3 +52,18 @@ def an_event(**more: Any) -> ToolEvent:  # noqa: ANN401
 def heard(brain: Brain, telemetry: Telemetry) -> Brain:
     """See a brain as its caller does whose house is listened to."""
     return Brain.of(replace(brain.house, telemetry=telemetry), brain.caller)
+
+
+def figures(telemetry: Telemetry) -> Figures:
+    """Read what is counted, by name and labels."""
+    text, _ = telemetry.metrics()
+    return {
+        (sample.name.removeprefix("commonbrain_"), frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def figure(telemetry: Telemetry, name: str, **labels: str) -> float:
+    """Read one of them; zero where nothing was counted."""
+    return figures(telemetry).get((name, frozenset(labels.items())), 0.0)

@@ -11,6 +11,7 @@ import pytest
 from commonbrain.adapters.telemetry.log import Log
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
+from tests.faults.mounts import small_disk
 from tests.flows.asking import stored
 from tests.telemetry.reading import an_event, call, heard
 
@@ -96,3 +97,14 @@ def test_only_the_owner_reads_the_log(log: Log) -> None:
     log.called(an_event(), http_status=200)
     assert stat.S_IMODE(log.path.parent.stat().st_mode) == 0o700
     assert stat.S_IMODE(log.path.stat().st_mode) & 0o077 == 0
+
+
+def test_a_full_disk_costs_lines_and_one_word_of_it_but_no_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_disk(tmp_path / "disk", size="64k") as disk:
+        log = Log(disk, "serve")
+        for _ in range(20):
+            log.called(an_event(args="x" * 10_000), http_status=200)
+        log.close()
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
@@ -15,26 +14,10 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.scope import Role
 from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.ports.telemetry import SILENT, Remembering, Telemetry
+from commonbrain.ports.telemetry import SILENT, Remembering
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
-from tests.telemetry.reading import an_event, call, heard
-
-Figures = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-def figures(telemetry: Telemetry) -> Figures:
-    """Read what is counted, by name and labels."""
-    text, _ = telemetry.metrics()
-    return {
-        (sample.name.removeprefix("commonbrain_"), frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text.decode())
-        for sample in family.samples
-    }
-
-
-def figure(telemetry: Telemetry, name: str, **labels: str) -> float:
-    return figures(telemetry).get((name, frozenset(labels.items())), 0.0)
+from tests.telemetry.reading import an_event, call, figure, figures, heard
 
 
 @pytest.fixture

@@ -144,6 +144,8 @@ ACCESS_KEPT_S: Final = 10.0
 Within this time every process has learnt of a key that was revoked and of a tenant that was
 suspended.
 """
+USES_APART_S: Final = 300.0
+"""How often one process notes that a key is used, at most: it is known to so many seconds."""
 VERIFIED_MAX: Final = 10_000
 """Credentials of which one process knows that they are right; the longest unused goes first."""
 ROTATION_MINUTES_DEFAULT: Final = 60

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.limits import NAME_CHARS_MAX
 
 
 class Ending(StrEnum):
@@ -46,6 +47,12 @@ class Contact:
     """The folder it was started in."""
     process: Process | None = None
     server: Process | None = None
+
+
+def printable_name(given: str) -> str | None:
+    """Make what a client calls itself into what a name may be; None where nothing is left."""
+    words = " ".join(given.split())
+    return "".join(filter(str.isprintable, words))[:NAME_CHARS_MAX].strip() or None
 
 
 UNKNOWN: Final = Contact()

@@ -136,8 +136,10 @@ class Get:
                 hint="Fetch them in several calls.",
             )
         chosen = frozenset(one_of(View, view) for view in views)
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            shown = tuple(self._show(tx, id_, views=chosen) for id_ in wanted)
+        shown = self.house.store.read(
+            self.caller.tenant,
+            lambda tx: tuple(self._show(tx, id_, views=chosen) for id_ in wanted),
+        )
         if bump:
             access = Access(tenant=self.caller.tenant, ids=tuple(wanted), at=self.house.clock.now())
             self.house.journal.touch(access)
@@ -169,8 +171,10 @@ class Get:
 
         """
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            found = named(tx, look, name=name, project=self.caller.project)
+        found = self.house.store.read(
+            self.caller.tenant,
+            lambda tx: named(tx, look, name=name, project=self.caller.project),
+        )
         if not found:
             raise NotFound(f"No skill {name[:40]!r}.", hint="Recall by its words, or by its name.")
         first, *others = (ids.show(ids.MEMORY, one.id) for one in found)

@@ -9,7 +9,7 @@ counted, never raised into a read.
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
@@ -31,7 +31,7 @@ Entry = TypeVar("Entry", "Trace", "Access", "Beat", "ToolEvent")
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
-"""How long entries gather before they are written together."""
+"""How often it is looked for what is to be written."""
 _LEAVE_S = 1.0
 """How long the last entries may hold up who leaves: a read has its answer and waits for nobody."""
 
@@ -59,20 +59,6 @@ class _Batch:
     beats: Sequence[Beat]
     events: Sequence[ToolEvent]
 
-    def tenants(self) -> set[str]:
-        """Name whose entries there are."""
-        traced = {trace.caller.tenant for trace in self.traces}
-        return traced | {one.tenant for one in (*self.accesses, *self.beats, *self.events)}
-
-    def of(self, tenant: str) -> "_Batch":
-        """Pick one tenant's."""
-        return _Batch(
-            traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
-            accesses=[access for access in self.accesses if access.tenant == tenant],
-            beats=[beat for beat in self.beats if beat.tenant == tenant],
-            events=[event for event in self.events if event.tenant == tenant],
-        )
-
     def lost(self) -> str:
         """Say what was dropped."""
         return (
@@ -85,8 +71,15 @@ class Journal:
     """Carries what reads leave to the store behind their back; close it to write the rest."""
 
     def __init__(
-        self, store: Store, screen: Screen, *, clock: Clock, ledger: Ledger | None = None
+        self,
+        store: Store,
+        screen: Screen,
+        *,
+        clock: Clock,
+        ledger: Ledger | None = None,
+        gather_s: float = _PAUSE_S,
     ) -> None:
+        """Carry for a store whose tenants' entries are written together once so many seconds."""
         self._store = store
         self._screen = screen
         self._clock = clock
@@ -96,6 +89,8 @@ class Journal:
         self._beats: deque[Beat] = deque()
         self._events: deque[ToolEvent] = deque()
         self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
+        self._gather_s = gather_s
+        self._since_ms: dict[str, float] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._carrier: threading.Thread | None = None
@@ -138,19 +133,19 @@ class Journal:
             return
         with self._lock:
             self._dropped += _queue(self._waiting, trace)
-            self._start()
+            self._start(trace.caller.tenant)
 
     def touch(self, access: Access) -> None:
         """Queue an access and return at once; the oldest gives way when the queue is full."""
         with self._lock:
             self._accesses_dropped += _queue(self._accesses, access)
-            self._start()
+            self._start(access.tenant)
 
     def beat(self, beat: Beat) -> None:
         """Queue a sign of life and return at once; the oldest gives way when the queue is full."""
         with self._lock:
             self._beats_dropped += _queue(self._beats, beat)
-            self._start()
+            self._start(beat.tenant)
 
     def note(self, event: ToolEvent) -> None:
         """Queue a tool event and return at once; the oldest gives way when the queue is full."""
@@ -159,7 +154,7 @@ class Journal:
                 self._faults.append(event)
             if self._ledger.events_kept:
                 self._events_dropped += _queue(self._events, event)
-                self._start()
+                self._start(event.tenant)
 
     def note_now(self, tenant: str, events: Sequence[ToolEvent]) -> None:
         """Write events of a tenant at once; each is kept once however often it is told.
@@ -178,19 +173,18 @@ class Journal:
                 keep_from=now - self._ledger.kept,
             )
 
-    def flush(self) -> None:
-        """Write what waits now; what cannot be written is dropped and counted."""
+    def flush(self, *, gathered_s: float = 0.0) -> None:
+        """Write what waits, of the tenants whose first entry has waited for so many seconds.
+
+        What cannot be written is dropped and counted.
+        """
         with self._lock:
-            waiting = _Batch(
-                traces=tuple(self._waiting),
-                accesses=tuple(self._accesses),
-                beats=tuple(self._beats),
-                events=tuple(self._events),
-            )
-            for queue in (self._waiting, self._accesses, self._beats, self._events):
-                queue.clear()
-        for tenant in waiting.tenants():
-            self._write(tenant, waiting.of(tenant))
+            now_ms = self._clock.elapsed_ms()
+            first = list(self._since_ms.items())
+            due = [tenant for tenant, at_ms in first if now_ms - at_ms >= gathered_s * 1000]
+            batches = {tenant: self._take(tenant) for tenant in due}
+        for tenant, batch in batches.items():
+            self._write(tenant, batch)
 
     def close(self) -> None:
         """Let the carrier write what is left; it is not waited for while the store is locked."""
@@ -198,16 +192,27 @@ class Journal:
         if self._carrier is not None:
             self._carrier.join(_LEAVE_S)
 
-    def _start(self) -> None:
+    def _start(self, tenant: str) -> None:
         """Put the carrier to work when there is something to carry."""
+        self._since_ms.setdefault(tenant, self._clock.elapsed_ms())
         if self._carrier is None and not self._closing.is_set():
             self._carrier = threading.Thread(target=self._carry, daemon=True, name="journal")
             self._carrier.start()
 
     def _carry(self) -> None:
         while not self._closing.wait(_PAUSE_S):
-            self.flush()
+            self.flush(gathered_s=self._gather_s - _PAUSE_S)
         self.flush()
+
+    def _take(self, tenant: str) -> "_Batch":
+        """Take what waits of a tenant out of the queues."""
+        del self._since_ms[tenant]
+        return _Batch(
+            traces=_taken(self._waiting, lambda one: one.caller.tenant == tenant),
+            accesses=_taken(self._accesses, lambda one: one.tenant == tenant),
+            beats=_taken(self._beats, lambda one: one.tenant == tenant),
+            events=_taken(self._events, lambda one: one.tenant == tenant),
+        )
 
     def _write(self, tenant: str, batch: "_Batch") -> None:
         now = self._clock.now()
@@ -245,3 +250,11 @@ def _queue(waiting: deque[Entry], entry: Entry) -> int:
         waiting.popleft()
     waiting.append(entry)
     return int(is_full)
+
+
+def _taken(waiting: deque[Entry], is_wanted: Callable[[Entry], bool]) -> list[Entry]:
+    """Take the wanted entries out of a queue; the others stay in their order."""
+    entries = list(waiting)
+    waiting.clear()
+    waiting.extend(entry for entry in entries if not is_wanted(entry))
+    return [entry for entry in entries if is_wanted(entry)]

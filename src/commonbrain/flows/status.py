@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.memory import CURRENT_STATES
@@ -11,12 +12,16 @@ from commonbrain.flows.house import House
 from commonbrain.flows.repair import Repaired
 from commonbrain.ports.store import Finding
 
+_AWAY: Final = "the server's store"
+"""What callers of networked doors are told of where it lies."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """What the store holds for this tenant, and in which vector space."""
 
     store: str
+    """Where it lies, for who is on the same machine as it."""
     memories: int
     """Current ones: active and archived."""
     by_kind: Mapping[str, int]
@@ -55,17 +60,17 @@ class Status:
             Unavailable: the store cannot be read.
 
         """
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            counts = tx.memories.counts()
-            pending = tx.index.pending()
-            jobs = tx.jobs.counts()
+        counts, pending, jobs = self.house.store.read(
+            self.caller.tenant,
+            lambda tx: (tx.memories.counts(), tx.index.pending(), tx.jobs.counts()),
+        )
         by_kind: Counter[str] = Counter()
         by_state: Counter[str] = Counter()
         for (kind, state), count in counts.items():
             by_state[state] += count
             by_kind[kind] += count if state in CURRENT_STATES else 0
         return Condition(
-            store=self.house.store.location,
+            store=_AWAY if self.caller.admission else self.house.store.location,
             memories=by_kind.total(),
             by_kind=+by_kind,
             by_state=by_state,

@@ -18,6 +18,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.flows.house import House
 from commonbrain.ports.probing import Dependency
+from commonbrain.ports.replicas import Reads
 
 _WINDOW: Final = timedelta(days=1)
 _PERCENTILES: Final = (50, 95, 99)
@@ -61,6 +62,8 @@ class Health:
     uptime_s: float | None
     """How long this process has had the store open; None where nobody counts."""
     tool_events_dropped: int
+    replicas: tuple[Reads, ...] = ()
+    """How the replicas fared that this process reads from; without them the primary answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,23 @@ class Watching:
             dependencies=found,
             uptime_s=(self.house.clock.now() - since).total_seconds() if since else None,
             tool_events_dropped=self.house.journal.events_dropped,
+            replicas=self._replicas(),
         )
+
+    def _replicas(self) -> tuple[Reads, ...]:
+        """Ask each replica something, so that what is told of it is of now."""
+        for _ in self.house.store.replicas():
+            # Where the primary is away it is told of above.
+            with suppress(CommonbrainError):
+                self.house.store.read(self.caller.tenant, lambda tx: tx.jobs.counts())
+        return tuple(self.house.store.replicas())
 
     def _events(self, *, limit: int, failed: bool) -> Sequence[ToolEvent]:
         since = self.house.clock.now() - _WINDOW
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            return tx.events.latest(limit=limit, since=since, failed=failed)
+        return self.house.store.read(
+            self.caller.tenant,
+            lambda tx: tx.events.latest(limit=limit, since=since, failed=failed),
+        )
 
 
 def _figures(events: Sequence[ToolEvent]) -> Figures:

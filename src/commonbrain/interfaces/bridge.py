@@ -148,7 +148,7 @@ def run_bridge(url: str, *, key_file: Path | None = None) -> None:
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     session = os.environ.get("COMMONBRAIN_SESSION") or f"bridge_{uuid4().hex[:16]}"
-    bridge = Bridge(url=_checked(url), key=_key(key_file), session=session, out=sys.stdout)
+    bridge = Bridge(url=endpoint(url), key=read_key(key_file), session=session, out=sys.stdout)
     bridge.carry(sys.stdin)
 
 
@@ -170,7 +170,13 @@ def _leave(_signal: int, _frame: object) -> None:
     os._exit(0)
 
 
-def _checked(url: str) -> SplitResult:
+def endpoint(url: str) -> SplitResult:
+    """Give where MCP is on a server.
+
+    Raises:
+        Invalid: the URL cannot be used, or holds what may be a secret.
+
+    """
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -182,12 +188,27 @@ def _checked(url: str) -> SplitResult:
     return parts._replace(path=path if path.endswith("/mcp") else f"{path}/mcp")
 
 
-def _key(file: Path | None) -> str | None:
-    """Read the key from a file, else from the environment; never from the command line."""
+def read_key(file: Path | None) -> str | None:
+    """Read the key from a file, else from the environment; never from the command line.
+
+    Raises:
+        Invalid: the file cannot be read, or what is given is no key.
+
+    """
     try:
         given = file.read_text("utf-8") if file else os.environ.get("COMMONBRAIN_KEY", "")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(f"{file} cannot be read.", hint="Give a file with the key in it.") from error
+    return checked_key(given)
+
+
+def checked_key(given: str) -> str | None:
+    """Give a key without the line end it came with; None where there is nothing.
+
+    Raises:
+        Invalid: it is no key; it is not repeated.
+
+    """
     key = given.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise Invalid("The key holds what no key does.", hint="Give the key alone.")

@@ -106,7 +106,7 @@ class _Handlers:
         try:
             return await self.threads.run(call)
         except Unavailable as error:
-            return _failure(error)
+            return _failure(self.clients.told(error))
 
     async def list_prompts(
         self, _context: Message, _params: PaginatedRequestParams | None
@@ -154,7 +154,8 @@ class _Handlers:
                 first = error.errors(include_url=False, include_input=False)[0]
                 raise MCPError(INVALID_PARAMS, f"invalid: {first['msg']}.") from None
             except CommonbrainError as error:
-                raise MCPError(INVALID_PARAMS, f"{error.code}: {error}", about) from None
+                told = self.clients.told(error)
+                raise MCPError(INVALID_PARAMS, f"{told.code}: {told}", about) from None
             except Exception as error:
                 _LOG.exception("an offer failed")
                 raise MCPError(INTERNAL_ERROR, f"internal: {_FAULT} {_AFTER_A_FAULT}") from error
@@ -178,7 +179,7 @@ class _Handlers:
         except ValidationError as error:
             return _failure(_complaint(operation, error))
         except CommonbrainError as error:
-            return _failure(error)
+            return _failure(self.clients.told(error))
         except Exception:  # noqa: BLE001 a server must not die of one call
             # A fault of ours: the log gets all of it, the client nothing that it could leak.
             _LOG.exception("%s failed", operation.name)

@@ -13,8 +13,8 @@ from mcp.types import (
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
-from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Role
+from commonbrain.domain.session import printable_name
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.upkeep.aside import Aside
 from commonbrain.interfaces.connection import Connection
@@ -80,6 +80,10 @@ class Clients(Protocol):
         """Keep what was called of a brain that could not be seen."""
         ...
 
+    def told(self, error: CommonbrainError, /) -> CommonbrainError:
+        """Give an error as who is there may read it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneClient:
@@ -116,14 +120,12 @@ class OneClient:
         agent = self.agent or (printable_name(client.name) if client else None)
         noted_unopened(call, error, agent=agent)
 
+    def told(self, error: CommonbrainError) -> CommonbrainError:
+        """Tell all: the user's own machine is what it is about."""
+        return error
+
 
 def client_of(context: Message) -> Implementation | None:
     """Give what the client calls itself, where it said so."""
     known = context.session.client_params
     return known.client_info if known else None
-
-
-def printable_name(given: str) -> str | None:
-    """Make what a client calls itself into what a name may be."""
-    words = " ".join(given.split())
-    return "".join(filter(str.isprintable, words))[:NAME_CHARS_MAX].strip() or None

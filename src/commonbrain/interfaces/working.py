@@ -4,20 +4,25 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TypeVar
+from time import monotonic
+from typing import Final, TypeVar
 
 import anyio
 
 from commonbrain.domain.errors import Unavailable
+from commonbrain.ports.waiting import UNTIL
 
 _T = TypeVar("_T")
+_AFTER_S: Final = 0.1
+"""How much later than whoever asked the thread gives up: who waits hears of it first."""
 
 
 class Threads:
     """A bounded number of threads; what comes while all are busy waits its turn.
 
-    With `seconds_max` a call, its wait counted, is left behind when that is over: its thread goes
-    on and stays taken until it ends. Without, whoever asked waits for it, even when called off.
+    With `seconds_max` a call, its wait counted, is left behind when that is over. What it waits
+    for below knows that moment and lets go, so that its thread comes back; what computes goes on.
+    Without, whoever asked waits for it, even when called off.
     """
 
     def __init__(self, at_once: int, *, seconds_max: float | None = None) -> None:
@@ -32,23 +37,24 @@ class Threads:
             CommonbrainError: whatever the work raises.
 
         """
-        future = self._pool.submit(copy_context().run, work)
+        context = copy_context()
+        if self._seconds_max is not None:
+            context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
+        future = self._pool.submit(context.run, work)
         answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
-                async with asyncio.timeout(self._seconds_max):
-                    await asyncio.wait({answer})
-            return await answer
-        except TimeoutError as error:
+                await asyncio.wait({answer}, timeout=self._seconds_max)
             if answer.done():
-                raise
+                return await answer
             raise Unavailable(
                 f"This took longer than {self._seconds_max:g} seconds; it may still be done.",
                 code="deadline",
                 hint="Ask again, with the same idempotency key where you gave one.",
-            ) from error
+            )
         finally:
-            # What still waits for its turn is not begun.
+            # What still waits for its turn is not begun, and nobody hears how the rest ends.
+            answer.cancel()
             future.cancel()
 
     def close(self) -> None:

@@ -82,6 +82,10 @@ class Credentials(Protocol):
         """Give a key, good or not; None when there is none."""
         ...
 
+    def held(self, prefixes: Sequence[str]) -> dict[str, tuple[ApiKey, Agent | None]]:
+        """Give keys, good or not, with the agents they are of; what there is none of is absent."""
+        ...
+
     def add_key(self, key: ApiKey) -> bool:
         """Store a new key; say whether its prefix was free, for nothing is stored otherwise."""
         ...

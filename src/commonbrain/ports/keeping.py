@@ -71,6 +71,17 @@ class Upgraded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Distributed:
+    """What distributes a store on a server by tenant over many machines, in its order."""
+
+    store: str
+    flat: tuple[str, ...]
+    """Statements of plain Postgres, in one transaction."""
+    spread: tuple[str, ...]
+    """Statements for Citus, each in a transaction of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedTable:
     """The rows of one table of one tenant, in the store that is copied."""
 

@@ -7,12 +7,12 @@ other process; a forgotten memory is on no shelf of the index; no tenant sees an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
@@ -32,9 +32,12 @@ from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
 from commonbrain.ports.records import Access, Records
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.reviews import Reviews
 from commonbrain.ports.sessions import Beat, Sessions
 from commonbrain.ports.threads import Threads
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +256,22 @@ class Store(Protocol):
             Corrupt: `store_corrupt`, the store is damaged.
 
         """
+        ...
+
+    def read(self, tenant: str, ask: Callable[[Transaction], Answer]) -> Answer:
+        """Ask what only reads, perhaps of a replica; asked twice where a replica fails under way.
+
+        Whatever anybody was told is kept before this is asked is seen, by whichever process.
+
+        Raises:
+            Unavailable: `store_down`, the store cannot be read.
+            Corrupt: `store_corrupt`, the store is damaged.
+
+        """
+        ...
+
+    def replicas(self) -> Sequence[Reads]:
+        """Tell how the replicas fared in this process; none where there are none."""
         ...
 
     def note_reads(

@@ -5,12 +5,13 @@ Law: whatever a telemetry does, no call fails or changes for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.replicas import Reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,10 @@ class Telemetry(Protocol):
         """Hear how many jobs wait, and how many were given up."""
         ...
 
+    def read_from(self, replicas: Sequence[Reads]) -> None:
+        """Hear how the replicas fared so far in this process."""
+        ...
+
     def metrics(self) -> tuple[bytes, str]:
         """Write what was counted as Prometheus reads it, and name the media type."""
         ...
@@ -123,6 +128,9 @@ class Silence:
         """Hear nothing."""
 
     def queued(self, depth: int, *, dead: int) -> None:
+        """Hear nothing."""
+
+    def read_from(self, replicas: Sequence[Reads]) -> None:
         """Hear nothing."""
 
     def metrics(self) -> tuple[bytes, str]:

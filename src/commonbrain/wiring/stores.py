@@ -18,6 +18,7 @@ from commonbrain.domain.locations import is_url
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.keeping import (
+    Distributed,
     Progress,
     Replacement,
     Restored,
@@ -45,8 +46,14 @@ def open_store(at: Store, settings: Settings, *, space: Space, clock: Clock) -> 
     # The driver is a part of the extra, and what takes long to load.
     from commonbrain.adapters.sql.postgres_opening import open_postgres  # noqa: PLC0415
 
+    # They are copies of the store that settings name, and of no other.
+    of_this = settings.store_replicas if at == settings.store else ()
     return open_postgres(
-        at.get_secret_value(), space=space, clock=clock, lock_wait_s=settings.lock_wait_s
+        at.get_secret_value(),
+        space=space,
+        clock=clock,
+        lock_wait_s=settings.lock_wait_s,
+        replicas=[one.get_secret_value() for one in of_this],
     )
 
 
@@ -70,23 +77,63 @@ def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -
         Corrupt: it is not a store, or of a newer version; it was left as found.
 
     """
-    settings = load_settings()
-    named = store_named(store, settings)
-    if isinstance(named, Path):
-        raise Invalid(
-            "A store in a file is upgraded when it is opened.",
-            hint="For a store in Postgres give its URL with --store or COMMONBRAIN_STORE.",
-        )
-    _need_server()
+    url, settings = _owner_of(store)
     from commonbrain.adapters.sql.postgres_opening import upgrade_postgres  # noqa: PLC0415
 
     return upgrade_postgres(
-        named.get_secret_value(),
+        url,
         space=make_embedder(settings).space,
         clock=SystemClock(),
         lock_wait_s=settings.lock_wait_s,
         role=role,
     )
+
+
+def preview_distribute(store: str | Path | None = None) -> Distributed:
+    """Say what would distribute a store in Postgres by tenant, and change nothing.
+
+    Raises:
+        Invalid: the store is a file, which stays on one machine.
+        Unavailable: it cannot be reached, or its schema is older.
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    url, settings = _owner_of(store)
+    from commonbrain.adapters.sql.postgres_opening import preview_distribution  # noqa: PLC0415
+
+    return preview_distribution(url, lock_wait_s=settings.lock_wait_s)
+
+
+def distribute_store(store: str | Path | None = None) -> Distributed:
+    """Distribute a store in Postgres by tenant over the machines of Citus, while nobody works.
+
+    Args:
+        store: its URL as its owner; by default as for `open`.
+
+    Raises:
+        Invalid: the store is a file, which stays on one machine.
+        Refused: `citus_missing`, nothing there could distribute it; nothing has changed.
+        Unavailable: it cannot be reached, or its schema is older; run it again to go on.
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    url, settings = _owner_of(store)
+    from commonbrain.adapters.sql.postgres_opening import distribute_postgres  # noqa: PLC0415
+
+    space = make_embedder(settings).space
+    return distribute_postgres(url, space=space, lock_wait_s=settings.lock_wait_s)
+
+
+def _owner_of(store: str | Path | None) -> tuple[str, Settings]:
+    settings = load_settings()
+    named = store_named(store, settings)
+    if isinstance(named, Path):
+        raise Invalid(
+            "A store in a file is upgraded when it is opened, and stays on one machine.",
+            hint="For a store in Postgres give its URL with --store or COMMONBRAIN_STORE.",
+        )
+    _need_server()
+    return named.get_secret_value(), settings
 
 
 def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:

@@ -34,6 +34,17 @@ class Kept(Generic[K, V]):
             while len(self._values) > self.most:
                 self._values.popitem(last=False)
 
+    def renew(self, name: K, value: V) -> None:
+        """Put a value in the place of what is kept under a name, if it is still kept."""
+        with self._lock:
+            if name in self._values:
+                self._values[name] = value
+
+    def items(self) -> list[tuple[K, V]]:
+        """List what is kept, which counts as no use of it."""
+        with self._lock:
+            return list(self._values.items())
+
     def drop(self, name: K) -> None:
         """Forget what is kept under a name."""
         with self._lock:

@@ -1,8 +1,9 @@
 """Tells callers by their API keys: argon2id once, then from what the process knows for a while."""
 
 import hmac
+import math
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from commonbrain.adapters.access.kept import Kept
@@ -16,6 +17,7 @@ from commonbrain.domain.credentials import ApiKey, KeyText, read_key
 from commonbrain.domain.errors import CommonbrainError, Limited, Refused, Unknown
 from commonbrain.domain.limits import (
     ACCESS_KEPT_S,
+    USES_APART_S,
     VERIFIED_MAX,
     WRONG_CREDENTIALS_PER_MINUTE,
 )
@@ -37,6 +39,8 @@ class _Known:
     key: ApiKey
     standing: Standing
     caller: Caller
+    used_at_ms: float
+    """When it was last noted that the key is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,8 @@ class KeyAccess:
     """Admits who has a good API key.
 
     What is known of a key is kept under a keyed digest of it, never under the key, and read again
-    from the store every `ACCESS_KEPT_S` seconds: so long may a revoked key go on to work.
+    from the store every `ACCESS_KEPT_S` seconds: so long may a revoked key go on to work. All that
+    are known of a tenant are read together, for hundreds of agents call through one process.
     """
 
     store: Store
@@ -63,44 +68,56 @@ class KeyAccess:
             raise unknown()
         digest = hmac.digest(self._digesting, str(text).encode(), "sha256")
         known = self.known.get(digest)
-        if known is None or self._is_old(known.standing):
-            known = self._look(text, digest, known=known, address=address)
+        if known is not None and self._is_old(known.standing):
+            self._look_again(text.tenant)
+            known = self.known.get(digest)
+        if known is None:
+            known = self._look(text, digest, address=address)
         try:
             self._check(known, address)
         except (Unknown, Refused) as error:
             self._note(text.tenant, error, known=known)
             raise
+        self._note_use(digest, known)
         return known.caller
 
-    def _look(
-        self, text: KeyText, digest: bytes, *, known: _Known | None, address: str | None
-    ) -> _Known:
-        """Read the key and its agent, and check the secret unless it is known to fit that seal."""
-        if known is None:
-            self._check_patience(address)
+    def _look(self, text: KeyText, digest: bytes, *, address: str | None) -> _Known:
+        """Read the key and its agent, and check the secret."""
+        self._check_patience(address)
         with self.store.snapshot(text.tenant) as tx:
-            shelf = tx.credentials
-            key = shelf.key(text.prefix)
-            standing = Standing(
-                tenant=shelf.tenant(),
-                # Asked for even where there is no key, so that this takes as long.
-                agent=shelf.agent(key.agent if key else ""),
-                read_at_ms=self.clock.elapsed_ms(),
-            )
-        seal = key.seal if key else None
-        is_known = known is not None and known.key.seal == seal
-        is_right = is_known or self.seals.fits(seal, secret=text.secret)
+            tenant, held = tx.credentials.tenant(), tx.credentials.held([text.prefix])
+        key, agent = held.get(text.prefix, (None, None))
+        standing = Standing(tenant=tenant, agent=agent, read_at_ms=self.clock.elapsed_ms())
+        is_right = self.seals.fits(key.seal if key else None, secret=text.secret)
         if not (is_right and key and standing.agent and standing.is_good):
-            self.known.drop(digest)
             self._count_wrong(address)
             error = unknown()
             if standing.tenant is not None:
                 self._note(text.tenant, error)
             raise error
-        found = _Known(key=key, standing=standing, caller=_caller(key, standing))
+        caller = _caller(key, standing)
+        found = _Known(key=key, standing=standing, caller=caller, used_at_ms=-math.inf)
         self.known.put(digest, found)
-        self.refusals.used(text.tenant, text.prefix)
         return found
+
+    def _look_again(self, tenant: str) -> None:
+        """Read every key that is known of a tenant, and forget what has no good standing any more.
+
+        What was sealed anew is forgotten too: whether a secret fits that is for hashing to say.
+        """
+        before = [(name, one) for name, one in self.known.items() if one.caller.tenant == tenant]
+        now_ms = self.clock.elapsed_ms()
+        with self.store.snapshot(tenant) as tx:
+            owner = tx.credentials.tenant()
+            held = tx.credentials.held([one.key.prefix for _, one in before])
+        for digest, one in before:
+            key, agent = held.get(one.key.prefix, (None, None))
+            standing = Standing(tenant=owner, agent=agent, read_at_ms=now_ms)
+            if key and key.seal == one.key.seal and agent and standing.is_good:
+                caller = _caller(key, standing)
+                self.known.renew(digest, replace(one, key=key, standing=standing, caller=caller))
+            else:
+                self.known.drop(digest)
 
     def _check(self, known: _Known, address: str | None) -> None:
         """Refuse a key that is over, or is not to be used from there."""
@@ -114,6 +131,13 @@ class KeyAccess:
                 code="scope_denied",
                 hint="Ask an admin to widen its allow list.",
             )
+
+    def _note_use(self, digest: bytes, known: _Known) -> None:
+        """Note that a key is used, now and then."""
+        now_ms = self.clock.elapsed_ms()
+        if now_ms - known.used_at_ms >= USES_APART_S * _MS:
+            self.known.renew(digest, replace(known, used_at_ms=now_ms))
+            self.refusals.used(known.caller.tenant, known.key.prefix)
 
     def _is_old(self, standing: Standing) -> bool:
         return self.clock.elapsed_ms() - standing.read_at_ms >= ACCESS_KEPT_S * _MS

@@ -1,8 +1,7 @@
 """For one person on one machine: whoever reaches the loopback address is that person."""
 
-from ipaddress import ip_address
-
 from commonbrain.domain.errors import Refused
+from commonbrain.domain.locations import is_loopback
 from commonbrain.domain.scope import Caller
 
 
@@ -22,18 +21,10 @@ class LocalAccess:
         address: str | None,
     ) -> Caller:
         """Give the user; a call from elsewhere is refused."""
-        if address is None or not _is_loopback(address):
+        if address is None or not is_loopback(address):
             raise Refused(
                 "Without access control only this machine may call.",
                 code="address_denied",
                 hint="Serve without --open, and give each caller a key.",
             )
         return self._caller
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        # A socket of another sort, or a proxy's name for nobody.
-        return False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from commonbrain.adapters.models.urls import joined
+from commonbrain.adapters.models.urls import OLLAMA_URL, OPENAI_URL, joined
 from commonbrain.domain.atom import (
     ATOM_FIELD_CHARS_MAX,
     ATOMS_MAX,
@@ -111,14 +111,14 @@ def _openai_bounds(tokens_max: int) -> Mapping[str, object]:
 
 OLLAMA_CHAT: Final = ChatFamily(
     name="ollama",
-    url="http://127.0.0.1:11434",
+    url=OLLAMA_URL,
     path="/api/chat",
     bounded=_ollama_bounds,
     read=lambda reply: _OllamaReply.model_validate_json(reply).message.content,
 )
 OPENAI_CHAT: Final = ChatFamily(
     name="openai",
-    url="https://api.openai.com/v1",
+    url=OPENAI_URL,
     path="/chat/completions",
     bounded=_openai_bounds,
     read=lambda reply: _OpenAiReply.model_validate_json(reply).choices[0].message.content,

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from ipaddress import ip_address
 from time import monotonic
 from typing import Final
 from urllib.parse import urlsplit
 from weakref import finalize
 
 import httpx2
-from circuitbreaker import CircuitBreaker  # pyright: ignore[reportMissingTypeStubs] it has none
+from circuitbreaker import (  # pyright: ignore[reportMissingTypeStubs] it has none
+    STATE_HALF_OPEN,
+    CircuitBreaker,
+)
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -19,8 +21,10 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from commonbrain.adapters.models.crowd import Crowd
 from commonbrain.adapters.models.options import Options
 from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.locations import is_here
 
 RETRY_AFTER_S_MAX: Final = 5.0
 """An endpoint that asks for a longer pause is not waited for: somebody waits for us."""
@@ -42,6 +46,8 @@ class Patience:
     failures_max: int = 3
     """Calls that may fail in a row before it is left alone."""
     rest_s: float = 30.0
+    silence_s: float = 3.0
+    """When as many as may fail have all waited so long, nobody joins them."""
 
 
 PATIENCE: Final = Patience()
@@ -54,6 +60,8 @@ class Service:
     name: str
     settings: str
     """How the environment variables begin that say where it is and how to wait for it."""
+    is_quick: bool = True
+    """Whether it hangs when nobody has heard of it for seconds: who writes words may take them."""
 
     @property
     def code(self) -> str:
@@ -62,7 +70,7 @@ class Service:
 
 
 EMBEDDING: Final = Service(name="embedder", settings="COMMONBRAIN_EMBEDDER")
-EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR")
+EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR", is_quick=False)
 
 
 class AttemptFailed(Unavailable):
@@ -110,6 +118,8 @@ class Endpoint:
             recovery_timeout=patience.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
             expected_exception=_blames_endpoint,
         )
+        silence_s = patience.silence_s if serves.is_quick else float("inf")
+        self._crowd = Crowd(patience.failures_max, silence_s=silence_s)
         key = options.key.get_secret_value() if options.key else ""
         self._client = httpx2.Client(
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -117,7 +127,7 @@ class Endpoint:
                 options.timeout_s, connect=min(_CONNECT_S_MAX, options.timeout_s)
             ),
             # A proxy for the world has no way to this machine.
-            trust_env=not _is_here(urlsplit(url).hostname or ""),
+            trust_env=not is_here(urlsplit(url).hostname or ""),
         )
         # Nobody closes an embedder; its connections go when it does.
         finalize(self, self._client.close)
@@ -143,12 +153,17 @@ class Endpoint:
             retry=retry_if_exception(_is_passing),
             reraise=True,
         )
-        with self._breaker:
-            return retrying(self._once, body)
+        is_trial = self._breaker.state == STATE_HALF_OPEN
+        with self._crowd.joined(is_trial=is_trial) as makes_sense:
+            if not makes_sense:
+                raise self._silent(is_trial=is_trial)
+            with self._breaker:
+                return retrying(self._once, body)
 
     def _once(self, body: Mapping[str, object]) -> bytes:
         try:
             with self._client.stream("POST", self._url, json=body) as response:
+                self._crowd.heard()
                 if not response.is_success:
                     raise self._refusal(response)
                 return self._whole(response)
@@ -184,6 +199,14 @@ class Endpoint:
         )
         return backing_off(attempt) if asked is None else asked
 
+    def _silent(self, *, is_trial: bool) -> Unavailable:
+        why = "is being tried by another call" if is_trial else "does not answer those who wait"
+        return Unavailable(
+            f"{self.called} {why}.",
+            code=self._serves.code,
+            hint="It is asked again when it answers. `brain doctor` says what is wrong with it.",
+        )
+
     def _late(self) -> AttemptFailed:
         return AttemptFailed(
             f"{self.called} did not answer within {self._timeout_s:g} s.",
@@ -216,13 +239,6 @@ class Endpoint:
             is_of_request=status in _OF_REQUEST,
             retry_after_s=_retry_after_s(response.headers),
         )
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _retry_after_s(headers: httpx2.Headers) -> float | None:

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from commonbrain.adapters.models.remote import Family, Model
+from commonbrain.adapters.models.urls import OLLAMA_URL
 
 MODELS: Final[Mapping[str, Model]] = {
     "all-minilm": Model(dimensions=384),
@@ -44,7 +45,7 @@ def _read(reply: bytes) -> list[list[float]]:
 
 OLLAMA: Final = Family(
     name="ollama",
-    url="http://127.0.0.1:11434",
+    url=OLLAMA_URL,
     path="/api/embed",
     model="nomic-embed-text",
     models=MODELS,

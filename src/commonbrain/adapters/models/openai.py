@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from commonbrain.adapters.models.remote import Family, Model
+from commonbrain.adapters.models.urls import OPENAI_URL
 
 MODELS: Final[Mapping[str, Model]] = {
     "text-embedding-3-large": Model(dimensions=3072, is_shortenable=True),
@@ -40,7 +41,7 @@ def _read(reply: bytes) -> list[list[float]]:
 
 OPENAI: Final = Family(
     name="openai",
-    url="https://api.openai.com/v1",
+    url=OPENAI_URL,
     path="/embeddings",
     model="text-embedding-3-small",
     models=MODELS,

@@ -1,8 +1,14 @@
 """The URLs that models answer at."""
 
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from commonbrain.domain.errors import Invalid
+
+OLLAMA_URL: Final = "http://127.0.0.1:11434"
+OPENAI_URL: Final = "https://api.openai.com/v1"
+ENDPOINTS: Final = {"ollama": OLLAMA_URL, "openai": OPENAI_URL}
+"""Where models are that run elsewhere, unless settings say."""
 
 
 def joined(url: str, path: str, *, settings: str = "COMMONBRAIN_EMBEDDER") -> str:

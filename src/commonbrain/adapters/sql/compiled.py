@@ -51,7 +51,11 @@ class Compiled:
     def change_by_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Tell the driver once for each of these."""
         values = [self._values(row) for row in rows]
-        self._done(connection, lambda cursor: cursor.executemany(self.text, values))
+        if len(values) == 1:
+            # Postgres' driver begins and ends a pipeline for many, which costs more than one.
+            self._done(connection, lambda cursor: cursor.execute(self.text, values[0]))
+        else:
+            self._done(connection, lambda cursor: cursor.executemany(self.text, values))
 
     def _values(self, given: Mapping[str, Any]) -> list[Any]:
         values = list(self.fixed)

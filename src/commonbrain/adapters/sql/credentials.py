@@ -94,6 +94,16 @@ class CredentialShelf:
         row = self.work.connection.execute(statement).mappings().first()
         return None if row is None else _a_key(row)
 
+    def held(self, prefixes: Sequence[str]) -> dict[str, tuple[ApiKey, Agent | None]]:
+        """Give keys, good or not, with the agents they are of; what there is none of is absent."""
+        of_key = _KEYS.where(self._own(api_keys), api_keys.c.prefix.in_(prefixes))
+        keys = [_a_key(row) for row in self.work.connection.execute(of_key).mappings()]
+        named = agents.c.name.in_({key.agent for key in keys})
+        of_agent = _AGENTS.where(self._own(agents), named)
+        rows = self.work.connection.execute(of_agent).mappings()
+        known = {row["name"]: Agent(**row) for row in rows}
+        return {key.prefix: (key, known.get(key.agent)) for key in keys}
+
     def add_key(self, key: ApiKey) -> bool:
         """Store a new key; say whether its prefix was free, for nothing is stored otherwise."""
         return self.work.add(api_keys, {"tenant_id": self.work.tenant, **asdict(key)})

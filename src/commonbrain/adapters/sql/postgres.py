@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import selectors
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
@@ -22,36 +22,45 @@ from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, ev
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
 from commonbrain.adapters.sql.postgres_checks import clear_text, examine_postgres
+from commonbrain.adapters.sql.postgres_distributing import BEGIN_READING, BEGIN_WRITING
 from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
+from commonbrain.adapters.sql.postgres_replicas import MISSING, Cluster, Replica, Replicas
 from commonbrain.adapters.sql.postgres_sizes import Sizes
 from commonbrain.adapters.sql.postgres_tables import OF_BYTES
+from commonbrain.adapters.sql.postgres_wire import as_alchemy_s, check_awaited, wire
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.space import Space
 from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.store import Finding
 
+_Told = TypeVar("_Told")
 _CONNECT_S: Final = 10
+_CONNECT_REPLICA_S: Final = 2
+"""A reader waits so long for a replica that does not answer at all; the primary has what it has."""
 _STATEMENT_S: Final = 60
 """How long one statement may take before it is given up; a search takes milliseconds."""
-_IDLE_S: Final = 300
+_IDLE_S: Final = 60
 """How long a transaction may lie idle: a process that hangs must not hold a tenant's turn."""
 _AT_MOST: Final = 32
 """Connections of one process, all of them kept: to make one costs as much as a recall."""
 # Everything a transaction needs to begin, in one message: BEGIN, whose rows it sees, its turn, and
 # which version the schema has. What is read while waiting for a turn must be as it is afterwards,
 # so that writers see what is committed; readers see one moment.
-_BEGIN: Final[Mapping[bool, LiteralString]] = {
-    True: "BEGIN ISOLATION LEVEL READ COMMITTED; "
+_BEGIN_WRITING: Final[LiteralString] = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED; "
     "SELECT set_config('commonbrain.tenant', {tenant}, true), "
     "pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
-    "SELECT version_num FROM alembic_version",
-    False: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version",
-}
+    "SELECT version_num FROM alembic_version"
+)
+_BEGIN_READING: Final[LiteralString] = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
+)
 _TENANTS: Final = text("SELECT every_tenant()")
-_BE: Final = text("SELECT set_config('commonbrain.tenant', :tenant, true)")
+_BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
 _READABLE_FROM: Final = text("SELECT obj_description('alembic_version'::regclass)")
 _MARK: Final = "schema_mark"
 
@@ -72,14 +81,31 @@ class Postgres:
     lock_wait_s: float
     engine: Engine = field(init=False)
     sizes: Sizes = field(default_factory=Sizes)
+    is_distributed: bool = False
+    """Whether Citus carries statements to other machines, which must be told what holds here."""
+    replicas: Replicas = field(default_factory=Replicas)
+    """Copies that answer what only reads; none unless settings name some."""
     _half: TypeInfo | None = None
 
     def __post_init__(self) -> None:
         """Make the pool; connect to nothing yet."""
         self.engine = make_engine(self.url, lock_wait_s=self.lock_wait_s)
-        event.listen(self.engine, "connect", self._on_connect)
-        event.listen(self.engine, "checkout", _check_alive)
-        event.listen(self.engine, "begin", _on_begin)
+        self._listen(self.engine)
+
+    def add_replicas(self, urls: Sequence[URL], *, cluster: Cluster) -> None:
+        """Let copies of this database answer what only reads; connect to nothing yet."""
+        made: list[Replica] = []
+        for url in urls:
+            engine = make_engine(url, lock_wait_s=self.lock_wait_s, connect_s=_CONNECT_REPLICA_S)
+            self._listen(engine)
+            reads = Reads(replica=location_of(url))
+            made.append(Replica(engine=engine, cluster=cluster, reads=reads))
+        self.replicas = Replicas(all=made)
+
+    def dispose(self) -> None:
+        """Let go of every connection."""
+        for engine in (self.engine, *(one.engine for one in self.replicas.all)):
+            engine.dispose()
 
     @property
     def location(self) -> str:
@@ -95,7 +121,8 @@ class Postgres:
 
     def note_reads(self, connection: Connection, given: dict[str, Any]) -> int:
         """Write traces and accesses, given as JSON lists, in few steps; count new traces."""
-        return write_reads(connection.connection.cursor(), given)
+        with as_alchemy_s(connection, "note reads") as cursor:
+            return write_reads(cursor, given)
 
     def compact(self) -> None:
         """Leave it to Postgres, whose autovacuum gives room back while everybody works."""
@@ -106,16 +133,27 @@ class Postgres:
 
     def writer(self, tenant: str) -> Connection:
         """Open a connection whose transaction takes the tenant's turn as it begins."""
-        return self.engine.connect().execution_options(tenant=tenant, writes=True)
+        begin = BEGIN_WRITING if self.is_distributed else _BEGIN_WRITING
+        return self.engine.connect().execution_options(tenant=tenant, begin=begin)
 
     def reader(self, tenant: str | None) -> Connection:
         """Open a connection whose transaction sees one moment and waits for nobody."""
-        return self.engine.connect().execution_options(tenant=tenant or "", writes=False)
+        begin = BEGIN_READING if self.is_distributed else _BEGIN_READING
+        return self.engine.connect().execution_options(tenant=tenant or "", begin=begin)
+
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:
+        """Ask a replica that sees all that anybody was told is kept; None when there is none."""
+        return self.replicas.ask(self.engine, tenant, ask=ask)
+
+    def replica_reads(self) -> list[Reads]:
+        """Tell how the replicas fared in this process."""
+        return [one.reads for one in self.replicas.all]
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
         """Be one tenant after the other for the rest of a transaction."""
+        cursor: Any = connection.connection.cursor()
         for tenant in connection.execute(_TENANTS).scalars().all():
-            connection.execute(_BE, {"tenant": tenant})
+            cursor.execute(sql.SQL(_BE).format(tenant=sql.Literal(tenant)))
             yield tenant
 
     def check_kept(self) -> None:
@@ -167,6 +205,11 @@ class Postgres:
             "`brain export` writes memories of any store as JSON lines.",
         )
 
+    def _listen(self, engine: Engine) -> None:
+        event.listen(engine, "connect", self._on_connect)
+        event.listen(engine, "checkout", _check_alive)
+        event.listen(engine, "begin", _on_begin)
+
     def _on_connect(self, connection: psycopg.Connection[Any], _record: object) -> None:
         # Nothing begins by itself: `begin` decides how, in one message with all that goes with it.
         connection.autocommit = True
@@ -176,19 +219,23 @@ class Postgres:
             register_halfvec_info(connection, self._half)
 
 
-def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT_S) -> Engine:
+def make_engine(
+    url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT_S, connect_s: int = _CONNECT_S
+) -> Engine:
     """Make a pool of connections that give up in time and search vectors as measured."""
     told = {
         "lock_timeout": f"{round(lock_wait_s * 1000)}",
         "statement_timeout": f"{round(max(statement_s, lock_wait_s) * 1000)}",
         "idle_in_transaction_session_timeout": f"{_IDLE_S * 1000}",
+        # Whoever hangs up is noticed while the statement runs, and what it holds is free again.
+        "client_connection_check_interval": "2000",
         # Compiling a statement takes longer than any of ours runs.
         "jit": "off",
         "hnsw.ef_search": "100",
         # Without it a search of an index that many tenants share brings next to nothing.
         "hnsw.iterative_scan": "relaxed_order",
     }
-    return create_engine(
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         paramstyle="format",
         pool_size=_AT_MOST,
@@ -198,19 +245,21 @@ def make_engine(url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT
         pool_timeout=lock_wait_s,
         json_serializer=_compact_json,
         connect_args={
-            "connect_timeout": _CONNECT_S,
+            "connect_timeout": connect_s,
             # Who went away without a word is noticed in time: by probes while nothing is said, and
             # by what stays unacknowledged.
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 3,
-            "tcp_user_timeout": _CONNECT_S * 2 * 1000,
+            "tcp_user_timeout": connect_s * 2 * 1000,
             "application_name": "commonbrain",
             "options": " ".join(f"-c {name}={value}" for name, value in told.items()),
         },
         # An error tells what is wrong, never what was being stored.
         hide_parameters=True,
     )
+    wire(engine, statement_s=statement_s and max(statement_s, lock_wait_s))
+    return engine
 
 
 def location_of(url: URL) -> str:
@@ -222,22 +271,16 @@ def location_of(url: URL) -> str:
 def _on_begin(connection: Connection) -> None:
     options = connection.get_execution_options()
     tenant = options.get("tenant")
-    cursor: Any = connection.connection.cursor()
-    try:
+    check_awaited()
+    with as_alchemy_s(connection, "BEGIN") as cursor:
         if tenant is None:
             cursor.execute("BEGIN")
             return
-        asked = sql.SQL(_BEGIN[options["writes"]]).format(tenant=sql.Literal(tenant))
-        cursor.execute(asked)
-        while cursor.nextset():
-            pass
-        connection.info[_MARK] = int(cursor.fetchone()[-1])
-    except psycopg.Error as error:
-        raise exc.DBAPIError.instance(
-            "BEGIN", None, error, psycopg.Error, hide_parameters=True, dialect=connection.dialect
-        ) from error
-    finally:
-        cursor.close()
+        given = {"tenant": sql.Literal(tenant), "since": sql.Literal(options.get("since"))}
+        cursor.execute(sql.SQL(options["begin"]).format(**given))
+        told = [result.fetchone() for result in cursor.results() if result.description]
+        connection.info[MISSING] = told[0][0]
+        connection.info[_MARK] = int(told[-1][-1])
 
 
 def _check_alive(connection: psycopg.Connection[Any], *_: object) -> None:

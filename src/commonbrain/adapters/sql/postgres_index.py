@@ -73,7 +73,7 @@ class PostgresIndex:
             work=work,
             which=Which(space_id=space_id, dimensions=dimensions),
             sizes=sizes,
-            words=PostgresWords(work=work),
+            words=PostgresWords(work=work, sizes=sizes),
             lacking=Lacking(work=work, space_id=space_id),
             _size=[],
         )

@@ -1,7 +1,7 @@
 """Opening a store in Postgres, which never changes its schema, and upgrading one, which does."""
 
-from contextlib import ExitStack
-from itertools import product
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
@@ -14,19 +14,33 @@ from commonbrain.adapters.sql.opening import (
     version_of,
 )
 from commonbrain.adapters.sql.postgres import Postgres, location_of, make_engine
-from commonbrain.adapters.sql.postgres_roles import Role, confine, grant, granted, role_of
-from commonbrain.adapters.sql.postgres_schema import PARTS
+from commonbrain.adapters.sql.postgres_distributing import CITUS, Distribution, distribution
+from commonbrain.adapters.sql.postgres_replicas import cluster_of
+from commonbrain.adapters.sql.postgres_roles import (
+    UPGRADE,
+    confine,
+    grant,
+    granted,
+    role_of,
+    unconfined,
+)
 from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register
 from commonbrain.adapters.sql.translating import translated
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
-from commonbrain.ports.keeping import Upgraded
+from commonbrain.ports.keeping import Distributed, Upgraded
 
-_UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
 _TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
 _BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
+# What holds vectors: partitions, or the tables themselves where they have none.
+_HOLDERS: Final = text(
+    "SELECT c.relname FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid "
+    "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace "
+    "AND coalesce(i.inhparent, c.oid) IN ('vectors'::regclass, 'field_vectors'::regclass) "
+    "ORDER BY c.oid"
+)
 # One index per partition, made while others write; over one space, whose vectors alone compare.
 _NEAREST: Final = (
     "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
@@ -37,12 +51,22 @@ _DIMENSIONS_MAX: Final = 4000
 """What pgvector's HNSW takes of half precision; spaces beyond it are searched vector by vector."""
 
 
-def open_postgres(url: str, *, space: Space, clock: Clock, lock_wait_s: float) -> SqlStore:
+def open_postgres(
+    url: str, *, space: Space, clock: Clock, lock_wait_s: float, replicas: Sequence[str] = ()
+) -> SqlStore:
     """Open a database as a store, under a role that sees one tenant at a time.
 
+    Args:
+        url: the database, as that role.
+        space: what its vectors live in.
+        clock: when the first tenant is made, where there is none.
+        lock_wait_s: how long to wait for other writers.
+        replicas: copies of the database that may answer what only reads; they need not be there.
+
     Raises:
-        Invalid: the URL is none.
-        Refused: `role_unconfined`, row-level security does not hold for who is connected.
+        Invalid: a URL is none.
+        Refused: `role_unconfined`, row-level security does not hold for who is connected;
+            `replica_foreign`, what is to be a replica is a copy of something else.
         Unavailable: it cannot be reached, or its schema is older (`store_older`).
         Corrupt: it is not a store (`store_foreign`), of a newer version (`store_newer`), or its
             vectors live in another space (`space_mismatch`).
@@ -50,8 +74,9 @@ def open_postgres(url: str, *, space: Space, clock: Clock, lock_wait_s: float) -
     """
     dialect = Postgres(url=parsed(url), space=space, lock_wait_s=lock_wait_s)
     with ExitStack() as unless_opened, translated(dialect.location):
-        unless_opened.callback(dialect.engine.dispose)
+        unless_opened.callback(dialect.dispose)
         _check(dialect)
+        _add_replicas(dialect, replicas)
         dialect.space_id = _settle(dialect, space=space, clock=clock)
         unless_opened.pop_all()
     return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
@@ -89,6 +114,82 @@ def upgrade_postgres(
     return Upgraded(store=location, schema_version=SCHEMA_VERSION, roles=roles)
 
 
+def preview_distribution(url: str, *, lock_wait_s: float) -> Distributed:
+    """Say what would distribute a store of this version by tenant, and change nothing.
+
+    Raises:
+        Invalid: the URL is none.
+        Unavailable: it cannot be reached, or its schema is older (`store_older`).
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    with _owned(url, lock_wait_s=lock_wait_s) as engine, engine.connect() as connection:
+        return _told(engine, distribution(connection))
+
+
+def distribute_postgres(url: str, *, space: Space, lock_wait_s: float) -> Distributed:
+    """Distribute a store by tenant while nobody works on it; give what was done.
+
+    Args:
+        url: the database, as its owner.
+        space: the space that its vectors live in; its index is built where they are then.
+        lock_wait_s: how long to wait for what others hold.
+
+    Raises:
+        Invalid: the URL is none.
+        Refused: `citus_missing`, nothing there could distribute it; nothing has changed.
+        Unavailable: it cannot be reached, or its schema is older; what was done stays done.
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    with _owned(url, lock_wait_s=lock_wait_s) as engine:
+        with engine.begin() as connection:
+            if not connection.execute(CITUS).scalar_one():
+                raise Refused(
+                    f"{location_of(engine.url)} has no extension citus, which is what distributes.",
+                    code="citus_missing",
+                    hint="Load it in shared_preload_libraries of every machine, CREATE EXTENSION "
+                    "citus, add the workers, and run this again; --dry-run shows what it does.",
+                )
+            plan = distribution(connection)
+            flatten(connection, plan)
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for statement in plan.spread:
+                connection.exec_driver_sql(statement)
+            space_id = known_space(connection, space)
+        if space_id is not None:
+            _index(engine, space, space_id=space_id)
+        return _told(engine, plan)
+
+
+def flatten(connection: Connection, plan: Distribution) -> None:
+    """Turn tables in partitions into plain ones, confined and granted as they were."""
+    for statement in plan.flat:
+        # As it is: a per cent sign in it stands for no parameter.
+        connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+
+
+def _told(engine: Engine, plan: Distribution) -> Distributed:
+    return Distributed(
+        store=location_of(engine.url), flat=tuple(plan.flat), spread=tuple(plan.spread)
+    )
+
+
+@contextmanager
+def _owned(url: str, *, lock_wait_s: float) -> Generator[Engine]:
+    """Connect to a store of this version as its owner."""
+    given = parsed(url)
+    engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
+    location = location_of(given)
+    with translated(location):
+        try:
+            with engine.connect() as connection:
+                _check_version(connection, location)
+            yield engine
+        finally:
+            engine.dispose()
+
+
 def parsed(url: str) -> URL:
     """Take a URL apart.
 
@@ -110,27 +211,37 @@ def _check(dialect: Postgres) -> None:
     """Refuse a store that is not of our version, or a role that sees more than one tenant."""
     with dialect.engine.connect() as connection, connection.begin():
         version = version_of(connection, dialect.location)
-        if version is not None and not Schema(SCHEMA_VERSION).reads(connection, dialect):
-            refuse_newer(version, dialect.location)
-        if version is None or version < SCHEMA_VERSION:
-            has = "no store yet" if version is None else f"schema version {version}"
-            raise Unavailable(
-                f"{dialect.location} has {has}; this program needs {SCHEMA_VERSION}.",
-                code="store_older",
-                hint=_UPGRADE,
-            )
+        is_read = version is not None and Schema(SCHEMA_VERSION).reads(connection, dialect)
+        if not is_read or (version or "") < SCHEMA_VERSION:
+            _check_version(connection, dialect.location)
+        dialect.is_distributed = connection.execute(CITUS).scalar_one()
         role = role_of(connection)
         if not role.is_confined:
-            raise _unconfined(dialect.location, role)
+            raise unconfined(dialect.location, role)
 
 
-def _unconfined(location: str, role: Role) -> Refused:
-    return Refused(
-        f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
-        "hold for it, and every tenant would be open to a mistake.",
-        code="role_unconfined",
-        hint=f"Open it as a login role without rights of its own. {_UPGRADE}",
-    )
+def _check_version(connection: Connection, location: str) -> None:
+    """Refuse a store that is not of this version."""
+    version = version_of(connection, location)
+    refuse_newer(version, location)
+    if version is None or version < SCHEMA_VERSION:
+        has = "no store yet" if version is None else f"schema version {version}"
+        raise Unavailable(
+            f"{location} has {has}; this program needs {SCHEMA_VERSION}.",
+            code="store_older",
+            hint=UPGRADE,
+        )
+
+
+def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
+    """Connect to the copies; those that are away are asked again while the store is open."""
+    if not urls:
+        return
+    with dialect.engine.connect() as connection, connection.begin():
+        cluster = cluster_of(connection)
+    dialect.add_replicas([parsed(url) for url in urls], cluster=cluster)
+    for replica in dialect.replicas.all:
+        replica.check()
 
 
 def _settle(dialect: Postgres, *, space: Space, clock: Clock) -> int:
@@ -165,8 +276,7 @@ def _index(engine: Engine, space: Space, *, space_id: int) -> None:
     if space.dimensions > _DIMENSIONS_MAX:
         return
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for one, part in product(("vectors", "field_vectors"), range(PARTS)):
-            table = f"{one}_{part}"
+        for table in connection.execute(_HOLDERS).scalars().all():
             name = f"ix_{table}_nearest_{space_id}"
             is_built = connection.execute(_BUILT, {"name": name}).scalar()
             if is_built:

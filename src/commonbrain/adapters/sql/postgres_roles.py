@@ -4,17 +4,20 @@ Row-level security confines the program's role whatever a statement forgets to s
 superuser, no owner of the tables and nobody with BYPASSRLS, so that none of these may open a store.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, text
 
 from commonbrain.adapters.sql.postgres_search import SEARCH
+from commonbrain.domain.errors import Refused
 
 # ruff: noqa: S608 identifiers are quoted by Postgres itself
+UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
 _OWN: Final = "nullif(current_setting(''commonbrain.tenant'', true), '''')"
 # Every table with a tenant, partitions too, whichever migration made it; tenants go by their id.
-_CONFINE: Final = f"""
+CONFINE: Final = f"""
 DO $$
 DECLARE one record;
 BEGIN
@@ -43,9 +46,8 @@ _PARENTS: Final = text(
 _READ_ONLY: Final = frozenset({"alembic_version"})
 _APPENDED: Final = frozenset({"access_audit", "audit", "spaces"})
 """Tables whose rows nobody changes."""
-_FUNCTIONS: Final = (
-    "words_counted(text[], text, bigint)",
-    "words_found(text[], float8[], text, float8, bigint, integer)",
+FUNCTIONS: Final = (
+    "words_found(text[], integer, float8[], text, float8, float8, bigint, integer)",
     "every_tenant()",
 )
 _GRANTED: Final = text(
@@ -89,15 +91,25 @@ def role_of(connection: Connection) -> Role:
     return Role(name=name, is_superuser=is_superuser, bypasses=bypasses, owns=owns)
 
 
+def unconfined(location: str, role: Role) -> Refused:
+    """Say why a database was not opened under this role."""
+    return Refused(
+        f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
+        "hold for it, and every tenant would be open to a mistake.",
+        code="role_unconfined",
+        hint=f"Open it as a login role without rights of its own. {UPGRADE}",
+    )
+
+
 def confine(connection: Connection) -> None:
     """Put every table of tenants under row-level security, and write the functions anew."""
     schema = _quoted(connection, "current_schema()")
-    for statement in (_CONFINE, *SEARCH, _TENANTS):
+    for statement in (CONFINE, *SEARCH, _TENANTS):
         # As it is: a per cent sign in it stands for no parameter.
         as_it_is = {"no_parameters": True}
         written = statement.replace("{schema}", schema)
         connection.exec_driver_sql(written, execution_options=as_it_is)
-    for function in _FUNCTIONS:
+    for function in FUNCTIONS:
         connection.exec_driver_sql(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC")
 
 
@@ -111,8 +123,15 @@ def grant(connection: Connection, role: str) -> None:
         name = _quoted(connection, "CAST(:value AS text)", value=table)
         run(f"GRANT {_rights(table)} ON {name} TO {to}")
     run(f"GRANT USAGE ON SEQUENCE spaces_id_seq TO {to}")
-    for function in _FUNCTIONS:
+    for function in FUNCTIONS:
         run(f"GRANT EXECUTE ON FUNCTION {function} TO {to}")
+
+
+def granting(connection: Connection, tables: Sequence[str]) -> list[str]:
+    """Write the statements that let whoever may open the store use these tables."""
+    quoted = text("SELECT quote_ident(:role)")
+    roles = [connection.execute(quoted, {"role": one}).scalar_one() for one in granted(connection)]
+    return [f"GRANT {_rights(table)} ON {table} TO {role}" for table in tables for role in roles]
 
 
 def granted(connection: Connection) -> list[str]:

@@ -1,48 +1,43 @@
-"""The searches of the full text, which run with the owner's rights; see `postgres_words` for why.
+"""The search of the full text, which runs with the owner's rights; see `postgres_words` for why.
 
-They take the tenant from the transaction's setting alone, whatever they are asked, and find nothing
+It takes the tenant from the transaction's setting alone, whatever it is asked, and finds nothing
 where none is set.
 """
 
 from typing import Final
 
-# ruff: noqa: S608 the statements are put together from constants of this file alone
-_FUNCTION: Final = """
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp AS $body$
+# ruff: noqa: S608 the statement is put together from constants of this file alone
+# ts_rank of a word that occurs n times is r = (1 + 1/4 + ... + 1/n^2) / (pi^2/6), so that
+# n = 0.608 / (1 - r) - 0.5 within 0.06 of it: BM25 asks how often, and Postgres does not tell. Its
+# constants are those of SQLite's full text: k1 = 1.2, b = 0.75. Both sides of the fraction
+# n / (n + k) are multiplied by 1 - r, for this is computed for every word of every match.
+_LEFT: Final = "(1.000001::float8 - m.r%1$s)"
+_OFTEN: Final = f"(0.608::float8 - 0.5::float8 * {_LEFT})"
+_GAIN: Final = (
+    f"CASE WHEN m.r%1$s > 0 THEN w.w%1$s * {_OFTEN} / ({_OFTEN} + m.k * {_LEFT}) ELSE 0 END"
+)
+# What has a word that is searched for is counted among what was found, for all of it was.
+_WEIGHT: Final = (
+    "coalesce($6[%1$s], ln(greatest(($9 - count(*) FILTER (WHERE m.r%1$s > 0) + 0.5) "
+    "/ (count(*) FILTER (WHERE m.r%1$s > 0) + 0.5), 1.000001))) AS w%1$s"
+)
+_MATCHES_MAX: Final = 20_000
+"""Matches that are scored at all, where the words were rare when they were last counted."""
+_FIND: Final = f"""
+CREATE OR REPLACE FUNCTION words_found(
+    asked text[], sought integer, weights float8[], asked_field text,
+    memories float8, average float8, newest bigint, most integer)
+RETURNS TABLE (memory_id bigint, score float8)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, {{schema}}, pg_temp AS $body$
 #variable_conflict use_variable
 DECLARE
     tenant CONSTANT text := nullif(current_setting('commonbrain.tenant', true), '');
     name CONSTANT text := CASE WHEN asked_field IS NULL THEN 'memory_text' ELSE 'atom_text' END;
     here CONSTANT text := 't.tenant_id = $1 AND ($2 IS NULL OR '
         || CASE WHEN asked_field IS NULL THEN 'true)' ELSE 't.field = $2)' END;
-"""
-_COUNT: Final = f"""
-CREATE OR REPLACE FUNCTION words_counted(asked text[], asked_field text, bound bigint)
-RETURNS TABLE (word text, matched bigint) {_FUNCTION}
-    query tsquery;
-BEGIN
-    IF tenant IS NULL THEN RETURN; END IF;
-    FOREACH word IN ARRAY asked LOOP
-        query := phraseto_tsquery('commonbrain', word);
-        CONTINUE WHEN numnode(query) = 0;
-        EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM %I t WHERE %s '
-            'AND t.words @@ $3 LIMIT $4) AS few', name, here)
-        INTO matched USING tenant, asked_field, query, bound;
-        RETURN NEXT;
-    END LOOP;
-END $body$
-"""
-# ts_rank of a word that occurs n times is r = (1 + 1/4 + ... + 1/n^2) / (pi^2/6), so that
-# n = 0.608 / (1 - r) - 0.5 within 0.06 of it: BM25 asks how often, and Postgres does not tell. Its
-# constants are those of SQLite's full text: k1 = 1.2, b = 0.75.
-_OFTEN: Final = "(0.608 / (1.000001 - s.r%1$s) - 0.5)"
-_GAIN: Final = f"CASE WHEN s.r%1$s > 0 THEN $6[%1$s] * 2.2 * {_OFTEN} / ({_OFTEN} + s.k) ELSE 0 END"
-_FIND: Final = f"""
-CREATE OR REPLACE FUNCTION words_found(
-    asked text[], weights float8[], asked_field text, average float8, newest bigint, most integer)
-RETURNS TABLE (memory_id bigint, score float8) {_FUNCTION}
     ranks text := '';
-    gains text := '0';
+    told text := '';
+    gains text := '0::float8';
     since bigint := 0;
     query tsquery;
     any_of tsquery;
@@ -52,10 +47,13 @@ BEGIN
     FOR at IN 1 .. cardinality(asked) LOOP
         query := phraseto_tsquery('commonbrain', asked[at]);
         every := every || query;
-        any_of := CASE WHEN any_of IS NULL THEN query ELSE any_of || query END;
+        IF at <= sought THEN
+            any_of := CASE WHEN any_of IS NULL THEN query ELSE any_of || query END;
+        END IF;
         ranks := ranks || format(CASE WHEN numnode(query) = 1
             THEN ', ts_rank(ARRAY[1, 1, 1, 1]::float4[], t.words, $5[%1$s]) AS r%1$s'
             ELSE ', CASE WHEN t.words @@ $5[%1$s] THEN 0.6079 ELSE 0 END AS r%1$s' END, at);
+        told := told || format('{_WEIGHT}, ', at);
         gains := gains || format(' + {_GAIN}', at);
     END LOOP;
     IF newest IS NOT NULL THEN
@@ -63,17 +61,19 @@ BEGIN
             'ORDER BY t.memory_id DESC OFFSET $3 LIMIT 1', name, here)
         INTO since USING tenant, asked_field, newest;
     END IF;
-    RETURN QUERY EXECUTE format('SELECT s.memory_id, s.score FROM (SELECT s.memory_id, '
-        '(%s)::float8 AS score FROM (SELECT t.memory_id, '
-        '0.3 + 0.9 * t.length / greatest($7, 1) AS k %s FROM %I t '
-        'WHERE %s AND t.memory_id >= $3 AND t.words @@ $4 OFFSET 0) AS s) AS s '
-        'ORDER BY s.score DESC, s.memory_id DESC LIMIT $8', gains, ranks, name, here)
-    USING tenant, asked_field, coalesce(since, 0), any_of, every, weights, average, most;
+    RETURN QUERY EXECUTE format('WITH m AS MATERIALIZED (SELECT t.memory_id, '
+        '0.3::float8 + t.length * (0.9 / greatest($7, 1)) AS k %s FROM %I t WHERE %s '
+        'AND t.memory_id >= $3 AND t.words @@ $4 LIMIT {_MATCHES_MAX}), '
+        'w AS MATERIALIZED (SELECT %s true AS is_told FROM m) '
+        'SELECT m.memory_id, 2.2::float8 * (%s) AS score FROM m, w '
+        'ORDER BY 2 DESC, 1 DESC LIMIT $8', ranks, name, here, told, gains)
+    USING tenant, asked_field, coalesce(since, 0), any_of, every, weights, average, most, memories;
 END $body$
 """
 SEARCH: Final = (
     # A search of an older version had other arguments, and was another function.
     "DROP FUNCTION IF EXISTS words_found(text[], text, bigint, float8, integer)",
-    _COUNT,
+    "DROP FUNCTION IF EXISTS words_found(text[], float8[], text, float8, bigint, integer)",
+    "DROP FUNCTION IF EXISTS words_counted(text[], text, bigint)",
     _FIND,
 )

@@ -1,8 +1,9 @@
-"""Which words of a question are searched for in Postgres, and how much each of them tells.
+"""Which words of a question are searched for in Postgres, and which only rank what was found.
 
 The index gives every match of a word before the best is known, so that what half of the memories
-have costs half of the memories. So rare words are searched for first, and common ones only where
-there is room left for what they match.
+have costs half of the memories. So the rarest words are searched for, and common ones only where
+there is nothing rarer; but all of them rank. How common a word is is told by a sample, for counting
+costs as much as searching.
 """
 
 from collections.abc import Mapping
@@ -10,51 +11,48 @@ from dataclasses import dataclass
 from math import log
 from typing import Final
 
-SCORED_MAX: Final = 5000
-"""How many matches are scored, about: some microseconds each."""
-_RARE_AT_LEAST: Final = 2000
-_RARE_SHARE: Final = 100
-"""A word that more than a hundredth of the memories have is common, but not below 2,000 of them."""
+SCORED_MAX: Final = 3000
+"""How many matches are scored, about: a microsecond or two each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """What is searched for: words with their weights, perhaps among the newest memories alone."""
+    """What is searched for, and what every word that ranks weighs."""
 
-    weights: Mapping[str, float]
+    words: list[str]
+    """Those that are searched for first, then those that only rank."""
+    sought: int
+    """How many of the words are searched for."""
+    weights: list[float | None]
+    """None where the search counts what has the word: it meets all of it."""
     newest: int | None = None
     """How many of the newest memories are looked at; None looks at all."""
 
 
-def counted_max(memories: int) -> int:
-    """Say where counting the memories that have a word may end: what has more is as common."""
-    return max(20_000, memories // 4)
-
-
-def telling(counts: Mapping[str, int], *, memories: int) -> Telling:
-    """Choose among words that so many memories each have, out of so many in all.
+def telling(shares: Mapping[str, float], *, memories: int) -> Telling:
+    """Choose among words that such shares of the memories have, about.
 
     The weight is BM25's inverse document frequency, above 0 even for what nearly all have.
     """
-    rarest = sorted((count, word) for word, count in counts.items() if count)
-    bound = max(_RARE_AT_LEAST, memories // _RARE_SHARE)
-    chosen: list[str] = []
-    matches = 0
-    for count, word in rarest:
-        if count >= bound or matches + count > SCORED_MAX:
+    rarest = sorted(shares, key=lambda word: (shares[word], word))
+    sought = 0
+    matches = 0.0
+    for word in rarest:
+        matches += shares[word] * memories
+        if matches > SCORED_MAX < memories:
             break
-        chosen.append(word)
-        matches += count
-    if chosen or not rarest:
-        return Telling(weights=_weights(counts, chosen, memories=memories))
-    matches = sum(count for count, _ in rarest)
+        sought += 1
+    if sought or not rarest:
+        weights = [None] * sought + [_weight(shares[word]) for word in rarest[sought:]]
+        return Telling(words=rarest, sought=sought, weights=weights)
     return Telling(
-        weights=_weights(counts, [word for _, word in rarest], memories=memories),
-        newest=memories * SCORED_MAX // matches if matches > SCORED_MAX else None,
+        words=rarest,
+        sought=len(rarest),
+        weights=[_weight(shares[word]) for word in rarest],
+        newest=int(SCORED_MAX / min(sum(shares.values()), 1.0)),
     )
 
 
-def _weights(counts: Mapping[str, int], chosen: list[str], *, memories: int) -> dict[str, float]:
-    """Weigh words as if at least one memory more had none, so that no word counts against one."""
-    told = {word: (memories - counts[word] + 0.5) / (counts[word] + 0.5) for word in chosen}
-    return {word: max(log(odds), 1e-6) if odds > 0 else 1e-6 for word, odds in told.items()}
+def _weight(share: float) -> float:
+    """Weigh a word as if at least one memory more had none, so that none counts against one."""
+    return max(log((1 - share) / share), 1e-6) if share < 1 else 1e-6

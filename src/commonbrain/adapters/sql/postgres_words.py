@@ -31,8 +31,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from commonbrain.adapters.sql.looks import given, within
-from commonbrain.adapters.sql.postgres_sizes import Size
-from commonbrain.adapters.sql.postgres_telling import counted_max, telling
+from commonbrain.adapters.sql.postgres_sizes import Size, Sizes
+from commonbrain.adapters.sql.postgres_telling import telling
 from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField, fields_of
@@ -42,8 +42,8 @@ from commonbrain.domain.query import Filter
 from commonbrain.ports.index import Hit
 from commonbrain.ports.store import Look
 
-_LOOKED_AT: Final = 200
-"""How many of the best are held against a look before every match is."""
+_LOOKED_AT: Final = 2
+"""How often as many as are wanted are held against a look, before every match is."""
 _ALL: Final = 2**31 - 1
 """The limit that is none."""
 _BUILT_MAX: Final = 256
@@ -69,19 +69,13 @@ _DROP: Final = (
     text("DELETE FROM atom_text WHERE tenant_id = :tenant AND memory_id = :id"),
 )
 
-_MATCHED: Final = func.words_counted(
-    bindparam("asked", type_=ARRAY(String)),
-    bindparam("field", type_=String),
-    bindparam("bound", type_=BigInteger),
-).table_valued(column("word", String), column("matched", BigInteger))
-_COUNTED: Final = select(_MATCHED.c.word, _MATCHED.c.matched)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresWords:
     """The words of one tenant's memories in one transaction."""
 
     work: Work
+    sizes: Sizes
 
     def put(self, memory: Memory) -> None:
         """Index what a memory says, and what an atom says in each field."""
@@ -102,37 +96,28 @@ class PostgresWords:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
         among = None if look.filter.field is None else str(look.filter.field)
-        chosen = telling(self._counts(asked, among, size=size), memories=size.memories)
-        if not chosen.weights:
+        shares = self.sizes.shares(self.work, asked, size=size)
+        chosen = telling(shares, memories=size.memories)
+        if not chosen.words:
             return []
         told = given(look, self.work.tenant) | {
-            "asked": list(chosen.weights),
-            "weights": list(chosen.weights.values()),
+            "asked": chosen.words,
+            "sought": chosen.sought,
+            "weights": chosen.weights,
             "field": among,
+            "memories": size.memories,
             "average": size.average_words,
-            "newest": chosen.newest,
             "limit": limit,
         }
         statement = _found(look.filter)
         hits: list[Hit] = []
         # Where the look is narrow most of the best were not allowed: then every match is looked at.
-        for newest, most in ((chosen.newest, _LOOKED_AT), (None, _ALL)):
+        for newest, most in ((chosen.newest, _LOOKED_AT * limit), (None, _ALL)):
             rows = self.work.rows(statement, told | {"most": most, "newest": newest})
             hits = [Hit(id=id_, score=score) for id_, score, _ in rows if id_ is not None]
             if len(hits) >= limit or rows[0][2] < most:
                 break
         return hits
-
-    def _counts(self, asked: list[str], among: str | None, *, size: Size) -> dict[str, int]:
-        """Give how many memories have each word; what no memory can have is absent."""
-        known = size.known(asked, among=among)
-        unknown = [word for word in asked if word not in known]
-        if not unknown:
-            return known
-        told = {"asked": unknown, "field": among, "bound": counted_max(size.memories)}
-        counted = dict.fromkeys(unknown, 0) | dict(self.work.rows(_COUNTED, told))
-        size.learn(counted, among=among)
-        return known | counted
 
 
 def words_of(said: str) -> list[str]:
@@ -151,8 +136,10 @@ def _found(wanted: Filter) -> Select[*tuple[Any, ...]]:
     """Select the best of what is found that a look allows, and how many were found at all."""
     asked = func.words_found(
         bindparam("asked", type_=ARRAY(String)),
+        bindparam("sought", type_=Integer),
         bindparam("weights", type_=ARRAY(Float)),
         bindparam("field", type_=String),
+        bindparam("memories", type_=Float),
         bindparam("average", type_=Float),
         bindparam("newest", type_=BigInteger),
         bindparam("most", type_=Integer),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     Connection,
@@ -37,7 +37,10 @@ from commonbrain.domain.atom import CausalField
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
 from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.store import Finding
+
+_Told = TypeVar("_Told")
 
 _TO_WAL: Final = "PRAGMA journal_mode = WAL"
 _TO_WRITE: Final = "BEGIN IMMEDIATE"
@@ -170,6 +173,18 @@ class Sqlite:
         """Open a connection whose transaction sees one moment and waits for nobody."""
         self._file.check_readable()
         return self.engine.connect()
+
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:  # noqa: ARG002
+        """Have no copies: whoever reads a file waits for nobody."""
+        return None
+
+    def replica_reads(self) -> list[Reads]:
+        """Have none to tell of."""
+        return []
+
+    def dispose(self) -> None:
+        """Let go of every connection."""
+        self.engine.dispose()
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:
         """Give the tenants; what confines a statement to one is in the statement itself."""

@@ -2,12 +2,13 @@
 
 import json
 import secrets
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
 from sqlalchemy import Connection, bindparam, func, insert, select, text
 
@@ -43,9 +44,11 @@ from commonbrain.ports.events import Happened
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.sessions import Beat
 from commonbrain.ports.store import Finding, SpaceMismatch
 
+_Told = TypeVar("_Told")
 _VERSION = text("SELECT version_num FROM alembic_version")
 _IS_FINDABLE = memories.c.state.in_(sorted(FINDABLE_STATES))
 _FINDABLE = (
@@ -195,6 +198,29 @@ class SqlStore:
                 Work(connection=connection, tenant=tenant, dialect=self.dialect)
             )
 
+    def read(self, tenant: str, ask: Callable[[SqlTransaction], _Told]) -> _Told:
+        """Ask what only reads: of a replica that has all that anybody was told is kept, if any.
+
+        What a replica fails to answer is asked again of the primary.
+        """
+        self._check_open()
+
+        def asked(connection: Connection) -> _Told:
+            self.schema.check(connection, self.dialect)
+            work = Work(connection=connection, tenant=tenant, dialect=self.dialect)
+            return ask(SqlTransaction.of(work))
+
+        with translated(self.location):
+            told = self.dialect.ask_copy(tenant, asked)
+        if told is not None:
+            return told[0]
+        with self.snapshot(tenant) as tx:
+            return ask(tx)
+
+    def replicas(self) -> list[Reads]:
+        """Tell how the replicas fared that reads are answered from."""
+        return self.dialect.replica_reads()
+
     def tenants(self) -> list[str]:
         """List every tenant by name: what a worker goes through, and who owns the store."""
         with translated(self.location), self._reader(None) as connection:
@@ -271,7 +297,7 @@ class SqlStore:
     def close(self) -> None:
         """Let go of every connection; whoever asks afterwards is told."""
         self.closed.set()
-        self.dialect.engine.dispose()
+        self.dialect.dispose()
 
     def _reword(self, tenant: str) -> Generator[int]:
         """Write a tenant's full text batch by batch; tell how many memories each had."""

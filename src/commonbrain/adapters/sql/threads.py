@@ -161,7 +161,9 @@ class ThreadShelf:
     ) -> tuple[dict[int, Passage], list[int]]:
         """Give passages, and which of them have gaps, looking so many times as far for them."""
         rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
-        near = {id_ for _, *said in rows for id_ in said if id_ is not None}
+        near = {id_ for thread, *said in rows if thread is not None for id_ in said if id_}
+        if not near:
+            return {}, []
         told = given(look, self.work.tenant) | {"ids": [*near]}
         allowed = {id_ for (id_,) in self.work.rows(_allowed_of(look.filter), told)}
         passages: dict[int, Passage] = {}

@@ -10,6 +10,12 @@ from commonbrain.domain.errors import CommonbrainError, Corrupt, Unavailable
 
 _READ_ONLY = "25006"
 """What Postgres calls a write where nothing may be written, as on a replica."""
+_FULL = frozenset({"53100", "SQLITE_FULL"})
+"""What Postgres and SQLite call a disk without room."""
+
+
+_NAMES = ("sqlstate", "sqlite_errorname")
+"""Where the two drivers say which error it is."""
 
 
 @dataclass(slots=True)
@@ -47,6 +53,13 @@ def translated(location: str) -> Generator[UnderWay]:
             raise Unavailable(
                 f"The store {location} was lost before it said that all is kept: it may be.",
                 hint="Look whether it was done, or ask again with the same idempotency key.",
+            ) from error
+        if _FULL & {getattr(getattr(error, "orig", None), name, None) for name in _NAMES}:
+            raise Unavailable(
+                f"The store {location} is full: {cause_of(error)}.",
+                code="store_full",
+                hint="Nothing was changed, and what is stored can be recalled. Make room on the "
+                "disk of the store; writing goes on by itself then.",
             ) from error
         raise Unavailable(
             f"The store {location} did not answer: {cause_of(error)}.",

@@ -1,11 +1,11 @@
 """One transaction in progress: what every shelf is made of."""
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine, Insert, SelectBase, Table, UpdateBase
 
@@ -14,7 +14,10 @@ from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.domain import ids
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.store import Finding
+
+_Told = TypeVar("_Told")
 
 
 class Dialect(Protocol):
@@ -64,6 +67,18 @@ class Dialect(Protocol):
 
     def reader(self, tenant: str | None) -> Connection:
         """Open a connection whose transaction only reads, of one tenant or of each in turn."""
+        ...
+
+    def ask_copy(self, tenant: str, ask: Callable[[Connection], _Told]) -> tuple[_Told] | None:
+        """Ask a copy that sees all that anybody was told is kept; None when there is none."""
+        ...
+
+    def replica_reads(self) -> list[Reads]:
+        """Tell how such copies fared."""
+        ...
+
+    def dispose(self) -> None:
+        """Let go of every connection."""
         ...
 
     def each_tenant(self, connection: Connection) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.telemetry import SILENT, Recalling, Remembering, Silence, Telemetry
 
 
@@ -61,6 +62,11 @@ class Listening(Silence):
         """Tell of the queue."""
         for ear in self._ears:
             ear.queued(depth, dead=dead)
+
+    def read_from(self, replicas: Sequence[Reads]) -> None:
+        """Tell of the replicas."""
+        for ear in self._ears:
+            ear.read_from(replicas)
 
     def metrics(self) -> tuple[bytes, str]:
         """Give what is counted."""

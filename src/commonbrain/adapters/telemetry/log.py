@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from filelock import FileLock, Timeout
 
 from commonbrain.domain import ids
+from commonbrain.domain.inert import inert
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.telemetry import Silence
 
@@ -45,8 +46,41 @@ class Lines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class _Plain(logging.Formatter):
+    """Writes a record for a terminal; of an exception its sort alone, as in the file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it on one line."""
+        sort = record.exc_info[0] if record.exc_info else None
+        broken = f" ({sort.__name__})" if sort else ""
+        return inert(f"{record.getMessage()}{broken}")
+
+
 class _Owners(RotatingFileHandler):
-    """Makes files that only their owner reads."""
+    """Makes files that only their owner reads; what cannot be written is left out."""
+
+    _is_lost = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, in the next file where this one has no room; it is made once for both."""
+        try:
+            line = f"{self.format(record)}{self.terminator}"
+            self.stream = self.stream or self._open()
+            if self.stream.tell() + len(line) >= self.maxBytes:
+                self.doRollover()
+            # Rolled over, the next one is not open yet.
+            self.stream = self.stream or self._open()
+            self.stream.write(line)
+            self.flush()
+        except OSError:
+            self.handleError(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 as named there
+        """Say once that lines are lost: a full disk is no reason to fill what reads stderr."""
+        error = sys.exc_info()[0]
+        if not self._is_lost:
+            self._is_lost = True
+            sys.stderr.write(f"The log cannot be written ({error and error.__name__}).\n")
 
     def _open(self) -> TextIOWrapper:
         """Open the file."""
@@ -81,6 +115,7 @@ class Log(Silence):
             # What went to stderr while there was no handler still does.
             self._errors = logging.StreamHandler(sys.stderr)
             self._errors.setLevel(logging.WARNING)
+            self._errors.setFormatter(_Plain())
             ours.addHandler(self._errors)
         ours.addHandler(self._handler)
 

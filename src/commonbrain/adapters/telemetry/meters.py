@@ -8,7 +8,7 @@ label of their own, all others share one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from errno import EADDRINUSE
 from threading import Lock
 from typing import Final
@@ -26,6 +26,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.ports.replicas import Reads
 from commonbrain.ports.telemetry import Recalling, Remembering, Silence
 
 TENANTS_MAX: Final = 100
@@ -112,6 +113,17 @@ class Meters(Silence):
         self._embedder = gauge("embedder_up", "Whether the embedder answered when last asked.")
         self._depth = gauge("jobs_waiting", "Jobs that wait to be done.")
         self._dead = gauge("jobs_dead", "Jobs that were given up.")
+        self._known: dict[str, Reads] = {}
+        self._replica_reads = counter(
+            "replica_reads",
+            "Reads by what a replica did: answered, or left to the primary since it lagged or "
+            "failed.",
+            "replica",
+            "outcome",
+        )
+        self._behind = gauge(
+            "replica_behind_bytes", "How much a replica lacked when it was last asked.", "replica"
+        )
         gauge("info", "What is served.", "version", "space").labels(version, space).set(1)
 
     @property
@@ -165,6 +177,21 @@ class Meters(Silence):
         """Take down how the queue is."""
         self._depth.set(depth)
         self._dead.set(dead)
+
+    def read_from(self, replicas: Sequence[Reads]) -> None:
+        """Count what replicas did since this was last told; what they did not, the primary did."""
+        with self._lock:
+            for one in replicas:
+                known = self._known.get(one.replica, Reads(replica=one.replica))
+                if one.asked < known.asked:
+                    # Another thread was quicker to tell of a later moment.
+                    continue
+                self._known[one.replica] = one
+                for outcome in ("answered", "lagged", "failed"):
+                    more = getattr(one, outcome) - getattr(known, outcome)
+                    self._replica_reads.labels(one.replica, outcome).inc(more)
+                if one.behind_bytes is not None:
+                    self._behind.labels(one.replica).set(one.behind_bytes)
 
     def metrics(self) -> tuple[bytes, str]:
         """Write what was counted, by all processes where they share a folder."""

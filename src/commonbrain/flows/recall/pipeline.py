@@ -120,10 +120,13 @@ class Recall:
         laps.end("plan")
         meaning = self._embed(plan, is_timed=limit_ms is not None)
         laps.end("embed")
-        with self.house.store.snapshot(self.caller.tenant) as tx:
+
+        def ranking(tx: Transaction) -> _Ranked:
             asked = ask_arms(tx, plan, meaning=meaning, deadline=deadline)
             laps.end("arms")
-            ranked = self._rank(tx, plan, asked=asked)
+            return self._rank(tx, plan, asked=asked)
+
+        ranked = self.house.store.read(self.caller.tenant, ranking)
         laps.end("rank")
         budget = budget_of(plan, is_answered=ranked.is_answered)
         packed = pack(
@@ -140,6 +143,7 @@ class Recall:
             asks = bool(plan.query)
             told = recalling(trace, tokens=packed.tokens, asks_meaning=asks)
             self.house.telemetry.recalled(told)
+            self.house.telemetry.read_from(self.house.store.replicas())
         if options.get("bump", True):
             self._touch(plan, packed)
         return Recollection(
@@ -166,8 +170,7 @@ class Recall:
         names = possible_names(query)
         if not names:
             return set()
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            return tx.memories.people(names)
+        return self.house.store.read(self.caller.tenant, lambda tx: tx.memories.people(names))
 
     def _embed(self, plan: Plan, *, is_timed: bool) -> Future[Matrix] | None:
         """Embed the query at once, or beside the other arms when there is a deadline."""

@@ -1,54 +1,94 @@
-"""`brain connect`: tell a client how to start the memory; every change is shown first."""
+"""`brain connect`: tell a client how to reach the memory; every change is shown first."""
 
-from dataclasses import dataclass
+import os
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import SplitResult
 
+import typer
+from platformdirs import user_config_path
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.locations import is_url
+from commonbrain.domain.locations import is_here, is_url
+from commonbrain.interfaces.bridge import checked_key, endpoint, read_key
+from commonbrain.interfaces.cli.connect_wish import Wish
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
 from commonbrain.interfaces.clients import (
+    KEY_VARIABLE,
     Change,
     Entry,
     HookCommand,
+    Reach,
+    Remote,
     apply,
     brain_command,
+    bridge,
     connect,
     diff,
     disconnect,
     with_hooks,
     without_hooks,
 )
+from commonbrain.interfaces.clients.change import read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is to be done with a client."""
+def carry_out(state: State, wish: Wish) -> None:
+    """Ask for a key where one is wanted, show the changes, and make them.
 
-    client: str
-    scope: str
-    force: bool
-    remove: bool
-    hooks: bool
+    Raises:
+        Invalid: there is no such client or scope, what is wished does not go together, or a file
+            is not valid; all are left alone.
+        Refused: an entry of the same name reaches something else.
+        Unavailable: a file cannot be read or written.
+
+    """
+    asked = _ask_for_key(wish)
+    if asked is not None:
+        wish = replace(wish, key_file=asked.path)
+    changes = plan(state, wish)
+    if asked is not None:
+        _keep(asked, is_rehearsal=wish.dry_run)
+    for change in changes:
+        show(wish.client, change, is_rehearsal=wish.dry_run)
+    if wish.url is not None and not wish.remove:
+        _tell_next(wish, endpoint(wish.url))
 
 
 def plan(state: State, wish: Wish) -> list[Change]:
-    """Compute the changes to a client's files; it starts the store and agent that this call names.
+    """Compute the changes to a client's files; it reaches the store or the server that is named.
 
     Raises:
-        Invalid: there is no such client or scope, or a file is not valid; all are left alone.
-        Refused: an entry of the same name starts something else.
+        Invalid: there is no such client or scope, what is wished does not go together, or a file
+            is not valid; all are left alone.
+        Refused: an entry of the same name reaches something else.
         Unavailable: a file cannot be read.
 
     """
     if wish.remove:
         change = disconnect(wish.client, scope=wish.scope)
         return without_hooks(change, wish.client, scope=wish.scope)
+    if wish.url is not None:
+        reach = _remote(state, wish, url=wish.url)
+        return [connect(wish.client, reach, scope=wish.scope, force=wish.force)]
+    if wish.key_file is not None or wish.no_key:
+        raise Invalid("Only a server takes a key.", hint="Give its --url too.")
     command, *arguments = brain_command()
+    options = _options(state)
+    entry = Entry(command=command, args=(*arguments, *options, "mcp"))
+    change = connect(wish.client, entry, scope=wish.scope, force=wish.force)
+    if not wish.hooks:
+        return [change]
+    started = HookCommand(brain=(command, *arguments), options=options)
+    return with_hooks(change, wish.client, scope=wish.scope, command=started)
+
+
+def _options(state: State) -> list[str]:
+    """Give the options of this call that become part of the entry."""
     options: list[str] = []
     if is_url(state.store):
         raise Invalid(
@@ -59,12 +99,70 @@ def plan(state: State, wish: Wish) -> list[Change]:
         options += ["--store", str(Path(state.store).expanduser().absolute())]
     if state.agent is not None:
         options += ["--agent", state.agent]
-    entry = Entry(command=command, args=(*arguments, *options, "mcp"))
-    change = connect(wish.client, entry, scope=wish.scope, force=wish.force)
-    if not wish.hooks:
-        return [change]
-    started = HookCommand(brain=(command, *arguments), options=options)
-    return with_hooks(change, wish.client, scope=wish.scope, command=started)
+    return options
+
+
+def _remote(state: State, wish: Wish, *, url: str) -> Reach:
+    """Say how the client reaches a server: by itself, or over a bridge that reads a file."""
+    # What the environment says is of this machine's own memory, and stays as it is.
+    told = {"COMMONBRAIN_STORE": state.store, "COMMONBRAIN_AGENT": state.agent}
+    if any(value is not None and os.environ.get(name) != value for name, value in told.items()):
+        raise Invalid(
+            "The server has its own store, and the key says which agent calls.",
+            hint="Leave out --store and --agent.",
+        )
+    if wish.hooks:
+        raise Invalid("Hooks act on a store of this machine.", hint="Leave out --hooks.")
+    if wish.no_key and wish.key_file is not None:
+        raise Invalid("There is a key, or there is none.", hint="Leave one of the two out.")
+    at = endpoint(url).geturl()
+    if wish.key_file is not None:
+        return bridge(at, key_file=wish.key_file.expanduser().absolute())
+    return Remote(url=at, variable=None if wish.no_key else KEY_VARIABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A key that was typed in, and the file that is to hold it."""
+
+    path: Path
+    key: str
+
+
+def _ask_for_key(wish: Wish) -> Asked | None:
+    """Ask who sits at the terminal for a key, where none is told in another way."""
+    is_wanted = wish.url is not None and not (wish.remove or wish.no_key or wish.key_file)
+    if wish.key_file is not None and not wish.remove and read_key(wish.key_file) is None:
+        raise Invalid(f"{wish.key_file} is empty.", hint="Give a file with the key in it.")
+    if wish.url is None or not is_wanted or KEY_VARIABLE in os.environ or not sys.stdin.isatty():
+        return None
+    at = endpoint(wish.url)
+    question = f"Key for {at.netloc} (none: {KEY_VARIABLE} will hold it)"
+    key = checked_key(typer.prompt(question, default="", show_default=False, hide_input=True))
+    if key is None:
+        return None
+    name = at.netloc.replace(":", "_")
+    path = user_config_path("commonbrain", appauthor=False) / "keys" / name
+    return Asked(path=path, key=key)
+
+
+def _keep(asked: Asked, *, is_rehearsal: bool) -> None:
+    """Write a key to its file, which only its owner reads; it is never shown."""
+    if is_rehearsal:
+        Console().print(Inert(Text(f"The key would go to {asked.path}.")))
+        return
+    apply(Change(path=asked.path, before=read(asked.path), after=f"{asked.key}\n"))
+    Console().print(Inert(Text(f"The key is in {asked.path}.")))
+
+
+def _tell_next(wish: Wish, at: SplitResult) -> None:
+    """Say what is left to do, and what somebody on the way could read."""
+    console = Console()
+    if wish.key_file is None and not wish.no_key:
+        told = f"Put the key into {KEY_VARIABLE}, in the environment that {wish.client} starts in."
+        console.print(Inert(Text(told)))
+    if at.scheme == "http" and not is_here(at.hostname or ""):
+        console.print(Inert(Text("Over http others can read the key on its way: use https.")))
 
 
 def show(client: str, change: Change, *, is_rehearsal: bool) -> None:

@@ -15,6 +15,7 @@ from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import escaped
 from commonbrain.domain.locations import is_url
 from commonbrain.interfaces.cli import choices, evals, stores
+from commonbrain.interfaces.cli.connect_wish import Wish, drawn_from
 from commonbrain.interfaces.cli.drawing import Json
 from commonbrain.interfaces.cli.groups import add_operations
 from commonbrain.interfaces.cli.state import Source, State
@@ -213,38 +214,14 @@ def work(
     run_work(context.obj, shift, as_json=as_json)
 
 
-@app.command("connect")
-def connect(
-    *,
-    client: Annotated[
-        str,
-        typer.Argument(
-            help="claude-code, codex, cursor, gemini, opencode or vscode",
-            autocompletion=choices.of(choices.clients),
-        ),
-    ],
-    scope: Annotated[
-        str,
-        typer.Option(
-            help="user: every project; project: this folder.",
-            autocompletion=choices.of(choices.client_scopes),
-        ),
-    ] = "user",
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an entry that starts something else.")
-    ] = False,
-    hooks: Annotated[
-        bool, typer.Option("--hooks", help="Also boot, recall and capture by the client's hooks.")
-    ] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change only.")] = False,
-) -> None:
+def _connect(wish: Wish) -> None:
     """Add this memory to a client's servers; everything else in its file stays as it is."""
-    from commonbrain.interfaces.cli.connecting import Wish, plan, show  # noqa: PLC0415
+    from commonbrain.interfaces.cli.connecting import carry_out  # noqa: PLC0415
 
-    wish = Wish(client=client, scope=scope, force=force, remove=remove, hooks=hooks)
-    for change in plan(_STATE.get(), wish):
-        show(client, change, is_rehearsal=dry_run)
+    carry_out(_STATE.get(), wish)
+
+
+app.command("connect")(drawn_from(Wish, _connect))
 
 
 @app.command("hook")

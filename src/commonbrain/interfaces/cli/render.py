@@ -224,6 +224,7 @@ def _condition(reply: Counted) -> RenderableType:
     return Group(
         # Not the table's title, which would be cut to its few columns.
         Text(f"{held} in {reply.store}", overflow="fold"),
+        Text(f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}.", style="dim"),
         table,
         Text(f"states: {_counts(reply.by_state) or 'none'}", style="dim"),
         Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),

@@ -1,5 +1,6 @@
 """`brain store`: bringing a store on a server up to date, and moving one between engines."""
 
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Annotated
 
@@ -13,10 +14,12 @@ from commonbrain.interfaces.cli.drawing import Json
 from commonbrain.interfaces.cli.progress import bar
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
-from commonbrain.ports.keeping import StoreCopy, Upgraded
+from commonbrain.ports.keeping import Distributed, StoreCopy, Upgraded
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Upgrade a store on Postgres, or copy one."
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Upgrade a store on Postgres, distribute or copy one.",
 )
 
 
@@ -43,6 +46,50 @@ def upgrade(
     typer.echo(
         f"It may be opened by {roles}." if roles else "Nobody may open it: use --grant ROLE."
     )
+
+
+@app.command()
+def distribute(
+    context: typer.Context,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the statements and change nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Distribute a store in Postgres by tenant over the machines of Citus, while nobody works.
+
+    It runs as the owner, and goes on where it ended when it is run again. What --dry-run prints is
+    a script for psql.
+    """
+    from commonbrain.wiring import distribute_store, preview_distribute  # noqa: PLC0415
+
+    state: State = context.obj
+    done = preview_distribute(state.store) if dry_run else distribute_store(state.store)
+    if as_json:
+        typer.echo(TypeAdapter(Distributed).dump_json(done).decode())
+    elif dry_run:
+        typer.echo("\n".join(_script(done)))
+    else:
+        count = len(done.flat) + len(done.spread)
+        typer.echo(
+            f"{done.store} is distributed by tenant; {count} statements were run."
+            if count
+            else f"{done.store} was distributed already; nothing was changed."
+        )
+
+
+def _script(plan: Distributed) -> Iterator[str]:
+    """Write statements as psql reads them."""
+    if plan.flat:
+        yield "-- Plain Postgres: tables in partitions become plain ones, together or not at all."
+        yield from ("BEGIN;", *(f"{one};" for one in plan.flat), "COMMIT;")
+    if plan.spread:
+        yield "-- Citus: what a tenant has goes to one place."
+        yield from (f"{one};" for one in plan.spread)
+        yield "-- Then brain store upgrade builds the index by nearness where the vectors are."
+    if not (plan.flat or plan.spread):
+        yield "-- It is distributed already."
 
 
 @app.command()

@@ -14,7 +14,15 @@ from commonbrain.interfaces.clients.change import Change, apply, diff, read
 from commonbrain.interfaces.clients.claude_code import CLAUDE_CODE
 from commonbrain.interfaces.clients.codex import Codex
 from commonbrain.interfaces.clients.cursor import CURSOR
-from commonbrain.interfaces.clients.entry import Client, Entry, brain_command
+from commonbrain.interfaces.clients.entry import (
+    KEY_VARIABLE,
+    Client,
+    Entry,
+    Reach,
+    Remote,
+    brain_command,
+    bridge,
+)
 from commonbrain.interfaces.clients.gemini import GEMINI
 from commonbrain.interfaces.clients.hooks_file import HOOKS_FILES, HookCommand, HooksFile
 from commonbrain.interfaces.clients.opencode import OPENCODE
@@ -23,12 +31,16 @@ from commonbrain.interfaces.clients.vscode import VSCODE
 __all__ = [
     "CLIENTS",
     "HOOKS_FILES",
+    "KEY_VARIABLE",
     "Change",
     "Client",
     "Entry",
     "HookCommand",
+    "Reach",
+    "Remote",
     "apply",
     "brain_command",
+    "bridge",
     "connect",
     "diff",
     "disconnect",
@@ -41,18 +53,18 @@ CLIENTS: Final[Mapping[str, Client]] = {
 }
 
 
-def connect(client: str, entry: Entry, *, scope: str = "user", force: bool = False) -> Change:
+def connect(client: str, entry: Reach, *, scope: str = "user", force: bool = False) -> Change:
     """Compute what tells a client of this memory; nothing when it has been told already.
 
     Args:
         client: a name in `CLIENTS`.
-        entry: how the client starts the server.
+        entry: how the client gets at the memory.
         scope: `user` for all projects, or another that the client has.
-        force: replace an entry of the same name that starts something else.
+        force: replace an entry of the same name that reaches something else.
 
     Raises:
         Invalid: there is no such client or scope, or its file is not valid; the file is left alone.
-        Refused: an entry of the same name starts something else; code `connect_conflict`.
+        Refused: an entry of the same name reaches something else; code `connect_conflict`.
         Unavailable: the file cannot be read.
 
     """

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from commonbrain.interfaces.clients.entry import Entry
+from commonbrain.interfaces.clients.entry import Reach, Remote
 from commonbrain.interfaces.clients.json_file import JsonFile, here
 
 
@@ -15,7 +15,10 @@ def _user_file() -> Path:
     return (Path(folder) if folder else Path.home()) / ".claude.json"
 
 
-def _shape(entry: Entry) -> Mapping[str, object]:
+def _shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        reference = f"${{{entry.variable}}}"
+        return {"type": "http", "url": entry.url, **entry.headers(reference)}
     return {
         "type": "stdio",
         "command": entry.command,

@@ -19,7 +19,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.interfaces.clients.entry import SERVER, Entry, merged, not_valid
+from commonbrain.interfaces.clients.entry import SERVER, Reach, Remote, merged, not_valid
 
 _SERVERS: Final = "mcp_servers"
 _OWN_TABLE: Final = re.compile(rf"\s*\[\s*{_SERVERS}\s*\.\s*([\"']?){SERVER}\1\s*[\].]")
@@ -43,7 +43,7 @@ class Codex:
         folder = os.environ.get("CODEX_HOME")
         return (Path(folder) if folder else Path.home() / ".codex") / "config.toml"
 
-    def add(self, text: str | None, entry: Entry, *, path: Path, force: bool) -> str:
+    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
         """Put the entry's table at the end, or change it where it stands."""
         known = text or ""
         before = _read(known, path)
@@ -70,7 +70,10 @@ class Codex:
         return _sound([partial(edit, text, None) for edit in edits], wanted, path=path)
 
 
-def _shown(entry: Entry) -> Toml:
+def _shown(entry: Reach) -> Toml:
+    if isinstance(entry, Remote):
+        bearer = {"bearer_token_env_var": entry.variable} if entry.variable else {}
+        return {"url": entry.url, **bearer}
     shown: Toml = {"command": entry.command, "args": list(entry.args)}
     return {**shown, "env": dict(entry.env)} if entry.env else shown
 
@@ -123,7 +126,10 @@ def _edited(text: str, value: Mapping[str, object] | None) -> str:
     if value is None:
         del whole[_SERVERS][SERVER]
     elif SERVER in whole.setdefault(_SERVERS, tomlkit.table(is_super_table=True)):
-        whole[_SERVERS][SERVER].update(value)
+        known = whole[_SERVERS][SERVER]
+        for left in known.keys() - value.keys():
+            del known[left]
+        known.update(value)
     else:
         whole[_SERVERS][SERVER] = value
     return tomlkit.dumps(whole)

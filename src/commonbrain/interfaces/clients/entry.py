@@ -1,4 +1,4 @@
-"""What a client is told: the command that starts the server, under one name."""
+"""What a client is told: what starts the server, or where one runs, under one name."""
 
 import os
 import shutil
@@ -6,13 +6,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from commonbrain.domain.errors import Invalid, Refused
 
 SERVER: Final = "commonbrain"
 """The name of the entry in every client's file."""
+KEY_VARIABLE: Final = "COMMONBRAIN_KEY"
+"""Holds the credential for a server where no file does."""
 _COMMANDS: Final = ("brain", "brain.exe")
+_REACHING: Final = ("command", "args", "url", "bearer_token_env_var")
+"""The members of an entry that say what it reaches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,24 @@ class Entry:
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """Where a server runs, and how the client comes by its credential: never the credential."""
+
+    url: str
+    """Of MCP itself."""
+    variable: str | None = None
+    """The variable of the client's environment that holds the credential; None where none is."""
+
+    def headers(self, reference: str) -> Mapping[str, object]:
+        """Give the member `headers`, which refers to the variable as the client's files do."""
+        return {"headers": {"Authorization": f"Bearer {reference}"}} if self.variable else {}
+
+
+Reach: TypeAlias = Entry | Remote
+"""How a client gets at the memory: it starts a server, or one runs already."""
 
 
 class Client(Protocol):
@@ -41,12 +63,12 @@ class Client(Protocol):
         """Say where the file of a scope lies, whether it exists or not."""
         ...
 
-    def add(self, text: str | None, entry: Entry, *, path: Path, force: bool) -> str:
+    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
         """Give the file's text with the entry in it and everything else as it is.
 
         Raises:
             Invalid: the text is not valid; the message names the file and the line.
-            Refused: there is such an entry with another command, and no force.
+            Refused: there is such an entry which reaches something else, and no force.
 
         """
         ...
@@ -71,29 +93,43 @@ def merged(
 ) -> Mapping[str, object]:
     """Give the entry to write where there is one already: the known one itself if it will do.
 
-    An entry that starts the same command will do, whatever the user has added to it. What is
-    forced keeps the keys it does not replace, unless it replaces a server of another kind. The
-    client's entries have their variables in the member `environment`.
+    An entry that starts the same command or has the same URL will do, whatever the user has added
+    to it. What is forced keeps the keys it does not replace, unless it replaces a server of another
+    kind. The client's entries have their variables in the member `environment`.
 
     Raises:
-        Refused: the known one starts something else, and there is no force.
+        Refused: the known one reaches something else, and there is no force.
 
     """
     have = _mapping(known)
-    env, wanted = _mapping(have.get(environment)), _mapping(ours.get(environment))
-    starts = [key for key in ("command", "args") if key in ours]
-    is_same = all(have.get(key, []) == ours[key] for key in starts)
-    if is_same and all(env.get(key) == value for key, value in wanted.items()):
+    if _reaches(have, ours, parts=(environment, "headers")):
         return have
     if not force:
         raise Refused(
-            f"{path} has a server {SERVER} already, which is started in another way.",
+            f"{path} has a server {SERVER} already, which is reached in another way.",
             code="connect_conflict",
             hint="Look at it, and use --force to replace it.",
         )
-    kept = have if "command" in have else _mapping(None)
+    kept = have if ("command" in have) == ("command" in ours) else _mapping(None)
     both = {**kept, **ours}
-    return {**both, environment: {**env, **wanted}} if environment in both else both
+    parts = {
+        part: {**_mapping(kept.get(part)), **_mapping(ours.get(part))}
+        for part in (environment, "headers")
+        if part in both
+    }
+    return {**both, **parts}
+
+
+def _reaches(
+    have: Mapping[str, object], ours: Mapping[str, object], *, parts: tuple[str, ...]
+) -> bool:
+    """Say whether an entry reaches what ours does; it may say more."""
+    whole = [key for key in _REACHING if key in ours]
+    return all(have.get(key, []) == ours[key] for key in whole) and all(
+        _mapping(have.get(part)).get(name) == value
+        for part in parts
+        for name, value in _mapping(ours.get(part)).items()
+    )
 
 
 def not_valid(path: Path, format_name: str, *, line: int | None) -> Invalid:
@@ -117,6 +153,13 @@ def brain_command(argv0: str | None = None, *, executable: str | None = None) ->
             return (os.path.abspath(candidate),)  # noqa: PTH100 resolve would follow links
     found = shutil.which("brain")
     return (os.path.abspath(found),) if found else (python, "-m", "commonbrain")  # noqa: PTH100
+
+
+def bridge(url: str, *, key_file: Path | None = None) -> Entry:
+    """Make the entry that starts a bridge to a server; it reads the credential by itself."""
+    command, *arguments = brain_command()
+    keyed = ("--key-file", str(key_file)) if key_file else ()
+    return Entry(command=command, args=(*arguments, "mcp", "--url", url, *keyed))
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.clients.entry import SERVER, Entry, merged, not_valid
+from commonbrain.interfaces.clients.entry import SERVER, Entry, Reach, merged, not_valid
 from commonbrain.interfaces.clients.json_text import JsonObject, plain, read_object
 
 
@@ -19,7 +19,7 @@ class JsonFile:
     """Where the file of each scope lies."""
     servers: str
     """The member that lists the servers by name."""
-    shape: Callable[[Entry], Mapping[str, object]]
+    shape: Callable[[Reach], Mapping[str, object]]
     """How the client has an entry."""
     environment: str = "env"
     """The member of an entry that holds its environment."""
@@ -35,7 +35,7 @@ class JsonFile:
         """Say where the file of a scope lies, whether it exists or not."""
         return self.files[scope]()
 
-    def add(self, text: str | None, entry: Entry, *, path: Path, force: bool) -> str:
+    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
         """Put the entry last among the servers, or replace it where it stands."""
         ours = self.shape(entry)
         if text is None or not text.strip():

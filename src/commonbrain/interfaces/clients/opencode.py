@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from commonbrain.interfaces.clients.entry import Entry
+from commonbrain.interfaces.clients.entry import Reach, Remote
 from commonbrain.interfaces.clients.json_file import JsonFile
 
 
@@ -25,7 +25,11 @@ def _in(folder: Path) -> Path:
     return with_comments if with_comments.exists() else folder / "opencode.json"
 
 
-def _shape(entry: Entry) -> Mapping[str, object]:
+def _shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        headers = entry.headers(f"{{env:{entry.variable}}}")
+        # It would look for a login of its own where a credential is refused.
+        return {"type": "remote", "url": entry.url, "enabled": True, "oauth": False, **headers}
     shown: dict[str, object] = {
         "type": "local",
         "command": [entry.command, *entry.args],

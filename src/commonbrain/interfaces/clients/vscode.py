@@ -6,7 +6,7 @@ from typing import Final
 
 from platformdirs import user_config_path
 
-from commonbrain.interfaces.clients.entry import Entry
+from commonbrain.interfaces.clients.entry import Reach, Remote, bridge
 from commonbrain.interfaces.clients.json_file import JsonFile, command_and_args, here
 
 
@@ -15,7 +15,12 @@ def _user_file() -> Path:
     return user_config_path("Code", appauthor=False, roaming=True) / "User" / "mcp.json"
 
 
-def _shape(entry: Entry) -> Mapping[str, object]:
+def _shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        if entry.variable is None:
+            return {"type": "http", "url": entry.url}
+        # Its headers refer to what it asks for, not to variables; the bridge reads those.
+        entry = bridge(entry.url)
     return {"type": "stdio", **command_and_args(entry)}
 
 

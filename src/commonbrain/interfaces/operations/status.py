@@ -8,11 +8,13 @@ from pydantic import Field
 
 from commonbrain.brain import Brain
 from commonbrain.domain.limits import FAULTS_MAX
+from commonbrain.domain.scope import Role
 from commonbrain.flows.status import Condition
 from commonbrain.flows.unsettled import Agenda
 from commonbrain.flows.watching import Fault, Figures, Health
 from commonbrain.interfaces.operations.operation import PLAIN, UNSEEN, Operation, Request
 from commonbrain.interfaces.operations.unsettled import tell_agenda
+from commonbrain.ports.replicas import Reads
 
 
 class StatusRequest(Request):
@@ -44,8 +46,11 @@ class StatusRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted(Condition):
-    """The counts, and what else was asked for."""
+    """The counts, as whom they were asked for, and what else was asked for."""
 
+    tenant: str
+    agent: str
+    role: Role
     unsettled: Agenda | None = None
     version: str = ""
     health: Health | None = None
@@ -58,6 +63,9 @@ def _handle(brain: Brain, request: StatusRequest) -> Counted:
     own = {field.name: getattr(counted, field.name) for field in fields(Condition)}
     return Counted(
         **own,
+        tenant=brain.caller.tenant,
+        agent=brain.caller.agent,
+        role=brain.caller.role,
         unsettled=brain.unsettled() if request.unsettled else None,
         version=version("commonbrain"),
         health=brain.watching.health() if request.health else None,
@@ -73,6 +81,7 @@ def _tell(reply: Counted) -> str:
 def _lines(reply: Counted) -> Iterator[str]:
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
     yield f"{reply.memories} memories ({kinds or 'none yet'}) in {reply.store}"
+    yield f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}."
     if reply.embedding_pending:
         yield f"{reply.embedding_pending} wait for an embedding."
     if reply.jobs:
@@ -88,6 +97,9 @@ def watched_lines(reply: Counted) -> Iterator[str]:
     for one in reply.health.dependencies if reply.health else ():
         is_there = "answers" if one.is_there else "is away"
         yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
+    for one in reply.health.replicas if reply.health else ():
+        counts = f"{one.answered} reads answered, {one.lagged} too early, {one.failed} failed"
+        yield f"replica {one.replica} {_state(one)} ({counts}); the primary answers the rest"
     for tool, of in (reply.metrics or {}).items():
         yield (
             f"{tool}: {of.calls} calls, {of.errors} errors, mean {of.mean_ms:.1f}, p50 "
@@ -95,6 +107,12 @@ def watched_lines(reply: Counted) -> Iterator[str]:
         )
     for fault in reply.errors or ():
         yield f"{fault.at:%Y-%m-%d %H:%M:%S} {fault.tool} {fault.code} by {fault.agent} {fault.id}"
+
+
+def _state(one: Reads) -> str:
+    if one.trouble is not None:
+        return f"is not read from: {one.trouble}"
+    return f"lags by {one.behind_bytes:,} bytes" if one.behind_bytes else "keeps up"
 
 
 STATUS = Operation(

@@ -1,6 +1,6 @@
 """Lets callers in: who calls is told by the credential alone, of which session by headers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from secrets import token_hex
 from typing import Final
@@ -12,11 +12,12 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Refused, Unknown
 from commonbrain.domain.limits import NAME_CHARS_MAX
 from commonbrain.domain.scope import Caller, check_claims
-from commonbrain.domain.session import Contact
+from commonbrain.domain.session import Contact, printable_name
 from commonbrain.interfaces.guarding import let_in, note_refusal
 from commonbrain.interfaces.operations import Door
 from commonbrain.interfaces.server.problems import problem
 from commonbrain.interfaces.server.resource import MCP_PATH, Resource
+from commonbrain.interfaces.server.troubles import Troubles
 from commonbrain.interfaces.working import Threads
 from commonbrain.ports.access import Access
 from commonbrain.ports.credentials import ADMITTING
@@ -30,6 +31,8 @@ REQUEST_HEADER: Final = "x-request-id"
 """The name of a request, as the audit of access has it; one is drawn where there is none."""
 _REQUEST_BYTES: Final = 8
 _NAMELESS: Final = "client"
+_ADMITTED: Final = "commonbrain.caller"
+"""Where a request carries who makes it, once that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +44,10 @@ class Desk:
     access: Access
     threads: Threads
     resource: Resource
+    troubles: Troubles = field(default_factory=Troubles)
 
     async def admit(self, request: HTTPConnection) -> Caller:
-        """Say who calls.
+        """Say who calls; a request is let in once, however often it is asked.
 
         Raises:
             Unknown: the credential is missing or not valid.
@@ -51,6 +55,9 @@ class Desk:
             Unavailable: it cannot be checked now.
 
         """
+        known: Caller | None = request.scope.get(_ADMITTED)
+        if known is not None:
+            return known
         address = request.client.host if request.client else None
         check = partial(self.access.admit, credential_of(request), address=address)
         caller = await self.threads.run(check)
@@ -61,8 +68,18 @@ class Desk:
             note_refusal(ADMITTING, self.brain.house, caller=caller, error=error)
             self.brain.house.telemetry.turned_away(error.code, door=_door(request))
             raise
-        named = _printable(request.headers.get(REQUEST_HEADER, ""))
-        return replace(caller, request_id=named or token_hex(_REQUEST_BYTES))
+        named = printable_name(request.headers.get(REQUEST_HEADER, ""))
+        admitted = replace(caller, request_id=named or token_hex(_REQUEST_BYTES))
+        request.scope[_ADMITTED] = admitted
+        return admitted
+
+    async def turn_away(self, request: HTTPConnection) -> Response | None:
+        """Let a caller in before anything else of a request is read; else say why not."""
+        try:
+            await self.admit(request)
+        except CommonbrainError as error:
+            return self.refusal(error, request)
+        return None
 
     def see(self, caller: Caller, request: HTTPConnection, *, client: str | None = None) -> Brain:
         """Show the house to a caller, in the session that the request is of; a sign of its life.
@@ -80,7 +97,7 @@ class Desk:
         let_in(self.brain.house, caller)
         called = client or request.headers.get("user-agent", "")
         named = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
-        contact = Contact(client=_printable(called) or None)
+        contact = Contact(client=printable_name(called))
         seated = replace(caller, session=named or f"http {_family(called)}", contact=contact)
         session = Brain.of(self.brain.house, seated).session.meet()
         return Brain.of(
@@ -89,12 +106,17 @@ class Desk:
 
     def refusal(self, error: CommonbrainError, request: HTTPConnection) -> Response:
         """Write an error as a response; who was not known is told how to become so."""
-        response = problem(error)
+        response = problem(self.troubles.afar(error))
         if isinstance(error, Unknown):
             self.brain.house.telemetry.turned_away(error.code, door=_door(request))
             given = credential_of(request) is not None
             response.headers["WWW-Authenticate"] = self.resource.challenge(was_given=given)
         return response
+
+
+def admitted(request: HTTPConnection) -> Caller:
+    """Give who makes a request that was let in."""
+    return request.scope[_ADMITTED]
 
 
 def credential_of(request: HTTPConnection) -> str | None:
@@ -111,9 +133,5 @@ def _door(request: HTTPConnection) -> Door:
 
 def _family(client: str) -> str:
     """Give a client's name without its version, which changes while it is the same client."""
-    words = _printable(client).partition("/")[0].split()
+    words = (printable_name(client) or "").partition("/")[0].split()
     return " ".join(words)[: NAME_CHARS_MAX // 2] or _NAMELESS
-
-
-def _printable(given: str) -> str:
-    return "".join(filter(str.isprintable, given))[:NAME_CHARS_MAX].strip()

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Unavailable
+from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.interfaces.observing import Traced
 from commonbrain.interfaces.server.admission import Desk
@@ -39,7 +39,6 @@ _ABOUT: Final = (
     "request; errors are Problem Details (RFC 9457) with a stable `code` and the next step in "
     "`hint`. MCP is at `/mcp`."
 )
-_CAUSE: Final = "The server's log tells the cause."
 
 
 class Application(FastAPI):
@@ -63,7 +62,7 @@ class Application(FastAPI):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Intake:
     """How much one process takes on."""
 
     body_bytes_max: int = 1024 * 1024
@@ -77,7 +76,7 @@ def make_app(
     *,
     resource: Resource | None = None,
     hosts: frozenset[str] = LOOPBACK,
-    bounds: Bounds | None = None,
+    intake: Intake | None = None,
     served: Server[Any] | None = None,
 ) -> FastAPI:
     """Make the application for an open house, which it closes when it ends.
@@ -87,15 +86,15 @@ def make_app(
         access: who tells callers by their credentials.
         resource: under which URL callers know this server, and who issues tokens for it.
         hosts: names and addresses that requests may be meant for.
-        bounds: how much is taken on at once.
+        intake: how much is taken on at once.
         served: what MCP carries, where it is not the operations.
 
     """
-    bounds = bounds or Bounds()
+    intake = intake or Intake()
     desk = Desk(
         brain=brain,
         access=access,
-        threads=Threads(bounds.calls_at_once, seconds_max=bounds.request_s),
+        threads=Threads(intake.calls_at_once, seconds_max=intake.request_s),
         resource=resource or Resource(url="http://127.0.0.1:8377"),
     )
     door = McpDoor(desk, served)
@@ -116,7 +115,11 @@ def make_app(
     app.router.routes.append(Route(MCP_PATH, endpoint=door))
     app.add_middleware(Traced)
     app.add_middleware(
-        Guard, hosts=hosts, body_bytes_max=bounds.body_bytes_max, body_s=bounds.request_s
+        Guard,
+        hosts=hosts,
+        body_bytes_max=intake.body_bytes_max,
+        body_s=intake.request_s,
+        turn_away=desk.turn_away,
     )
     return app
 
@@ -139,7 +142,7 @@ async def _warm_up(desk: Desk) -> None:
         await desk.threads.run(partial(check, desk.brain))
     except CommonbrainError as error:
         # It is told by /readyz, and asked again by it.
-        _LOG.warning("not ready yet: %s: %s", error.code, error)
+        desk.troubles.note(error)
     except Exception:  # noqa: BLE001 a server starts whatever an embedder does
         _LOG.exception("warming up failed")
 
@@ -172,9 +175,10 @@ def _add_health(app: FastAPI, desk: Desk) -> None:
         try:
             await desk.threads.run(partial(check, desk.brain))
         except CommonbrainError as error:
-            # Anybody may ask, and the cause may name hosts and files.
-            _LOG.warning("not ready: %s: %s", error.code, error)
-            raise Unavailable(f"Not ready: {error.code}.", code=error.code, hint=_CAUSE) from None
+            # Anybody may ask, and as often as they like: the log tells once.
+            desk.troubles.note(error)
+            raise
+        desk.troubles.over()
         return {"status": "ready"}
 
     async def metadata(_request: Request) -> JSONResponse:

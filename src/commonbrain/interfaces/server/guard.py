@@ -1,17 +1,20 @@
 """Stands before every door: which hosts are meant, how much may be sent, what browsers are told."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.interfaces.server.problems import problem
+from commonbrain.interfaces.server.resource import MCP_PATH
 
 _SAFE: Final = {
     "Cache-Control": "no-store",
@@ -21,6 +24,8 @@ _SAFE: Final = {
     "X-Frame-Options": "DENY",
 }
 """What every response tells a browser, unless it says so itself: nothing here is a page."""
+_DOORS: Final = ("/v1/", "/v0/", MCP_PATH)
+"""Where bodies are taken, of who has a credential."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class Guard:
     body_bytes_max: int
     body_s: float
     """How long a request's body may take to arrive."""
+    turn_away: Callable[[HTTPConnection], Awaitable[Response | None]]
+    """Looks at the credential of a request; who has none that is good is not listened to."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what may be."""
@@ -54,11 +61,18 @@ class Guard:
 
         headers = Headers(scope=scope)
         refusal = self._foreign(headers) or self._declared(headers)
-        body = refusal or await self._body(receive)
+        body = refusal or await self._read(scope, receive)
         if isinstance(body, Response):
             await body(scope, receive, send_safely)
         elif body is not None:
             await self.app(scope, _replaying(body, receive), send_safely)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | Response | None:
+        """Read the body of who may send one: whoever is not let in fills no memory of ours."""
+        if scope["method"] != "POST" or not scope["path"].startswith(_DOORS):
+            # Nothing here takes a body in another way.
+            return b""
+        return await self.turn_away(HTTPConnection(scope)) or await self._body(receive)
 
     def _foreign(self, headers: Headers) -> Response | None:
         origin = headers.get("origin")

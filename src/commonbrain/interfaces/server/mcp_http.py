@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -13,18 +13,15 @@ from starlette.types import Receive, Scope, Send
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError, Invalid
-from commonbrain.domain.scope import Caller, Role
+from commonbrain.domain.scope import Role
 from commonbrain.domain.trust import Trust
 from commonbrain.interfaces.mcp import server_of
 from commonbrain.interfaces.mcp_clients import Message, client_of
 from commonbrain.interfaces.noting import Asked
 from commonbrain.interfaces.operations import Profile
-from commonbrain.interfaces.server.admission import Desk
+from commonbrain.interfaces.server.admission import Desk, admitted
 from commonbrain.interfaces.server.problems import problem
 from commonbrain.wiring import load_settings
-
-_CALLER: Final = "commonbrain.caller"
-"""Where a request carries who makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +32,13 @@ class Admitted:
 
     def role(self, context: Message) -> Role:
         """Give the role of the credential."""
-        return _caller(_request(context)).role
+        return admitted(_request(context)).role
 
     def see(self, context: Message) -> Brain:
         """See the brain as the credential's agent, in the client's session."""
         request = _request(context)
         client = client_of(context)
-        caller = _caller(request)
+        caller = admitted(request)
         # A model fills the arguments: it may not claim more trust than a user has.
         ceiling = min(caller.trust_ceiling, Trust.USER_CLAIM, key=lambda trust: trust.weight)
         named = f"{client.name}/{client.version}" if client else None
@@ -49,6 +46,10 @@ class Admitted:
 
     def missed(self, context: Message, *, call: Asked, error: CommonbrainError) -> None:
         """Leave it at the answer: strangers make no file on this machine grow."""
+
+    def told(self, error: CommonbrainError) -> CommonbrainError:
+        """Tell no stranger where things lie."""
+        return self.desk.troubles.afar(error)
 
 
 class McpDoor:
@@ -82,16 +83,8 @@ class McpDoor:
             response = problem(said, status=405)
             response.headers["Allow"] = "POST"
             return response
-        try:
-            scope[_CALLER] = await self._desk.admit(request)
-        except CommonbrainError as error:
-            return self._desk.refusal(error, request)
-        return None
+        return await self._desk.turn_away(request)
 
 
 def _request(context: Message) -> Request:
     return cast("Request", context.request)
-
-
-def _caller(request: Request) -> Caller:
-    return request.scope[_CALLER]

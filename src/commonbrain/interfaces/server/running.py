@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from ipaddress import ip_address
 from tempfile import TemporaryDirectory
 from types import FrameType
 
@@ -15,7 +14,8 @@ from fastapi import FastAPI
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.server.app import LOOPBACK, Bounds, make_app
+from commonbrain.domain.locations import is_here
+from commonbrain.interfaces.server.app import LOOPBACK, Intake, make_app
 from commonbrain.interfaces.server.resource import Resource
 from commonbrain.ports.access import Access
 from commonbrain.settings import ServerSettings
@@ -111,7 +111,7 @@ def make_worker() -> FastAPI:
         access_of(settings, brain),
         resource=Resource(url=url_of(settings), issuer=load_settings().jwt_issuer),
         hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
-        bounds=Bounds(
+        intake=Intake(
             body_bytes_max=settings.body_bytes_max,
             request_s=settings.request_s,
             calls_at_once=settings.calls_at_once,
@@ -147,19 +147,12 @@ def proxies_of(settings: ServerSettings) -> list[str]:
 
 def _check_reach(settings: ServerSettings) -> None:
     """Let nobody but this machine in where nobody is told apart."""
-    if settings.open and not _is_loopback(settings.host):
+    if settings.open and not is_here(settings.host):
         raise Invalid(
             f"Who listens at {settings.host} is reached from elsewhere, and --open lets all in.",
             code="no_access_control",
             hint="Leave out --host, or leave out --open and give each caller a key.",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _environment(settings: ServerSettings) -> dict[str, str]:

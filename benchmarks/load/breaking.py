@@ -1,0 +1,170 @@
+"""What is broken, in rounds: each is a running server and, by name, what is done to it in turn."""
+
+# pyright: reportUnknownMemberType=false
+# The client of Redis tells half of its types.
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+import psycopg
+import redis
+
+from benchmarks.load.embedding import serving
+from benchmarks.load.places import Disk, copy, disk, move_log, size_of
+from benchmarks.load.running import postmaster
+from benchmarks.load.stack import SETTINGS, Stack, again, stack
+from benchmarks.load.supervised import Supervised, supervised
+from commonbrain.testing.servers import postgres_server
+from commonbrain.wiring import load_settings, make_embedder
+
+_WRITTEN: Final = "SELECT pg_logical_emit_message(false, 'load', repeat('x', 8000000))"
+_WRITES_MAX: Final = 1000
+Deeds = Mapping[str, Callable[[], None]]
+_ROOM_BYTES: Final = 256 << 20
+"""What a disk holds beside the store: enough for the faults before it is filled."""
+
+
+def in_processes(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
+    """Break processes and what is between them, over the store itself."""
+    with ExitStack() as held:
+        running = held.enter_context(stack(folder, workers=workers))
+        cache = _redis(folder)
+        held.callback(cache.stop)
+        yield (
+            running,
+            {
+                "nothing": _nothing,
+                "one of the API's processes is killed": lambda: _kill_a_child(running),
+                "the worker is killed": lambda: again(running, "worker"),
+                "Redis is flushed": lambda: _flush(running),
+                "Redis is frozen": lambda: cache.process.send_signal(signal.SIGSTOP),
+                "Redis goes on": lambda: cache.process.send_signal(signal.SIGCONT),
+                "Redis is stopped": cache.stop,
+                "Redis is started": cache.start,
+                "Postgres crashes and recovers": lambda: _crash(folder),
+                "nothing any more": _nothing,
+            },
+        )
+
+
+def in_embedder(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
+    """Let an embedder hang that is asked over HTTP, over a copy of the store.
+
+    What serves is the model that filled it, so that the vectors stay right under another name.
+    """
+    copied = folder / "embedder"
+    shutil.rmtree(copied, ignore_errors=True)
+    copied.mkdir()
+    with ExitStack() as held:
+        held.callback(shutil.rmtree, copied, ignore_errors=True)
+        copy(folder, copied)
+        endpoint = held.enter_context(serving(make_embedder(load_settings())))
+        _rename_space(copied, endpoint.space)
+        running = held.enter_context(stack(copied, workers=workers, settings=endpoint.settings))
+        yield (
+            running,
+            {
+                "nothing": _nothing,
+                "the embedder hangs": endpoint.goes_on.clear,
+                "it still hangs": _nothing,
+                "the embedder answers again": endpoint.goes_on.set,
+                "nothing any more": _nothing,
+            },
+        )
+
+
+def on_disks(folder: Path, *, workers: int) -> Generator[tuple[Stack, Deeds]]:
+    """Fill the disk of the data, then that of the log, over a copy of the store in memory.
+
+    Postgres ends when it cannot write its log, so something has to start it again, as systemd and
+    Kubernetes do; nobody else does anything.
+
+    Raises:
+        NotHere: no such disk can be made.
+
+    """
+    log_bytes = size_of(folder / "postgres" / "data" / "pg_wal")
+    with ExitStack() as held:
+        bytes_ = size_of(folder / "postgres") + _ROOM_BYTES
+        of_data = held.enter_context(disk(folder / "disk", bytes_=bytes_))
+        of_log = held.enter_context(disk(folder / "disk-log", bytes_=log_bytes + _ROOM_BYTES))
+        copy(folder, of_data.root)
+        data = of_data.root / "postgres" / "data"
+        _let_enter(of_log.root, like=data)
+        move_log(data, of_log.root)
+        running = held.enter_context(stack(of_data.root, workers=workers))
+        postgres = psutil.Process(postmaster(of_data.root))
+        held.enter_context(supervised(postgres))
+        yield (
+            running,
+            {
+                "nothing": _nothing,
+                "the disk of the data is full": of_data.fill,
+                "the disk of the data has room": of_data.free,
+                "the disk of the log is full": lambda: _fill_log(of_log, running.postgres),
+                "the disk of the log has room": of_log.free,
+                "nothing any more": _nothing,
+            },
+        )
+
+
+def _nothing() -> None:
+    """Break nothing: so it is before, and after."""
+
+
+def _kill_a_child(running: Stack) -> None:
+    """Kill one of the processes that answer; whoever watches over them starts another."""
+    doors = psutil.Process(running.processes["doors"].pid)
+    serving_ = [one for one in doors.children() if "spawn_main" in " ".join(one.cmdline())]
+    serving_[0].kill()
+
+
+def _flush(running: Stack) -> None:
+    with redis.Redis.from_url(running.environment["COMMONBRAIN_REDIS_URL"]) as queue:
+        queue.flushall()
+
+
+def _redis(folder: Path) -> Supervised:
+    """Find the Redis of a store, which gives itself another name than it was started by."""
+    for one in psutil.process_iter(["cmdline"]):
+        is_redis = "valkey-server" in " ".join(one.info["cmdline"] or [])
+        if is_redis and str(folder) in one.cwd():
+            return Supervised.of(one, [one.exe(), str(folder / "redis" / "redis.conf")])
+    raise LookupError(f"There is no Redis of {folder}.")
+
+
+def _crash(folder: Path) -> None:
+    """Kill a backend: Postgres ends every connection, recovers from its log and goes on."""
+    first = psutil.Process(postmaster(folder))
+    backends = [one for one in first.children() if "idle" in " ".join(one.cmdline())]
+    os.kill(backends[0].pid, signal.SIGKILL)
+
+
+def _rename_space(store: Path, name: str) -> None:
+    """Let the vectors of a store be those of an endpoint that serves the same model."""
+    with (
+        postgres_server(store / "postgres", settings=SETTINGS) as url,
+        closing(psycopg.connect(url, autocommit=True)) as connection,
+    ):
+        connection.execute("UPDATE spaces SET name = %s", (name,))
+
+
+def _fill_log(log: Disk, url: str) -> None:
+    """Fill the disk, and let somebody write so much that Postgres finds no more room there."""
+    log.fill()
+    with suppress(psycopg.Error), closing(psycopg.connect(url, autocommit=True)) as connection:
+        for _ in range(_WRITES_MAX):
+            connection.execute(_WRITTEN)
+
+
+def _let_enter(root: Path, *, like: Path) -> None:
+    """Give a disk to who runs Postgres."""
+    owner = like.stat()
+    os.chown(root, owner.st_uid, owner.st_gid)

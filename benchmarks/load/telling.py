@@ -1,0 +1,54 @@
+"""The table of a run that things were broken in: what was answered, what not, and for how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import quantiles
+from typing import Any, Final
+
+_OK: Final = 200
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """What was broken, from when on."""
+
+    name: str
+    at: float
+
+
+def table(broken: Sequence[Broken], lines: Sequence[Line]) -> list[str]:
+    """Tell of each fault what became of the calls until the next."""
+    ends = [*(one.at for one in broken[1:]), float("inf")]
+    told: list[str] = []
+    for one, end in zip(broken, ends, strict=True):
+        here = [line for line in lines if one.at <= line["at"] < end]
+        reads = [line for line in here if line["call"] == "recall"]
+        writes = [line for line in here if line["call"] != "recall"]
+        told.append(f"{one.name:<40} {_calls('recall', reads)}   {_calls('remember', writes)}")
+        told += _failures(here, since=one.at)
+    reads = [line for line in lines if line["call"] == "recall"]
+    answered = sum(line["status"] == _OK for line in reads)
+    told.append(f"recall answered {answered} of {len(reads)}: {answered / max(len(reads), 1):.2%}")
+    return told
+
+
+def _calls(name: str, lines: Sequence[Line]) -> str:
+    answered = [line for line in lines if line["status"] == _OK]
+    behind = sum(line["is_behind"] for line in answered)
+    beside = f" ({behind} without vector)" if behind else ""
+    p95 = quantiles([line["ms"] for line in answered], n=20)[-1] if len(answered) > 1 else 0
+    return f"{name} {len(answered)}/{len(lines)}{beside} p95 {p95:.0f} ms"
+
+
+def _failures(lines: Sequence[Line], *, since: float) -> list[str]:
+    failed = [line for line in lines if line["status"] != _OK]
+    if not failed:
+        return []
+    kinds = Counter(f"{line['call']} {line['status']} {line['code']}" for line in failed)
+    last = max(line["at"] - since for line in failed)
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return [f"    failed: {told}; until {last:.1f} s after"]

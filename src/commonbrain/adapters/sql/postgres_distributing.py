@@ -1,0 +1,141 @@
+"""How a store in Postgres is distributed by tenant over many machines, by Citus.
+
+All that a tenant has goes to one place, so that a transaction of a tenant meets one machine. What
+is already done is not done again: a distribution that was interrupted goes on where it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, LiteralString
+
+from sqlalchemy import Connection, ForeignKeyConstraint, text
+
+from commonbrain.adapters.sql.metadata import METADATA
+from commonbrain.adapters.sql.postgres_flat import flattening
+from commonbrain.adapters.sql.postgres_roles import FUNCTIONS
+
+# ruff: noqa: S608 names come from the schema and the catalogue
+CITUS: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
+_DISTRIBUTED: Final = text("SELECT logicalrelid::regclass::text FROM pg_dist_partition")
+_FOREIGN: Final = text(
+    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
+    "WHERE contype = 'f' AND connamespace = current_schema()::regnamespace "
+    "AND conparentid = 0 ORDER BY 1, 2"
+)
+# The triggers on both audits only ever refuse, and look at nothing but the row.
+_TRIGGERS: Final = "SET citus.enable_unsafe_triggers = on"
+_DERIVED: Final = ("memory_text", "atom_text")
+"""Tables of the full text, which only Postgres has."""
+REFERENCE: Final = ("spaces", "alembic_version")
+"""What every machine has whole: small, of no tenant, and hardly ever written."""
+_TOGETHER: Final = "tenants"
+"""What a tenant has goes where its own row is."""
+# Citus carries what is SET LOCAL to other machines, once told to, and nothing that set_config sets;
+# of a connection's own options it carries none. A search of words is a function that asks tables of
+# tenants itself, wherever it runs: all it asks for is where the tenant is.
+_CARRIED: Final[LiteralString] = (
+    "SET LOCAL citus.propagate_set_commands = 'local'; "
+    "SET LOCAL citus.allow_nested_distributed_execution = on; "
+    "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = 100; "
+    "SET LOCAL commonbrain.tenant = {tenant}; "
+)
+BEGIN_WRITING: Final[LiteralString] = (
+    f"BEGIN ISOLATION LEVEL READ COMMITTED; {_CARRIED}"
+    "SELECT pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
+    "SELECT version_num FROM alembic_version"
+)
+BEGIN_READING: Final[LiteralString] = (
+    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_CARRIED}"
+    "SELECT version_num FROM alembic_version"
+)
+"""As on one machine, for transactions that reach over many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """The statements that are still missing, in their order."""
+
+    flat: Sequence[str]
+    """Plain Postgres, in one transaction."""
+    spread: Sequence[str]
+    """For Citus, each in a transaction of its own."""
+
+
+def distribution(connection: Connection) -> Distribution:
+    """Say what turns this database into a distributed one; nothing where it is."""
+    placed = _placed(connection)
+    missing = [one for one in (*REFERENCE, *_ordered()) if one not in placed]
+    known = connection.execute(_FOREIGN).all()
+    # A table that refers to another is not distributed, and one that is loaded is not checked
+    # against another that is not there yet: references go first, and come back last.
+    stay: set[tuple[str, str]] = set()
+    if not missing:
+        stay = {(table, told) for table, _, told in known}
+    back = [(*one, name) for one, name in references().items() if one not in stay]
+    return Distribution(
+        flat=flattening(connection),
+        spread=[
+            *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if missing),
+            *([_TRIGGERS] if missing else []),
+            *(_place(one) for one in missing),
+            *(f"ALTER TABLE {at} ADD CONSTRAINT {name} {told}" for at, told, name in back),
+            *(_everywhere(one) for one in FUNCTIONS if missing),
+            *(_emptied(one) for one in missing if one not in REFERENCE),
+        ],
+    )
+
+
+def references() -> Mapping[tuple[str, str], str]:
+    """Give every reference that the schema has, by table and as Postgres tells it, with a name."""
+    told = {
+        (table.name, _told(one)): str(one.name)
+        for table in METADATA.sorted_tables
+        for one in sorted(table.foreign_key_constraints, key=lambda one: str(one.name))
+    }
+    for table in _DERIVED:
+        own = "FOREIGN KEY (tenant_id) REFERENCES tenants(id)"
+        told[table, own] = f"{table}_tenant_id_fkey"
+    return told
+
+
+def _told(reference: ForeignKeyConstraint) -> str:
+    here = ", ".join(reference.column_keys)
+    there = ", ".join(one.column.name for one in reference.elements)
+    return f"FOREIGN KEY ({here}) REFERENCES {reference.referred_table.name}({there})"
+
+
+def _placed(connection: Connection) -> set[str]:
+    """Name the tables that Citus has placed."""
+    if not connection.execute(CITUS).scalar_one():
+        return set()
+    return set(connection.execute(_DISTRIBUTED).scalars())
+
+
+def _ordered() -> list[str]:
+    """Name the tables of tenants, what others refer to before them."""
+    return [
+        *(one.name for one in METADATA.sorted_tables if one.name not in REFERENCE),
+        *_DERIVED,
+    ]
+
+
+def _place(table: str) -> str:
+    if table in REFERENCE:
+        return f"SELECT create_reference_table('{table}')"
+    if table == _TOGETHER:
+        return f"SELECT create_distributed_table('{table}', 'id')"
+    return (
+        f"SELECT create_distributed_table('{table}', 'tenant_id', colocate_with => '{_TOGETHER}')"
+    )
+
+
+def _everywhere(function: str) -> str:
+    """Let every machine have a function; it runs where it is called, as it names no tenant."""
+    return f"SELECT create_distributed_function('{function}')"
+
+
+def _emptied(table: str) -> str:
+    """Take away the rows that stayed where they were when they were copied to their places."""
+    return f"SELECT truncate_local_data_after_distributing_table('{table}')"

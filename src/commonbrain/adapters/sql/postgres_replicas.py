@@ -1,0 +1,199 @@
+"""Copies of the database that recalls are answered from, as long as they keep up.
+
+What anybody was told is kept is seen: before each read the primary is asked how far its log is on
+disk, and a replica answers only when it has replayed that much. One that lags, is away or fails
+under way is passed over, and the primary answers instead.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, LiteralString, TypeVar
+
+from sqlalchemy import Connection, Engine, exc, text
+
+from commonbrain.adapters.sql.postgres_roles import role_of, unconfined
+from commonbrain.adapters.sql.translating import cause_of
+from commonbrain.domain.errors import Refused
+from commonbrain.ports.replicas import Reads
+
+_Told = TypeVar("_Told")
+REST_S: Final = 5.0
+"""How long a replica that failed is left alone."""
+# Who acknowledges before the log is on disk has acknowledged what is not in its flushed part.
+_POSITION: Final = (
+    "SELECT CASE current_setting('synchronous_commit') WHEN 'off' "
+    "THEN pg_current_wal_insert_lsn() ELSE pg_current_wal_flush_lsn() END::text"
+)
+# How far it has come is asked in a transaction of its own, before the moment that the next one
+# sees: asked within it, more might be replayed by then than it sees.
+_BEGIN: Final[LiteralString] = (
+    "BEGIN READ ONLY; SELECT CASE WHEN pg_is_in_recovery() THEN "
+    "pg_wal_lsn_diff({since}::pg_lsn, pg_last_wal_replay_lsn())::bigint END; COMMIT; "
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
+)
+"""Tells how many bytes are missing, none where it is no replica; then as every reader."""
+MISSING: Final = "missing"
+"""Under which name a connection keeps that number."""
+
+
+_IS_OURS: Final = "is_ours"
+_CLUSTER: Final = text(
+    "SELECT system_identifier::text, current_database() FROM pg_control_system()"
+)
+Cluster = tuple[str, str]
+"""What a database and its copies have in common, and no other: the number it was made with."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Replica:
+    """One copy: where it is, and how it fared so far in this process."""
+
+    engine: Engine
+    cluster: Cluster
+    reads: Reads
+    elapsed_s: Callable[[], float] = time.monotonic
+    _asked_from: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it failed a moment ago."""
+        return self.elapsed_s() < self._asked_from
+
+    def lend(self, tenant: str, *, since: str) -> Connection:
+        """Open a connection whose transaction tells how much is missing since a position.
+
+        Raises:
+            Refused: it is a copy of something else, or row-level security would not hold there.
+
+        """
+        connection = self.engine.connect()
+        try:
+            if _IS_OURS not in connection.info:
+                self._admit(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection.execution_options(tenant=tenant, begin=_BEGIN, since=since)
+
+    def check(self) -> None:
+        """Connect to it, so that whoever starts a program is told what can never work.
+
+        Raises:
+            Refused: it is a copy of something else, or row-level security would not hold there.
+
+        """
+        try:
+            self.lend("", since="0/0").close()
+        except exc.SQLAlchemyError as error:
+            # It may come later; until then the primary answers.
+            self._failed(error)
+
+    def _admit(self, connection: Connection) -> None:
+        with connection.begin():
+            found, role = cluster_of(connection), role_of(connection)
+        if found != self.cluster:
+            raise Refused(
+                f"{self.reads.replica} is no copy of the store's database.",
+                code="replica_foreign",
+                hint="A replica is made by pg_basebackup or by your provider, and its URL names "
+                "the same database.",
+            )
+        if not role.is_confined:
+            raise unconfined(self.reads.replica, role)
+        connection.info[_IS_OURS] = True
+
+    def ask(
+        self, tenant: str, ask: Callable[[Connection], _Told], *, since: str
+    ) -> tuple[_Told] | None:
+        """Ask it if it has replayed all up to a position; None when it has not, or fails."""
+        try:
+            connection = self.lend(tenant, since=since)
+        except (exc.SQLAlchemyError, Refused) as error:
+            self._failed(error)
+            return None
+        try:
+            with connection, connection.begin():
+                if not self._keeps_up(connection.info[MISSING]):
+                    return None
+                told = ask(connection)
+        except exc.SQLAlchemyError as error:
+            self._failed(error)
+            return None
+        with self._lock:
+            answered = self.reads.answered + 1
+            self.reads = replace(self.reads, answered=answered, behind_bytes=0, trouble=None)
+        return (told,)
+
+    def _keeps_up(self, missing: int | None) -> bool:
+        """Say whether nothing is missing, and count it otherwise; None where it replays nothing."""
+        if missing is not None and missing <= 0:
+            return True
+        with self._lock:
+            self.reads = replace(
+                self.reads,
+                lagged=self.reads.lagged + 1,
+                behind_bytes=missing,
+                trouble=None if missing is not None else "it is no replica",
+            )
+        return False
+
+    def _failed(self, error: exc.SQLAlchemyError | Refused) -> None:
+        """Count a failure, and leave it alone for a while."""
+        trouble = error.message if isinstance(error, Refused) else cause_of(error)
+        with self._lock:
+            self._asked_from = self.elapsed_s() + REST_S
+            failed = self.reads.failed + 1
+            self.reads = replace(self.reads, failed=failed, behind_bytes=None, trouble=trouble)
+
+
+@dataclass(slots=True, kw_only=True)
+class Replicas:
+    """All copies of one primary; each is asked in its turn."""
+
+    all: Sequence[Replica] = ()
+    _turn: int = 0
+
+    def ask(
+        self, primary: Engine, tenant: str, *, ask: Callable[[Connection], _Told]
+    ) -> tuple[_Told] | None:
+        """Ask the first that has kept up; None when none has, and the primary is to be asked."""
+        awake = self._awake()
+        if not awake:
+            return None
+        since = position_of(primary)
+        for replica in awake:
+            told = replica.ask(tenant, ask, since=since)
+            if told is not None:
+                return told
+        return None
+
+    def _awake(self) -> list[Replica]:
+        """Give those that may be asked, another one first each time."""
+        self._turn += 1
+        count = len(self.all)
+        ordered = [self.all[(self._turn + at) % count] for at in range(count)]
+        return [one for one in ordered if not one.is_resting]
+
+
+def cluster_of(connection: Connection) -> Cluster:
+    """Say which database this is, or is a copy of."""
+    system, database = connection.execute(_CLUSTER).one()
+    return system, database
+
+
+def position_of(primary: Engine) -> str:
+    """Ask the primary how far its log is, as far as anybody was told that something is kept."""
+    with primary.connect() as connection:
+        # Outside of any transaction: there is nothing to begin and nothing to end.
+        cursor: Any = connection.connection.cursor()
+        try:
+            cursor.execute(_POSITION)
+            return cursor.fetchone()[0]
+        finally:
+            cursor.close()

@@ -1,0 +1,110 @@
+"""Agents that call a server's tools when their model says so, each as its users run it."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tests.clients.processes import Place
+from tests.clients.scripted_model import ScriptedModel, ToolCall
+
+ASKED: Final = "Who are you?"
+RUN_S_MAX: Final = 120
+_CODEX: Final = "vendor/x86_64-unknown-linux-musl/bin/codex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """How one is started, given its packages, a Node, and where its model is."""
+
+    package: str
+    command: Callable[[Path, Path, str], tuple[str | Path, ...]]
+    environment: Callable[[str], Mapping[str, str]]
+    prefix: str
+    """What it puts before the names that the server gives its tools."""
+    prepare: Callable[[Path], None] = lambda _: None
+    """Sets in its home what it wants beside a server."""
+
+
+def run(agent: Agent, place: Place, *, modules: Path, node: Path, calls: str) -> str:
+    """Let its model call one tool without arguments; give what the model is shown of it."""
+    agent.prepare(place.home)
+    with ScriptedModel([ToolCall(agent.prefix + calls, {})]) as model:
+        command = agent.command(modules / agent.package, node, model.url)
+        ended = place.run(command, timeout_s=RUN_S_MAX, **agent.environment(model.url))
+    assert ended.status == 0, ended
+    return json.dumps(model.result(0)["content"])
+
+
+def _merge(file: Path, more: Mapping[str, Any]) -> None:
+    """Put settings of its own beside what is in a file."""
+    known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({**known, **more}))
+
+
+def _codex(package: Path, _node: Path, url: str) -> tuple[str | Path, ...]:
+    provider = {"name": "scripted", "base_url": f"{url}/v1", "wire_api": "responses"}
+    written = ",".join(f'{name}="{value}"' for name, value in provider.items())
+    settings = (
+        "model=scripted",
+        "model_provider=scripted",
+        f'model_providers.scripted={{{written},env_key="SCRIPTED_KEY"}}',
+        'mcp_servers.commonbrain.default_tools_approval_mode="approve"',
+    )
+    options = [word for setting in settings for word in ("-c", setting)]
+    return (package / _CODEX, "exec", "--skip-git-repo-check", *options, ASKED)
+
+
+def _opencode(package: Path, _node: Path, _url: str) -> tuple[str | Path, ...]:
+    return (package / "bin" / "opencode", "run", "-m", "anthropic/scripted", ASKED)
+
+
+def _opencode_told(url: str) -> Mapping[str, str]:
+    model = {"name": "scripted", "tool_call": True, "limit": {"context": 100_000, "output": 8_000}}
+    options = {"baseURL": f"{url}/v1", "apiKey": "scripted"}
+    provider = {"anthropic": {"options": options, "models": {"scripted": model}}}
+    return {
+        "OPENCODE_CONFIG_CONTENT": json.dumps({"provider": provider}),
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    }
+
+
+def _gemini(package: Path, node: Path, _url: str) -> tuple[str | Path, ...]:
+    options = ("--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p", ASKED)
+    return (node, package / "bundle" / "gemini.js", *options)
+
+
+def _prepare_gemini(home: Path) -> None:
+    auth = {"auth": {"selectedType": "gemini-api-key"}}
+    _merge(home / ".gemini" / "settings.json", {"security": auth})
+
+
+AGENTS: Final[Mapping[str, Agent]] = {
+    "codex": Agent(
+        package="@openai/codex-linux-x64",
+        command=_codex,
+        environment=lambda _: {"SCRIPTED_KEY": "scripted"},
+        prefix="mcp__commonbrain__",
+    ),
+    "gemini": Agent(
+        package="@google/gemini-cli",
+        command=_gemini,
+        environment=lambda url: {
+            "GOOGLE_GEMINI_BASE_URL": url,
+            "GEMINI_API_KEY": "scripted",
+            # A folder nobody has trusted yet gets no servers.
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        },
+        prefix="mcp_commonbrain_",
+        prepare=_prepare_gemini,
+    ),
+    "opencode": Agent(
+        package="opencode-linux-x64",
+        command=_opencode,
+        environment=_opencode_told,
+        prefix="commonbrain_",
+    ),
+}

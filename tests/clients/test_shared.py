@@ -1,0 +1,113 @@
+"""Clients that nobody here wrote are let into the shared server, each as whom its credential is of.
+
+They come over HTTP with a header, or over the bridge, with a key or with a token; what the tool
+`status` tells them of themselves is what these tests read.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.inspector import ERAS, Inspector
+from tests.clients.processes import Ended, Place
+from tests.clients.setup import FOLDER, python_of
+from tests.clients.shared import WAYS, Credential, SharedServer, shared_server
+
+pytestmark = [pytest.mark.clients, pytest.mark.requirement("CL-01")]
+
+PROGRAMS = FOLDER / "programs"
+PROGRAM_S_MAX = 60
+MCPORTER = "mcporter/dist/cli.js"
+WITHIN_PYTHON = {
+    "fastmcp": "fastmcp_client.py",
+    "langchain": "langchain_adapters.py",
+    "openai-agents": "openai_agents.py",
+    "pydantic-ai": "pydantic_agent.py",
+}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServer]:
+    with shared_server(tmp_path_factory.mktemp("shared") / "brain.db") as server:
+        yield server
+
+
+@pytest.fixture(params=WAYS)
+def credential(request: pytest.FixtureRequest, shared: SharedServer) -> Credential:
+    return shared.credentials[request.param]
+
+
+@pytest.fixture
+def asked(place: Place, shared: SharedServer, credential: Credential) -> Callable[..., Ended]:
+    """Runs a program that finds the server and the credential in its environment."""
+
+    def run(*command: str | Path) -> Ended:
+        known = {"SHARED_URL": shared.mcp, "COMMONBRAIN_KEY": credential.secret}
+        ended = place.run(command, timeout_s=PROGRAM_S_MAX, **known)
+        assert ended.status == 0, ended
+        return ended
+
+    return run
+
+
+@pytest.mark.parametrize("client", WITHIN_PYTHON)
+def test_libraries_of_python_are_told_who_they_are(
+    client: str, credential: Credential, asked: Callable[..., Ended]
+) -> None:
+    python = python_of(client)
+    if python is None:
+        pytest.skip(f"{client} is not installed: run `just clients`")
+
+    assert credential.is_told_by(asked(python, PROGRAMS / WITHIN_PYTHON[client]).out)
+
+
+@pytest.mark.parametrize("version", ["sdk_v1", "sdk_v2"])
+def test_both_libraries_of_typescript_are_told_who_they_are(
+    version: str, modules: Path, node: Path, *, credential: Credential, asked: Callable[..., Ended]
+) -> None:
+    assert modules.is_dir()
+
+    assert credential.is_told_by(asked(node, PROGRAMS / f"{version}.mjs").out)
+
+
+def test_mcporter_is_told_who_it_is(
+    modules: Path, node: Path, *, place: Place, credential: Credential, asked: Callable[..., Ended]
+) -> None:
+    (place.home / "mcporter.json").write_text(
+        '{"mcpServers": {"commonbrain": {"baseUrl": "${SHARED_URL}", "headers": '
+        '{"Authorization": "Bearer ${COMMONBRAIN_KEY}"}}}, "imports": []}'
+    )
+    words = ("--config", place.home / "mcporter.json", "call", "commonbrain.status")
+
+    assert credential.is_told_by(asked(node, modules / MCPORTER, *words).out)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_is_told_who_it_is_in_both_eras(
+    era: str, modules: Path, inspector: Inspector, *, shared: SharedServer, credential: Credential
+) -> None:
+    bearer = f"Authorization: Bearer {credential.secret}"
+    reach = ("--server-url", shared.mcp, "--transport", "http", "--header", bearer)
+    direct = Inspector(place=inspector.place, program=inspector.program, reach=reach, era=era)
+
+    assert modules.is_dir()
+    assert credential.is_told_by(direct.call("status", {}))
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_is_told_who_it_is_over_the_bridge(
+    era: str,
+    inspector: Inspector,
+    server_command: Path,
+    *,
+    tmp_path: Path,
+    shared: SharedServer,
+    credential: Credential,
+) -> None:
+    key = tmp_path / "key"
+    key.write_text(credential.secret)
+    bridge = (server_command, "mcp", "--url", shared.url, "--key-file", key)
+    bridged = Inspector(place=inspector.place, program=inspector.program, server=bridge, era=era)
+
+    assert credential.is_told_by(bridged.call("status", {}))

@@ -1,0 +1,189 @@
+"""The way to a database distributed by tenant, as far as plain Postgres goes: Citus is not here."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine, make_url
+
+from commonbrain.adapters.sql.metadata import METADATA
+from commonbrain.adapters.sql.postgres import Postgres
+from commonbrain.adapters.sql.postgres_distributing import REFERENCE, distribution, references
+from commonbrain.adapters.sql.postgres_opening import (
+    distribute_postgres,
+    flatten,
+    preview_distribution,
+    upgrade_postgres,
+)
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import EMBEDDER, SPACE, lexical, look, put, stored
+from tests.postgres import Database
+
+PARTED = {"vectors", "field_vectors", "memory_text", "atom_text"}
+FOREIGN = (
+    "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint "
+    "WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND conparentid = 0"
+)
+KEYS = (
+    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint "
+    "WHERE contype IN ('p', 'f', 'c') AND connamespace = 'public'::regnamespace "
+    "AND conrelid::regclass::text = ANY (%s) ORDER BY 1, 2"
+)
+TABLES = (
+    "SELECT relname, relkind::text, relrowsecurity FROM pg_class "
+    "WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
+)
+INDEXES = "SELECT indexname FROM pg_indexes WHERE tablename = ANY (%s) AND schemaname = 'public'"
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[SqlStore]:
+    with closing(database.opened()) as opened:
+        yield opened
+
+
+def flattened(database: Database) -> list[str]:
+    """Do what is plain Postgres of a distribution; give the statements."""
+    engine = create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        plan = distribution(connection)
+        flatten(connection, plan)
+    engine.dispose()
+    return list(plan.flat)
+
+
+def preview(database: Database) -> tuple[list[str], list[str]]:
+    plan = preview_distribution(database.owner, lock_wait_s=LOCK_WAIT_S)
+    return list(plan.flat), list(plan.spread)
+
+
+def asked(database: Database, statement: str, *given: object) -> list[tuple[object, ...]]:
+    with closing(psycopg.connect(database.owner)) as owner:
+        return owner.execute(statement.encode(), given).fetchall()
+
+
+def answers(store: SqlStore) -> object:
+    """What full text, vectors and rows answer, in a store that has something in it."""
+    [query] = EMBEDDER.passages(["tea in the shed"])
+    with store.snapshot(LOCAL_TENANT) as tx:
+        near = tx.index.nearest(query[0], look(), limit=10)
+        words = tx.index.lexical(["tea", "shed"], look(), limit=10)
+    return stored(store, 1, 2, 3), lexical(store, "tea"), words, near
+
+
+def test_tables_in_partitions_become_plain_with_every_row_and_answer_the_same(
+    database: Database, store: SqlStore
+) -> None:
+    put(store, *(a_memory(at, f"the tea number {at} is in the shed") for at in (1, 2)))
+    put(store, a_memory(3, "shed roof", kind=Kind.ATOM))
+    store.make_tenant("other", at=NOON)
+    before, keys = answers(store), asked(database, KEYS, [*PARTED])
+
+    assert flattened(database)
+
+    assert {(name, kind) for name, kind, _ in asked(database, TABLES)} >= {
+        (name, "r") for name in PARTED
+    }
+    assert not [name for name, kind, _ in asked(database, TABLES) if kind == "p"]
+    assert asked(database, KEYS, [*PARTED]) == keys
+    with closing(database.opened()) as again:
+        assert answers(again) == before
+        assert all(finding.is_sound for finding in again.examine())
+        put(again, a_memory(4, "tea for everybody"))
+        with again.snapshot("other") as tx:
+            assert tx.index.lexical(["tea"], look(), limit=10) == []
+
+
+def test_what_is_plain_is_confined_as_it_was(database: Database, store: SqlStore) -> None:
+    put(store, a_memory(1, "tea is ready"))
+    flattened(database)
+
+    every = {name: is_confined for name, _, is_confined in asked(database, TABLES)}
+    assert {name for name, is_confined in every.items() if not is_confined} == {*REFERENCE}
+    with closing(psycopg.connect(database.program)) as program:
+        program.execute("SELECT set_config('commonbrain.tenant', 'other', false)")
+        for table in PARTED:
+            assert program.execute(f"SELECT count(*) FROM {table}".encode()).fetchall() == [(0,)]  # noqa: S608 our own name
+
+
+def test_an_upgrade_afterwards_indexes_the_plain_tables(database: Database) -> None:
+    flattened(database)
+    for _ in range(2):
+        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+
+    names = {name for (name,) in asked(database, INDEXES, [*PARTED])}
+    assert names >= {
+        "ix_vectors_nearest_1",
+        "ix_field_vectors_nearest_1",
+        "ix_memory_text_words",
+        "ix_atom_text_words",
+    }
+
+
+def test_what_was_made_plain_is_not_done_again(database: Database) -> None:
+    flattened(database)
+    flat, spread = preview(database)
+    assert flat == []
+    assert spread
+
+
+def test_the_preview_names_every_table_once_and_changes_nothing(database: Database) -> None:
+    before = asked(database, TABLES)
+    flat, spread = preview(database)
+
+    assert asked(database, TABLES) == before
+    placed = [one for one in spread if "create_distributed_table" in one]
+    every = {table.name for table in METADATA.sorted_tables} | PARTED
+    for table in every - {*REFERENCE}:
+        [statement] = [one for one in placed if f"('{table}'" in one]
+        assert "'id'" in statement or "'tenant_id', colocate_with => 'tenants'" in statement
+        assert f"SELECT truncate_local_data_after_distributing_table('{table}')" in spread
+    assert len(placed) == len(every - {*REFERENCE})
+    assert {f"SELECT create_reference_table('{one}')" for one in REFERENCE} <= {*spread}
+    assert len([one for one in flat if one.startswith("CREATE TABLE")]) == len(PARTED)
+
+
+def test_references_go_before_tables_are_placed_and_all_come_back(database: Database) -> None:
+    _, spread = preview(database)
+    kinds = ["DROP CONSTRAINT", "create_", "ADD CONSTRAINT", "create_distributed_function"]
+    at = [
+        [place for place, one in enumerate(spread) if kind in one and "function" not in one]
+        for kind in kinds[:3]
+    ]
+    assert max(at[0]) < min(at[1]) < max(at[1]) < min(at[2])
+    assert set(references()) == {*asked(database, FOREIGN)}
+    assert len(at[0]) == len(at[2]) == len(references())
+
+
+def test_without_citus_nothing_is_changed(database: Database) -> None:
+    before = asked(database, TABLES)
+    with pytest.raises(Refused) as refused:
+        distribute_postgres(database.owner, space=SPACE, lock_wait_s=LOCK_WAIT_S)
+    assert refused.value.code == "citus_missing"
+    assert asked(database, TABLES) == before
+
+
+def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: SqlStore) -> None:
+    dialect = store.dialect
+    assert isinstance(dialect, Postgres)
+    assert not dialect.is_distributed
+    dialect.is_distributed = True
+    store.make_tenant("it's other", at=NOON)
+    put(store, a_memory(1, "tea is ready"))
+
+    def every(tenant: str) -> int:
+        with store.snapshot(tenant) as tx:
+            run = tx.work.connection.exec_driver_sql
+            return run("SELECT count(*) FROM memories").scalar_one()
+
+    assert [every(name) for name in (LOCAL_TENANT, "it's other")] == [1, 0]
+    assert lexical(store, "tea") == [1]
+    assert all(finding.is_sound for finding in store.examine())
+    assert store.tenants() == [LOCAL_TENANT, "it's other"]

@@ -1,0 +1,174 @@
+"""A real streaming replica: it answers what it has, and nobody is told less than was kept."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import make_url
+
+from commonbrain.adapters.sql.postgres import Postgres
+from commonbrain.adapters.sql.postgres_replicas import REST_S, Replica
+from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.ports.replicas import Reads
+from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.servers import postgres_replica
+from commonbrain.testing.store_steps import put
+from tests.replicas import Pair, port_of, wait_until
+
+
+def reads(store: SqlStore) -> Reads:
+    [one] = store.replicas()
+    return one
+
+
+def ids(tx: SqlTransaction) -> list[int]:
+    return tx.memories.page(after=0, limit=10)
+
+
+def test_what_only_reads_is_answered_by_a_replica_that_has_kept_up(pair: Pair) -> None:
+    with pair.opened() as store:
+        put(store, a_memory(1, "tea is ready"))
+        pair.serves(store)
+
+        assert store.read(LOCAL_TENANT, ids) == [1]
+        assert reads(store).answered >= 1
+
+
+def test_what_was_just_kept_is_seen_by_every_process_while_the_replica_stands_still(
+    pair: Pair,
+) -> None:
+    with pair.opened() as store, pair.opened() as other:
+        with pair.standing_still():
+            put(store, a_memory(1, "tea is ready"))
+
+            assert other.read(LOCAL_TENANT, ids) == [1]
+            assert reads(other).lagged == 1
+            assert (reads(other).behind_bytes or 0) > 0
+        pair.serves(other)
+
+        assert other.read(LOCAL_TENANT, ids) == [1]
+        assert reads(other).answered >= 1
+        assert reads(other).trouble is None
+
+
+def test_a_replica_that_fails_under_way_is_asked_no_more_for_a_while(pair: Pair) -> None:
+    with pair.opened() as store:
+        put(store, a_memory(1, "tea is ready"))
+        pair.serves(store)
+        [replica] = replicas(store)
+        now = 100.0
+        replica.elapsed_s = lambda: now
+        asked: list[int] = []
+
+        def interrupted(tx: SqlTransaction) -> list[int]:
+            asked.append(port_of(tx))
+            if asked == [make_url(pair.standby).port]:
+                pair.ask(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                    "WHERE application_name = 'commonbrain'"
+                )
+            return ids(tx)
+
+        def is_interrupted() -> bool:
+            asked.clear()
+            assert store.read(LOCAL_TENANT, interrupted) == [1]
+            return len(asked) > 1
+
+        wait_until(is_interrupted)
+        assert asked == [make_url(one).port for one in (pair.standby, pair.server.url)]
+        assert "terminat" in (reads(store).trouble or "")
+        assert store.read(LOCAL_TENANT, port_of) == make_url(pair.server.url).port
+        assert reads(store).failed == 1
+
+        now += REST_S
+        pair.serves(store)
+        assert reads(store).trouble is None
+
+
+def test_a_replica_that_is_killed_costs_nobody_an_answer(pair: Pair) -> None:
+    with ExitStack() as opened:
+        with postgres_replica(pair.server.url) as dying:
+            doomed = replace(pair, standby=dying)
+            store = opened.enter_context(doomed.opened())
+            doomed.serves(store)
+        put(store, a_memory(1, "tea is ready"))
+
+        assert store.read(LOCAL_TENANT, ids) == [1]
+        assert reads(store).failed == 1
+        # Who starts meanwhile does without as well.
+        other = opened.enter_context(doomed.opened())
+        assert other.read(LOCAL_TENANT, ids) == [1]
+        assert "refused" in (reads(other).trouble or "")
+
+
+def test_of_several_replicas_each_has_its_turn_and_one_that_is_away_is_passed_over(
+    pair: Pair,
+) -> None:
+    away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)
+    with pair.opened(away, pair.copy, pair.copy) as store:
+        for _ in range(4):
+            pair.serves(store)
+
+        assert store.replicas()[0].answered == 0
+        assert all(one.answered for one in store.replicas()[1:])
+
+
+def test_a_replica_shows_a_tenant_what_is_its_own(pair: Pair) -> None:
+    with pair.opened() as store:
+        store.make_tenant("other", at=NOON)
+        put(store, a_memory(1, "tea is ready"))
+        pair.serves(store)
+
+        def every(tx: SqlTransaction) -> int:
+            # As a statement would that forgot whose memories it asks for.
+            run = tx.work.connection.exec_driver_sql
+            return run("SELECT count(*) FROM memories").scalar_one()
+
+        for _ in range(2):
+            assert store.read(LOCAL_TENANT, every) == 1
+            assert store.read("other", every) == 0
+        assert reads(store).answered >= 1
+
+
+def test_a_replica_is_opened_by_no_role_that_sees_every_tenant(pair: Pair) -> None:
+    superuser = make_url(pair.standby).set(database=make_url(pair.copy).database)
+    url = superuser.render_as_string(hide_password=False)
+
+    with pytest.raises(Refused, match="superuser") as refused, pair.opened(url):
+        pass
+    assert refused.value.code == "role_unconfined"
+
+
+def test_what_is_a_copy_of_something_else_is_refused(pair: Pair) -> None:
+    with (
+        pair.server.database() as another,
+        pytest.raises(Refused) as refused,
+        pair.opened(another.program),
+    ):
+        pass
+    assert refused.value.code == "replica_foreign"
+
+
+def test_the_primary_itself_is_no_replica(pair: Pair) -> None:
+    with pair.opened(pair.database.program) as store:
+        assert store.read(LOCAL_TENANT, ids) == []
+        assert reads(store).answered == 0
+        assert reads(store).trouble == "it is no replica"
+
+
+def test_who_acknowledges_before_it_is_on_disk_is_asked_for_all_that_it_has(pair: Pair) -> None:
+    name = make_url(pair.database.owner).database or ""
+    pair.server.run("ALTER DATABASE {name} SET synchronous_commit = off", name=name)
+    pair.catch_up()
+    with pair.opened() as store:
+        for number in range(1, 6):
+            put(store, a_memory(number, "tea is ready"))
+            assert store.read(LOCAL_TENANT, ids) == list(range(1, number + 1))
+
+
+def replicas(store: SqlStore) -> list[Replica]:
+    dialect = store.dialect
+    assert isinstance(dialect, Postgres)
+    return list(dialect.replicas.all)

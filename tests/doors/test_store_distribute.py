@@ -1,0 +1,45 @@
+"""`brain store distribute`: what it prints is a script, and what it cannot do it says."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.store_steps import lexical, put
+from tests.doors.test_store_upgrade import told
+from tests.postgres import Database
+
+
+def test_the_preview_is_a_script_whose_plain_part_runs_as_it_stands(database: Database) -> None:
+    with closing(database.opened()) as store:
+        put(store, a_memory(1, "tea is ready"))
+    script = told("--store", database.owner, "store", "distribute", "--dry-run")
+    plain, _, rest = script.partition("COMMIT;")
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        owner.execute(f"{plain}COMMIT;".encode())
+
+    assert "SELECT create_distributed_table('memories', 'tenant_id'" in rest
+    with closing(database.opened()) as store:
+        assert lexical(store, "tea") == [1]
+        assert is_confined(store)
+    again = told("--store", database.owner, "store", "distribute", "--dry-run", "--json")
+    assert json.loads(again)["flat"] == []
+
+
+def is_confined(store: SqlStore) -> bool:
+    return all(finding.is_sound for finding in store.examine())
+
+
+def test_without_citus_it_says_what_is_missing(database: Database) -> None:
+    with pytest.raises(Refused, match="no extension citus"):
+        told("--store", database.owner, "store", "distribute")
+
+
+def test_a_file_is_not_distributed(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="stays on one machine"):
+        told("--store", f"{tmp_path}/brain.db", "store", "distribute", "--dry-run")

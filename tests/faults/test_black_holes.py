@@ -1,0 +1,144 @@
+"""A network that goes silent while it still acknowledges: callers are told, threads come back."""
+
+import asyncio
+from collections.abc import Iterator
+from time import monotonic
+
+import psycopg
+import pytest
+from sqlalchemy import exc, make_url, text
+
+from commonbrain.adapters.sql.postgres import make_engine
+from commonbrain.adapters.sql.postgres_opening import open_postgres
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.errors import Unavailable
+from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.interfaces.working import Threads
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import SPACE
+from tests.faults.proxies import Proxy
+from tests.postgres import Database
+from tests.processes import PATIENCE_S
+
+AT_ONCE = 2
+DEADLINE_S = 0.5
+
+
+@pytest.fixture
+def proxy(database: Database) -> Iterator[Proxy]:
+    url = make_url(database.program)
+    with Proxy(url.host or "", url.port or 0) as made:
+        yield made
+
+
+@pytest.fixture
+def store(proxy: Proxy, database: Database) -> Iterator[SqlStore]:
+    """The store, reached by way of the proxy."""
+    opened = open_postgres(
+        through(proxy, database), space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S
+    )
+    yield opened
+    opened.close()
+
+
+def through(proxy: Proxy, database: Database) -> str:
+    url = make_url(database.program).set(host="127.0.0.1", port=proxy.port)
+    return url.render_as_string(hide_password=False)
+
+
+def look(store: SqlStore) -> list[str]:
+    with store.snapshot(LOCAL_TENANT) as tx:
+        return [str(one) for one in tx.memories.get([1])]
+
+
+def write(store: SqlStore, proxy: Proxy) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        proxy.go_black()
+        tx.memories.get([1])
+
+
+async def test_calls_into_a_black_hole_are_told_so_and_give_their_threads_back(
+    store: SqlStore, proxy: Proxy
+) -> None:
+    threads = Threads(AT_ONCE, seconds_max=DEADLINE_S)
+    assert await threads.run(lambda: look(store)) == []
+    proxy.go_black()
+    calls = [threads.run(lambda: look(store)) for _ in range(AT_ONCE)]
+    told = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(one) for one in told] == [Unavailable] * AT_ONCE
+    proxy.go_on()
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                again = [threads.run(lambda: look(store)) for _ in range(AT_ONCE)]
+                assert await asyncio.gather(*again) == [[]] * AT_ONCE
+                break
+            except Unavailable:
+                """A connection from before was still in the pool: it, too, is let go."""
+    threads.close()
+
+
+async def test_a_writer_s_turn_is_free_again_when_its_call_is_over(
+    store: SqlStore, proxy: Proxy, database: Database
+) -> None:
+    threads = Threads(1, seconds_max=DEADLINE_S)
+    with pytest.raises(Unavailable):
+        await threads.run(lambda: write(store, proxy))
+    other = database.opened()
+    with other.begin(LOCAL_TENANT) as tx:
+        assert tx.memories.get([1]) == {}
+    other.close()
+    threads.close()
+
+
+def test_who_has_no_deadline_does_not_wait_for_ever_either(
+    proxy: Proxy, database: Database
+) -> None:
+    engine = make_engine(make_url(through(proxy, database)), lock_wait_s=0.1, statement_s=0.1)
+    with engine.connect() as connection:
+        proxy.go_black()
+        since = monotonic()
+        with pytest.raises(exc.OperationalError, match="no word came") as late:
+            connection.execute(text("SELECT 1"))
+        assert monotonic() - since < PATIENCE_S
+        assert late.value.connection_invalidated
+    engine.dispose()
+
+
+async def test_a_slow_statement_ends_with_its_call_and_others_keep_their_connections(
+    store: SqlStore,
+) -> None:
+    kept = store.dialect.engine.connect()
+    threads = Threads(1, seconds_max=DEADLINE_S)
+
+    def sleep() -> None:
+        with store.snapshot(LOCAL_TENANT) as tx:
+            tx.work.connection.execute(text("SELECT pg_sleep(30)"))
+
+    with pytest.raises(Unavailable):
+        await threads.run(sleep)
+    assert await asyncio.wait_for(threads.run(lambda: look(store)), PATIENCE_S) == []
+    raw = kept.connection.dbapi_connection
+    assert isinstance(raw, psycopg.Connection)
+    assert raw.execute("SELECT 1").fetchone() == (1,)
+    kept.close()
+    threads.close()
+
+
+async def test_nothing_is_begun_for_a_call_that_is_over(store: SqlStore) -> None:
+    threads = Threads(1, seconds_max=DEADLINE_S)
+    begun: list[str] = []
+
+    def work() -> None:
+        with pytest.raises(Unavailable), store.snapshot(LOCAL_TENANT) as tx:
+            tx.work.connection.execute(text("SELECT pg_sleep(30)"))
+        with pytest.raises(Unavailable, match="waits no longer") as late:
+            look(store)
+        begun.append(late.value.code)
+
+    with pytest.raises(Unavailable):
+        await threads.run(work)
+    await asyncio.wait_for(threads.run(lambda: None), PATIENCE_S)
+    assert begun == ["deadline"]
+    threads.close()

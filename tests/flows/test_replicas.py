@@ -1,0 +1,113 @@
+"""What agents and operators notice of replicas: that they are told no less, and how they fare."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+from typer.testing import CliRunner
+
+from commonbrain.adapters.telemetry.meters import Meters
+from commonbrain.brain import Brain
+from commonbrain.domain.space import Space
+from commonbrain.interfaces.cli.main import app
+from commonbrain.ports.clock import Clock
+from commonbrain.ports.store import Store
+from commonbrain.testing.builders import a_brain, stores_by
+from commonbrain.wiring import load_settings, make_embedder
+from tests.replicas import Pair, wait_until
+from tests.telemetry.reading import call, figure, heard
+
+
+def is_answered(brain: Brain, asking: Callable[[], object]) -> bool:
+    """Ask, and say whether the replica answered whatever was asked."""
+    [before] = brain.house.store.replicas()
+    asking()
+    [after] = brain.house.store.replicas()
+    return after.answered > before.answered and after.lagged == before.lagged
+
+
+@pytest.fixture
+def replicated(pair: Pair, path: Path) -> Iterator[Brain]:
+    """A brain that recalls from a real replica."""
+    with ExitStack() as opened:
+
+        def opener(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
+            return opened.enter_context(pair.opened())
+
+        with stores_by(opener), a_brain(path) as brain:
+            yield brain
+
+
+def test_an_agent_recalls_what_it_has_just_remembered_whatever_the_replica_has(
+    replicated: Brain, pair: Pair
+) -> None:
+    for number in range(5):
+        kept = replicated.remember(f"The kettle number {number} is in the shed.")
+        found = replicated.recall(f"kettle number {number}")
+        assert kept.items[0].id in [item.id for item in found.items]
+    with pair.standing_still():
+        kept = replicated.remember("The teapot is on the shelf.")
+        assert kept.items[0].id in [item.id for item in replicated.recall("teapot shelf").items]
+        assert replicated.get(kept.items[0].id).body == "The teapot is on the shelf."
+        assert replicated.status().memories == 6
+
+
+def test_recall_get_and_status_are_answered_by_the_replica(replicated: Brain, pair: Pair) -> None:
+    kept = replicated.remember("The teapot is on the shelf.").items[0].id or ""
+    replicated.house.journal.flush()
+    pair.catch_up()
+    for asking in (
+        lambda: replicated.recall("teapot", bump=False),
+        lambda: replicated.get(kept, bump=False),
+        replicated.status,
+    ):
+        wait_until(partial(is_answered, replicated, asking))
+
+
+def test_status_says_how_the_replicas_fare(replicated: Brain, pair: Pair) -> None:
+    pair.catch_up()
+    [told] = call(replicated, "status", health=True).health.replicas
+    assert (told.answered + told.lagged, told.failed, told.trouble) == (2, 0, None)
+    with pair.standing_still():
+        replicated.remember("The teapot is on the shelf.")
+        [told] = call(replicated, "status", health=True).health.replicas
+        assert told.lagged >= 1
+        assert told.behind_bytes > 0
+
+
+def test_replicas_are_counted_for_prometheus(replicated: Brain, pair: Pair) -> None:
+    meters = Meters(version="1", space="words")
+    watched = heard(replicated, meters)
+    pair.catch_up()
+    watched.recall("teapot")
+    watched.recall("teapot")
+    [replica] = replicated.house.store.replicas()
+    where = {"replica": replica.replica}
+    counted = {
+        outcome: figure(meters, "replica_reads_total", **where, outcome=outcome)
+        for outcome in ("answered", "lagged", "failed")
+    }
+    assert counted == {
+        "answered": replica.answered,
+        "lagged": replica.lagged,
+        "failed": replica.failed,
+    }
+    assert replica.asked >= 2
+    assert figure(meters, "replica_behind_bytes", **where) == replica.behind_bytes
+
+
+def test_the_setting_lets_the_command_read_from_a_replica(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = make_embedder(load_settings()).space
+    with pair.server.database(space=space) as database:
+        monkeypatch.setenv("COMMONBRAIN_STORE", database.program)
+        monkeypatch.setenv("COMMONBRAIN_STORE_REPLICAS", pair.there(database.program))
+        pair.catch_up()
+        shown = CliRunner().invoke(app, ["status", "--health"], catch_exceptions=False).stdout
+    [line] = [line for line in shown.splitlines() if line.startswith("replica ")]
+    assert str(make_url(pair.standby).port) in line
+    assert "keeps up" in line or "lags by" in line

@@ -1,0 +1,61 @@
+"""Who waits for an endpoint that hangs: a few, and nobody behind them."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from commonbrain.adapters.models.crowd import Crowd
+from commonbrain.adapters.models.endpoint import Patience
+from commonbrain.domain.errors import Unavailable
+from tests.models.server import Answer, ModelServer
+from tests.processes import PATIENCE_S
+
+
+def test_who_comes_when_all_that_wait_hear_nothing_does_not_join_them() -> None:
+    crowd = Crowd(2, silence_s=0)
+    with crowd.joined(is_trial=False) as first, crowd.joined(is_trial=False) as second:
+        assert first
+        assert second
+        with crowd.joined(is_trial=False) as third:
+            assert not third
+    with crowd.joined(is_trial=False) as later:
+        assert later
+
+
+def test_many_may_wait_for_what_answers() -> None:
+    crowd = Crowd(1, silence_s=PATIENCE_S)
+    with crowd.joined(is_trial=False):
+        crowd.heard()
+        with crowd.joined(is_trial=False) as second:
+            assert second
+
+
+def test_what_rested_is_tried_by_one_alone() -> None:
+    crowd = Crowd(2, silence_s=PATIENCE_S)
+    with crowd.joined(is_trial=True) as first, crowd.joined(is_trial=True) as second:
+        assert first
+        assert not second
+
+
+@pytest.mark.requirement("WP-48")
+def test_an_endpoint_that_hangs_takes_one_caller_and_the_next_is_told_at_once(
+    server: ModelServer,
+) -> None:
+    server.script.append(Answer(hangs=True))
+    patience = Patience(pause_s=0, failures_max=1, silence_s=0)
+    embedder = server.embedder("openai", patience=patience, timeout_s=PATIENCE_S, retries=0)
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(embedder.query, "first")
+        asked = Retrying(
+            retry=retry_if_result(lambda seen: not seen),
+            wait=wait_fixed(0.005),
+            stop=stop_after_delay(PATIENCE_S),
+        )
+        asked(lambda: server.asked)
+        with pytest.raises(Unavailable, match="does not answer those who wait") as told:
+            embedder.query("second")
+        server.closing.set()
+        with pytest.raises(Unavailable):
+            hanging.result(PATIENCE_S)
+    assert (told.value.code, len(server.asked)) == ("embedder_down", 1)
