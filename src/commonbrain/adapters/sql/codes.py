@@ -135,7 +135,7 @@ class Codes:
     ) -> tuple[dict[int, float], list[int]]:
         """Score memories by their best window; give the ids apart that are not kept whole."""
         kept = self._kept()
-        slots = kept.slots(np.unique(np.array(ids, dtype=np.int64)))
+        slots = kept.slots(np.array(sorted(set(ids)), dtype=np.int64))
         slots = slots[kept.is_alive[slots]]
         unkept = kept.unkept(slots)
         slots = slots[~np.isin(kept.ids[slots], unkept)] if len(unkept) else slots
