@@ -96,3 +96,24 @@ def test_a_word_that_very_many_have_finds_new_and_old(store: SqlStore) -> None:
         connection.execute(many)
 
     assert set(lexical(store, "tea")) == {1, 9000}
+
+
+@pytest.mark.parametrize("second", [(4, 5), (5, 4), (2, 6), (3, 4)])
+def test_what_comes_later_is_found_whether_its_ids_are_above_all_or_not(
+    second: tuple[int, int],
+) -> None:
+    vectors = random_vectors(5)
+    ids = [1, 2, 3, *second]
+    codes, dimensions = Codes(dimensions=vectors.shape[1]), vectors.shape[1]
+    blobs = [one.astype(np.float16).tobytes() for one in vectors]
+    codes.apply([(seq, ids[seq], blobs[seq]) for seq in range(3)])
+    codes.cosines(vectors[0], ids[:3])
+    codes.apply([(seq, ids[seq], blobs[seq]) for seq in range(3, 5)])
+
+    cosines, unkept = codes.cosines(vectors[0], ids)
+
+    halves = np.frombuffer(b"".join(blobs), dtype=np.float16).reshape(5, dimensions)
+    scores = (halves.astype(np.float32) @ vectors[0]).tolist()
+    best = {id_: max(s for i, s in zip(ids, scores, strict=True) if i == id_) for id_ in ids}
+    assert cosines == pytest.approx(best)
+    assert not unkept

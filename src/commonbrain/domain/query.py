@@ -161,11 +161,11 @@ def _matches(memory: Memory, wanted: Filter) -> bool:
     return (
         (not wanted.kinds or memory.kind in wanted.kinds)
         and (not wanted.labels or memory.label in wanted.labels)
-        and set(wanted.tags) <= set(memory.tags)
+        and (not wanted.tags or set(wanted.tags) <= set(memory.tags))
         and (not wanted.people or not _named(memory).isdisjoint(wanted.people))
-        and wanted.scope in {None, memory.scope}
-        and wanted.session in {None, memory.session}
-        and wanted.thread in {None, _thread_of(memory)}
+        and (wanted.scope is None or memory.scope == wanted.scope)
+        and (wanted.session is None or memory.session == wanted.session)
+        and (wanted.thread is None or _thread_of(memory) == wanted.thread)
         and (wanted.field is None or wanted.field in fields_of(memory.detail))
         and (wanted.project is None or memory.project in {None, wanted.project})
         and (wanted.agent is None or memory.agent == wanted.agent)

@@ -54,6 +54,11 @@ def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
         ) from error
 
 
+def show_day(moment: datetime) -> str:
+    """Write the day of an instant in UTC as ISO 8601."""
+    return moment.astimezone(UTC).date().isoformat()
+
+
 def show_instant(moment: datetime) -> str:
     """Write an instant as ISO 8601 in UTC with a Z, to the second, or finer where it is finer."""
     spec = "milliseconds" if moment.microsecond else "seconds"

@@ -17,7 +17,7 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Memory, State, is_erased
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import Caller, is_visible
-from commonbrain.domain.times import show_instant
+from commonbrain.domain.times import show_day
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.store import Look, Transaction
 
@@ -207,7 +207,7 @@ def _because(
             who = f"{', '.join(names[:-1])} and {names[-1]}"
         verb = "said it" if len(names) == 1 else "discussed it"
         subject = inert_line(subjects[thread])[:_SUBJECT_CHARS_MAX].replace('"', "'")
-        on = show_instant(message.occurred_at)[:10]
+        on = show_day(message.occurred_at)
         return f'Known because {who} {verb} in the thread "{subject}" on {on}.'
     return None
 

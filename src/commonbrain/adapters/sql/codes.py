@@ -135,7 +135,7 @@ class Codes:
     ) -> tuple[dict[int, float], list[int]]:
         """Score memories by their best window; give the ids apart that are not kept whole."""
         kept = self._kept()
-        slots = kept.slots(np.unique(np.array(ids, dtype=np.int64)))
+        slots = kept.slots(np.array(sorted(set(ids)), dtype=np.int64))
         slots = slots[kept.is_alive[slots]]
         unkept = kept.unkept(slots)
         slots = slots[~np.isin(kept.ids[slots], unkept)] if len(unkept) else slots
@@ -177,7 +177,17 @@ class Codes:
         kept[:] = halves[: len(kept)]
         self._is_alive[start:end] = True
         self._count = end
-        self._order = None
+        self._order = self._followed_by(self._ids[start:end])
+
+    def _followed_by(self, added: Ids) -> tuple[Slots, Ids] | None:
+        """Go on with the order that is known: what is new is above all, and need not be sorted."""
+        if self._order is None:
+            return None
+        order, ordered = self._order
+        if np.any(np.diff(added, prepend=ordered[-1:]) < 0):
+            return None
+        slots = np.arange(self._count - len(added), self._count, dtype=order.dtype)
+        return np.concatenate([order, slots]), np.concatenate([ordered, added])
 
     def _make_room(self, needed: int) -> None:
         """Grow by half into new arrays; a search under way keeps the old ones."""

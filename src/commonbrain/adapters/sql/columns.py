@@ -29,6 +29,11 @@ class Instant(TypeDecorator[datetime]):
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         """Read a number as a time."""
+        return self.read(value)
+
+    @staticmethod
+    def read(value: int | None) -> datetime | None:
+        """Read a number as a time."""
         return None if value is None else from_millis(value)
 
 
@@ -42,7 +47,8 @@ class Word(TypeDecorator[StrEnum]):
         super().__init__(24)
         self.choices = choices
         # A dictionary answers several times faster than the class, and a row may hold five words.
-        self._members = {str(choice): choice for choice in choices}
+        members: dict[str | None, StrEnum | None] = {str(choice): choice for choice in choices}
+        self.read = {**members, None: None}.__getitem__
 
     def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """Write a member as its text."""
@@ -50,7 +56,7 @@ class Word(TypeDecorator[StrEnum]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
         """Read a text as its member."""
-        return None if value is None else self._members[value]
+        return self.read(value)
 
 
 class Names(TypeDecorator[tuple[str, ...]]):
@@ -75,7 +81,12 @@ class Told(TypeDecorator[Any]):
     cache_ok = True
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002
-        """Read a text as JSON, a list as a tuple; the parser is asked only where there is more."""
+        """Read a text as JSON, a list as a tuple."""
+        return self.read(value)
+
+    @staticmethod
+    def read(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
+        """Do so; the parser is asked only where there is more."""
         match value:
             case None | "[]":
                 return () if value else None

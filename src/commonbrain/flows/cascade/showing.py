@@ -14,7 +14,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import CASCADE_AT_ONCE
 from commonbrain.domain.memory import CURRENT_STATES, State
 from commonbrain.domain.scope import Caller, is_visible
-from commonbrain.domain.times import show_instant
+from commonbrain.domain.times import show_day
 from commonbrain.flows.cascade.spread import EVERY
 from commonbrain.ports.graph import Reached, Way
 from commonbrain.ports.store import Transaction
@@ -176,9 +176,9 @@ def _seen(
 def _fallen(reviews: Sequence[Review], seen: Mapping[int, State]) -> str:
     """Name the nearest causes, and how each fell; a hidden one is not named, nor counted twice."""
     told = dict.fromkeys(
-        f"{ids.show(ids.MEMORY, one.cause_id)} ({one.fall} {show_instant(one.at)[:10]})"
+        f"{ids.show(ids.MEMORY, one.cause_id)} ({one.fall} {show_day(one.at)})"
         if one.cause_id in seen
-        else f"{_UNSEEN} ({one.fall} {show_instant(one.at)[:10]})"
+        else f"{_UNSEEN} ({one.fall} {show_day(one.at)})"
         for one in reviews
         if one.fall is not Fall.UNSUPPORTED
     )

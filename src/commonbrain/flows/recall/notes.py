@@ -39,24 +39,15 @@ def annotated(
     close = {one.memory.id for one in near}
     marks = notes(tx, plan.caller, needs={id_: needs[id_] for id_ in needs if id_ in close})
     contexts = _contexts(tx, plan, near=near, graph=graph)
-    return [
-        *(
-            replace(
-                candidate,
-                context=contexts.get(candidate.memory.id),
-                notes=tuple(
-                    _notes(
-                        candidate,
-                        plan,
-                        said=said.get(candidate.memory.id, ()),
-                        mark=marks.get(candidate.memory.id),
-                    )
-                ),
-            )
-            for candidate in near
-        ),
-        *rest,
-    ]
+    told: list[Candidate] = []
+    for one in near:
+        id_ = one.memory.id
+        noted = tuple(_notes(one, plan, said=said.get(id_, ()), mark=marks.get(id_)))
+        context = contexts.get(id_)
+        # Beside most there is nothing to be said.
+        is_told = context is not None or noted
+        told.append(replace(one, context=context, notes=noted) if is_told else one)
+    return [*told, *rest]
 
 
 def _notes(

@@ -25,7 +25,7 @@ from commonbrain.domain.note import Note
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.session import Session
 from commonbrain.domain.skill import skill_of
-from commonbrain.domain.times import show_instant
+from commonbrain.domain.times import show_day
 
 TASK_SHOWN_CHARS: Final = 200
 """Of the task in the working context: its author knows the rest."""
@@ -76,7 +76,7 @@ def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> Entry:
         memory,
         None if detail.priority is TaskPriority.MEDIUM else str(detail.priority),
         None if detail.status is TaskStatus.OPEN else str(detail.status),
-        f"due {show_instant(detail.due_at)[:10]}" if detail.due_at else None,
+        f"due {show_day(detail.due_at)}" if detail.due_at else None,
         f"for {inert_line(detail.assignee)}" if detail.assignee else None,
         "claimed by another session" if taken else None,
         _elsewhere(memory, caller.project),
@@ -94,7 +94,7 @@ def handoff_of(memory: Memory) -> Inherited:
     return Inherited(
         id=ids.show(ids.MEMORY, memory.id),
         agent=inert_line(memory.agent),
-        date=show_instant(memory.occurred_at)[:10],
+        date=show_day(memory.occurred_at),
         text=inert(memory.body),
     )
 

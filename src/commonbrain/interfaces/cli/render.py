@@ -16,7 +16,7 @@ from rich.tree import Tree
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import inert
 from commonbrain.domain.recollection import UNSURE, Item, Order, Recollection, Verdict
-from commonbrain.domain.times import show_instant
+from commonbrain.domain.times import show_day, show_instant
 from commonbrain.flows.forget.swept import Swept
 from commonbrain.flows.get import Shown
 from commonbrain.flows.origins import Provenance
@@ -127,7 +127,7 @@ def counted(count: int, one: str, *, many: str) -> str:
 def _items(reply: Recollection) -> Iterator[RenderableType]:
     """Show the items; those of a timeline under their days."""
     if reply.order is Order.BEST:
-        yield from (_item(item, when=show_instant(item.occurred_at)[:10]) for item in reply.items)
+        yield from (_item(item, when=show_day(item.occurred_at)) for item in reply.items)
         return
     for day, items in groupby(reply.items, key=lambda item: f"{item.occurred_at:%A %d %B %Y}"):
         yield Rule(Text(day), align="left")

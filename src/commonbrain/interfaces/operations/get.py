@@ -10,7 +10,7 @@ from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import inert, inert_line
 from commonbrain.domain.memory import CURRENT_STATES
-from commonbrain.domain.times import show_instant
+from commonbrain.domain.times import show_day, show_instant
 from commonbrain.flows.get import Shown
 from commonbrain.flows.origins import Origin, Provenance
 from commonbrain.flows.views import View
@@ -105,7 +105,7 @@ def told_origin(one: Origin) -> str:
         f"{one.via} {one.id}",
         one.kind,
         f"by {one.agent}",
-        show_instant(one.occurred_at)[:10],
+        show_day(one.occurred_at),
         f"trust {one.trust}",
         f"session {one.session}" if one.session else "",
         f"source {one.source_ref}" if one.source_ref else "",

@@ -8,7 +8,7 @@ from pydantic import Field
 from commonbrain.brain import Brain
 from commonbrain.domain import limits
 from commonbrain.domain.inert import inert_line
-from commonbrain.domain.times import show_instant
+from commonbrain.domain.times import show_day
 from commonbrain.flows.unsettled import Agenda, Dispute, Doubt, Side, Waiting
 from commonbrain.interfaces.operations.operation import Door, Name, Operation, Request
 
@@ -40,7 +40,7 @@ def tell_agenda(reply: Agenda) -> str:
 
 def told(row: Dispute | Doubt | Waiting) -> Iterator[str]:
     """Write one thing to decide: what it is, whom it concerns, and the calls that settle it."""
-    since = show_instant(row.since)[:10]
+    since = show_day(row.since)
     match row:
         case Dispute():
             why = f" ({', '.join(row.why)})" if row.why else ""
