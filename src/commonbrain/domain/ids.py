@@ -19,6 +19,9 @@ _VALUES: Final = {digit: value for value, digit in enumerate(_DIGITS)} | {
     "O": 0,
 }
 _LENGTH: Final = 13
+_PAIRS: Final = tuple(one + other for one in _DIGITS for other in _DIGITS)
+_PLACES: Final = range(50, -1, -10)
+"""Where the digits after the first stand, two by two: an answer shows dozens of ids."""
 
 MEMORY: Final = "mem"
 TRACE: Final = "trc"
@@ -42,8 +45,8 @@ def after(last: int, drawn: int) -> int:
 
 def show(prefix: str, id_: int) -> str:
     """Write an id for people and wires: `mem_` and 13 characters of Crockford's base32."""
-    digits = (_DIGITS[(id_ >> shift) & 31] for shift in range(5 * (_LENGTH - 1), -1, -5))
-    return f"{prefix}_{''.join(digits)}"
+    pairs = [_PAIRS[(id_ >> shift) & 1023] for shift in _PLACES]
+    return f"{prefix}_{_DIGITS[(id_ >> 60) & 31]}{''.join(pairs)}"
 
 
 def parse(prefix: str, text: str) -> int:

@@ -76,7 +76,7 @@ def _alike(words: frozenset[str], said: Sequence[frozenset[str]]) -> int:
     size = len(words)
     least = _NEAR_AT * size
     sized = [one for one in said if len(one) >= least and size >= _NEAR_AT * len(one)]
-    return sum(_is_near(words, one) for one in sized)
+    return sum([_is_near(words, one) for one in sized])
 
 
 def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -123,7 +123,7 @@ class DutyShelf:
             "session": caller.session or "",
             "now": now,
         }
-        wanting = sorted(self.work.connection.execute(_WANTING, given).scalars())
+        wanting = sorted(id_ for (id_,) in self.work.rows(_WANTING, given))
         statement = _BINDING
         if projects is not None:
             statement, given = _OF_PROJECTS, given | {"projects": sorted(projects)}

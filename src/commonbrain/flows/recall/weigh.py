@@ -90,11 +90,11 @@ def weigh(
     first, whatever its score. New is what happened lately, and then what was recorded lately.
     """
     weights = {name: weight for name, weight in plan.tuning.of(WEIGHTS).items() if weight}
-    asked = _Asked.of(plan)
+    asked, shares = _Asked.of(plan), tuple(weights.values())
     candidates: list[Candidate] = []
     for one in memories:
         told = _features(asked, one, given=features[one.id])
-        score = sum(map(mul, weights.values(), map(told.__getitem__, weights))) / _FULL
+        score = sum(map(mul, shares, map(told.__getitem__, weights))) / _FULL
         candidates.append(Candidate(memory=one, features=told, score=max(score, 0.0)))
     newest_first = sorted(candidates, key=_when, reverse=True)
     if not plan.query:
