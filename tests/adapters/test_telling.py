@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import cast
 
 import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_sizes import Size
 from commonbrain.adapters.sql.postgres_telling import SCORED_MAX, Telling, telling
 from commonbrain.adapters.sql.store import SqlStore
@@ -33,13 +35,14 @@ def store(database: Database) -> Iterator[SqlStore]:
 
 
 @given(shares=SHARES, memories=st.integers(min_value=0, max_value=10**7))
-def test_every_word_ranks_and_none_counts_against_a_memory(
+def test_some_words_rank_and_none_counts_against_a_memory(
     shares: dict[str, float], memories: int
 ) -> None:
     chosen = telling(shares, memories=memories)
 
-    assert sorted(chosen.words) == sorted(shares)
-    assert len(chosen.weights) == len(shares)
+    assert set(chosen.words) <= set(shares)
+    assert bool(chosen.words) == bool(shares)
+    assert len(chosen.weights) == len(chosen.words)
     assert all(weight is None or weight > 0 for weight in chosen.weights)
 
 
@@ -55,9 +58,9 @@ def test_what_is_searched_for_matches_no_more_than_is_scored(
 
 
 def test_the_rarest_are_searched_for_and_the_common_only_rank() -> None:
-    chosen = telling({"the": 0.9, "zebra": 0.001, "herd": 0.002}, memories=100_000)
+    chosen = telling({"now": 0.3, "the": 0.9, "zebra": 0.001, "herd": 0.002}, memories=100_000)
 
-    assert chosen.words == ["zebra", "herd", "the"]
+    assert chosen.words == ["zebra", "herd", "now"]
     assert chosen.sought == 2
     assert chosen.newest is None
 
@@ -82,7 +85,7 @@ def test_a_large_tenant_tells_by_a_sample_which_words_are_common(
         owner.execute(FILL, (LOCAL_TENANT, OTHERS))
 
     with store.snapshot(LOCAL_TENANT) as tx:
-        size = tx.index.sizes.of(tx.work)  # type: ignore[attr-defined]
+        size = cast("PostgresIndex", tx.index).sizes.of(tx.work)  # type: ignore[attr-defined]
         assert size.common["usual"] == pytest.approx(1.0, abs=0.01)
         assert "zebra" not in size.common
         found = tx.index.lexical(["zebra", "said", "herd"], look(), limit=5)

@@ -13,6 +13,8 @@ from typing import Final
 
 SCORED_MAX: Final = 2000
 """How many matches are scored, about: a microsecond or two each."""
+_USUAL: Final = 0.4
+"""What so large a share of the memories has ranks none before another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,8 @@ def telling(shares: Mapping[str, float], *, memories: int) -> Telling:
 
     The weight is BM25's inverse document frequency, above 0 even for what nearly all have.
     """
-    rarest = sorted(shares, key=lambda word: (shares[word], word))
+    chosen = [word for word, share in shares.items() if share < _USUAL] or list(shares)
+    rarest = sorted(chosen, key=lambda word: (shares[word], word))
     sought = 0
     matches = 0.0
     for word in rarest:
@@ -49,7 +52,7 @@ def telling(shares: Mapping[str, float], *, memories: int) -> Telling:
         words=rarest,
         sought=len(rarest),
         weights=[_weight(shares[word]) for word in rarest],
-        newest=int(SCORED_MAX / min(sum(shares.values()), 1.0)),
+        newest=int(SCORED_MAX / min(sum(shares[word] for word in rarest), 1.0)),
     )
 
 

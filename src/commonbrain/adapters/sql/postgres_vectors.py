@@ -39,7 +39,7 @@ from commonbrain.ports.store import Look
 
 _REACHES: Final = (600, 4000, None)
 """Windows held against a look, step by step; None takes all that the look allows, exactly."""
-_FIRST: Final = 1.5
+_FIRST: Final = 1.25
 """How often as many windows as are wanted are held against it first."""
 _FIRST_MIN: Final = 40
 _BUILT_MAX: Final = 256
