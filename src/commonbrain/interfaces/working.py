@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from time import monotonic
 from typing import Final, TypeVar
@@ -25,9 +26,17 @@ class Threads:
     Without, whoever asked waits for it, even when called off.
     """
 
-    def __init__(self, at_once: int, *, seconds_max: float | None = None) -> None:
+    def __init__(
+        self,
+        at_once: int,
+        *,
+        seconds_max: float | None = None,
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Have so many threads; each call is worked on inside what `around` gives."""
         self._pool = ThreadPoolExecutor(at_once, "call")
         self._seconds_max = seconds_max
+        self._around = around
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Do it in a thread and give what it gives.
@@ -40,7 +49,7 @@ class Threads:
         context = copy_context()
         if self._seconds_max is not None:
             context.run(UNTIL.set, monotonic() + self._seconds_max + _AFTER_S)
-        future = self._pool.submit(context.run, work)
+        future = self._pool.submit(context.run, self._inside, work)
         answer = asyncio.wrap_future(future)
         try:
             with anyio.CancelScope(shield=self._seconds_max is None):
@@ -56,6 +65,10 @@ class Threads:
             # What still waits for its turn is not begun, and nobody hears how the rest ends.
             answer.cancel()
             future.cancel()
+
+    def _inside(self, work: Callable[[], _T]) -> _T:
+        with self._around():
+            return work()
 
     def close(self) -> None:
         """Take on nothing more; what is under way ends by itself."""

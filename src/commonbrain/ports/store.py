@@ -248,6 +248,13 @@ class Store(Protocol):
         """
         ...
 
+    def one_moment(self) -> AbstractContextManager[None]:
+        """Let all that is read inside, by this thread, be of one moment, until it writes.
+
+        The first snapshot that is opened inside stays open for those that follow it.
+        """
+        ...
+
     def snapshot(self, tenant: str) -> AbstractContextManager[Transaction]:
         """Open a transaction that only reads and never waits for a writer.
 

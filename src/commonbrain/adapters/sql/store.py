@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from commonbrain.adapters.sql.jobs import JobShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
+from commonbrain.adapters.sql.moment import end_moment, one_moment, shared
 from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
 from commonbrain.adapters.sql.reviews import ReviewShelf
@@ -177,6 +178,7 @@ class SqlStore:
     def begin(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction that may write: commits at the end, rolls back on any exception."""
         self._check_open()
+        end_moment()
         with (
             translated(self.location) as under_way,
             self.dialect.writer(tenant) as connection,
@@ -192,11 +194,19 @@ class SqlStore:
 
     @contextmanager
     def snapshot(self, tenant: str) -> Generator[SqlTransaction]:
-        """Open a transaction that only reads and never waits for a writer."""
-        with translated(self.location), self._reader(tenant) as connection:
-            yield SqlTransaction.of(
-                Work(connection=connection, tenant=tenant, dialect=self.dialect)
-            )
+        """Open a transaction that only reads and never waits for a writer.
+
+        Inside `one_moment` it is the one that is open already.
+        """
+        with (
+            translated(self.location),
+            shared(self, tenant, begin=lambda: self._reading(tenant)) as transaction,
+        ):
+            yield transaction
+
+    def one_moment(self) -> AbstractContextManager[None]:
+        """Let all that is read inside, by this thread, be of one moment, until it writes."""
+        return one_moment()
 
     def read(self, tenant: str, ask: Callable[[SqlTransaction], _Told]) -> _Told:
         """Ask what only reads: of a replica that has all that anybody was told is kept, if any.
@@ -318,6 +328,13 @@ class SqlStore:
         """Check that every memory has the detail of its kind."""
         missing = sum(_bodiless(connection, one) for one in self.dialect.each_tenant(connection))
         return Finding(check="details", is_sound=missing == 0, detail=f"{missing} missing")
+
+    @contextmanager
+    def _reading(self, tenant: str) -> Generator[SqlTransaction]:
+        with translated(self.location), self._reader(tenant) as connection:
+            yield SqlTransaction.of(
+                Work(connection=connection, tenant=tenant, dialect=self.dialect)
+            )
 
     @contextmanager
     def _reader(self, tenant: str | None) -> Generator[Connection]:

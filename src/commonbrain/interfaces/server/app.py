@@ -94,7 +94,11 @@ def make_app(
     desk = Desk(
         brain=brain,
         access=access,
-        threads=Threads(intake.calls_at_once, seconds_max=intake.request_s),
+        threads=Threads(
+            intake.calls_at_once,
+            seconds_max=intake.request_s,
+            around=brain.house.store.one_moment,
+        ),
         resource=resource or Resource(url="http://127.0.0.1:8377"),
     )
     door = McpDoor(desk, served)
