@@ -71,7 +71,7 @@ IDS_PER_GET_MAX: Final = 20
 SIMILAR_HINTS_MAX: Final = 5
 OMITTED_IDS_MAX: Final = 20
 
-JOURNAL_ENTRIES_MAX: Final = 1000
+JOURNAL_ENTRIES_MAX: Final = 5000
 """Recall traces, and accesses, that may wait in memory; past it the oldest are dropped."""
 IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""

@@ -9,7 +9,7 @@ counted, never raised into a read.
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
@@ -58,6 +58,15 @@ class _Batch:
     accesses: Sequence[Access]
     beats: Sequence[Beat]
     events: Sequence[ToolEvent]
+
+    def of(self, tenant: str) -> "_Batch":
+        """Pick one tenant's."""
+        return _Batch(
+            traces=[trace for trace in self.traces if trace.caller.tenant == tenant],
+            accesses=[access for access in self.accesses if access.tenant == tenant],
+            beats=[beat for beat in self.beats if beat.tenant == tenant],
+            events=[event for event in self.events if event.tenant == tenant],
+        )
 
     def lost(self) -> str:
         """Say what was dropped."""
@@ -181,10 +190,10 @@ class Journal:
         with self._lock:
             now_ms = self._clock.elapsed_ms()
             first = list(self._since_ms.items())
-            due = [tenant for tenant, at_ms in first if now_ms - at_ms >= gathered_s * 1000]
-            batches = {tenant: self._take(tenant) for tenant in due}
-        for tenant, batch in batches.items():
-            self._write(tenant, batch)
+            due = {tenant for tenant, at_ms in first if now_ms - at_ms >= gathered_s * 1000}
+            waiting = self._take(due)
+        for tenant in due:
+            self._write(tenant, waiting.of(tenant))
 
     def close(self) -> None:
         """Let the carrier write what is left; it is not waited for while the store is locked."""
@@ -204,14 +213,15 @@ class Journal:
             self.flush(gathered_s=self._gather_s - _PAUSE_S)
         self.flush()
 
-    def _take(self, tenant: str) -> "_Batch":
-        """Take what waits of a tenant out of the queues."""
-        del self._since_ms[tenant]
+    def _take(self, tenants: Collection[str]) -> "_Batch":
+        """Take what waits of tenants out of the queues."""
+        for tenant in tenants:
+            del self._since_ms[tenant]
         return _Batch(
-            traces=_taken(self._waiting, lambda one: one.caller.tenant == tenant),
-            accesses=_taken(self._accesses, lambda one: one.tenant == tenant),
-            beats=_taken(self._beats, lambda one: one.tenant == tenant),
-            events=_taken(self._events, lambda one: one.tenant == tenant),
+            traces=_taken(self._waiting, lambda one: one.caller.tenant in tenants),
+            accesses=_taken(self._accesses, lambda one: one.tenant in tenants),
+            beats=_taken(self._beats, lambda one: one.tenant in tenants),
+            events=_taken(self._events, lambda one: one.tenant in tenants),
         )
 
     def _write(self, tenant: str, batch: "_Batch") -> None:

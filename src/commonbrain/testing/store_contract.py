@@ -155,6 +155,33 @@ class StoreContract:
 
         assert list(seen) == [1]
 
+    def test_what_a_call_reads_is_of_one_moment_until_it_writes(
+        self, open_store: OpenStore
+    ) -> None:
+        one, other = open_store(), open_store()
+        with one.one_moment():
+            assert stored(one, 1) == {}
+            put(other, a_memory(1, "tea is ready"))
+            assert stored(one, 1) == {}
+
+            put(one, a_memory(2, "so is coffee"))
+            assert list(stored(one, 1, 2)) == [1, 2]
+        assert list(stored(one, 1, 2)) == [1, 2]
+
+    def test_a_moment_is_of_one_tenant_and_ends_with_what_fails_in_it(
+        self, open_store: OpenStore
+    ) -> None:
+        one, other = open_store(), open_store()
+        put(one, a_memory(1, "tea is ready"))
+        with one.one_moment():
+            assert list(stored(one, 1)) == [1]
+            with one.snapshot("other") as tx:
+                assert tx.memories.get([1]) == {}
+            put(other, a_memory(2, "so is coffee"))
+            with pytest.raises(Stopped), one.snapshot(LOCAL_TENANT):
+                raise Stopped
+            assert list(stored(one, 1, 2)) == [1, 2]
+
     @pytest.mark.requirement("DM-16", "DM-25")
     def test_no_tenant_sees_anothers_rows(self, store: Store) -> None:
         put(store, a_memory(1, "tea is ready"))

@@ -48,10 +48,10 @@ def one_moment() -> Generator[None]:
         _NOW.reset(token)
 
 
-def end_moment() -> None:
-    """Begin anew: whoever writes reads afterwards what was written."""
+def end_moment(store: object) -> None:
+    """Begin anew: whoever writes into a store reads afterwards what was written."""
     moment = _NOW.get()
-    if moment is not None:
+    if moment is not None and moment.whose is not None and moment.whose[0] == id(store):
         moment.end()
 
 

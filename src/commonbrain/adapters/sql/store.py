@@ -178,7 +178,7 @@ class SqlStore:
     def begin(self, tenant: str) -> Generator[SqlTransaction]:
         """Open a transaction that may write: commits at the end, rolls back on any exception."""
         self._check_open()
-        end_moment()
+        end_moment(self)
         with (
             translated(self.location) as under_way,
             self.dialect.writer(tenant) as connection,
