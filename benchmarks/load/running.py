@@ -32,7 +32,9 @@ load = typer.Typer(help="A shared server under load.", no_args_is_help=True)
 _WRITES: Final = 0.2
 _ASKED: Final = 2000
 _TIMEOUT_S: Final = 30
-_WARM_S: Final = 60
+_WARM_RATE: Final = 40
+_WARM_S: Final = 90
+"""Long enough for nearly every key to be hashed once by each process of the doors."""
 
 Folder = Annotated[Path, typer.Argument(help="Where the store is kept; it outlasts the run.")]
 
@@ -81,7 +83,7 @@ def run(
     """Send requests at one rate after the other; four fifths recall, one fifth remembers."""
     with stack(folder, workers=workers) as running:
         plan = planned(running, folder, agents=agents)
-        sent(running, plan, rate=20, seconds=_WARM_S, folder=folder)
+        sent(running, plan, rate=_WARM_RATE, seconds=_WARM_S, folder=folder)
         for rate in rates:
             told = sent(running, plan, rate=rate, seconds=seconds, folder=folder)
             print("\n".join(told.lines()), flush=True)

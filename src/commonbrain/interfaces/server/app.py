@@ -1,5 +1,6 @@
 """The application: REST, MCP and health for one house, in one process."""
 
+import gc
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -149,6 +150,9 @@ async def _warm_up(desk: Desk) -> None:
         desk.troubles.note(error)
     except Exception:  # noqa: BLE001 a server starts whatever an embedder does
         _LOG.exception("warming up failed")
+    # What is there now stays to the end: no collection needs to look through it again.
+    gc.collect()
+    gc.freeze()
 
 
 def _handle_errors(app: FastAPI, desk: Desk) -> None:
