@@ -68,9 +68,8 @@ def shared(
     if moment.whose is None:
         moment.transaction = moment.stack.enter_context(begin())
         moment.whose = whose
-    try:
+    with ExitStack() as unless_well:
+        # What fails may leave it unfit to be asked.
+        unless_well.callback(moment.end)
         yield moment.transaction
-    except BaseException:
-        # What failed may have left it unfit to be asked.
-        moment.end()
-        raise
+        unless_well.pop_all()
