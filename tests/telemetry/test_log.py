@@ -3,6 +3,7 @@ import logging
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,6 @@ def test_a_disk_that_is_full_again_is_told_of_again(
 
 
 def fill(file: Path) -> None:
-    with pytest.raises(OSError, match="No space"), file.open("wb", buffering=0) as filler:
-        while True:
-            filler.write(b"x" * 4096)
+    with file.open("wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(b"x" * 4096):
+            pass

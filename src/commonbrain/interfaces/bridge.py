@@ -190,7 +190,7 @@ def endpoint(url: str) -> SplitResult:
 
 
 def at_home(file: Path) -> Path:
-    """Give a file with the home that `~` stands for, which no shell replaces in `--key-file=~/x`."""
+    """Give a file with the home that `~` stands for: no shell puts it into `--key-file=~/x`."""
     # A home that nobody has stays as it is: there is no such file then.
     return Path(os.path.expanduser(file))  # noqa: PTH111
 

@@ -100,10 +100,9 @@ class _Owners(RotatingFileHandler):
         def make(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        name, mode = self.baseFilename, self.mode
+        name, mode, told = self.baseFilename, self.mode, (self.encoding, self.errors)
         # The handler closes it.
-        file = open(name, mode, encoding=self.encoding, errors=self.errors, opener=make)
-        return cast("TextIOWrapper", file)
+        return cast("TextIOWrapper", open(name, mode, -1, *told, opener=make))
 
 
 class Log(Silence):
