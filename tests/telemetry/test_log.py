@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commonbrain.adapters.telemetry.log import Log, Plain
+from commonbrain.adapters.telemetry.log import Log, Plain, Terminal
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
 from tests.faults.mounts import small_disk
@@ -147,6 +147,18 @@ def test_who_reads_stderr_no_more_breaks_no_call(
             changed.setattr(sys, "stderr", nobody)
             log.called(an_event(), http_status=200)
     log.close()
+
+
+def test_a_terminal_is_shown_nothing_of_what_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = logging.makeLogRecord({"msg": "%d secret", "args": ("mongoose",)})
+    closed = (tmp_path / "closed").open("w")
+    closed.close()
+    for stream in (sys.stderr, closed):
+        Terminal(stream).handle(wrong)
+        Terminal(closed).handle(logging.makeLogRecord({"msg": "fine"}))
+    assert not capsys.readouterr().err
 
 
 def test_a_disk_that_is_full_again_is_told_of_again(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TextIO, cast
 
 from filelock import FileLock, Timeout
 
@@ -55,6 +55,13 @@ class Plain(logging.Formatter):
         sort = record.exc_info[0] if record.exc_info else None
         broken = f" ({sort.__name__})" if sort else ""
         return inert(f"{record.getMessage()}{broken}")
+
+
+class Terminal(logging.StreamHandler[TextIO]):
+    """Writes what matters to whoever reads stderr; what cannot be written is left out."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 as named there
+        """Say nothing: the traceback that is usual there shows what the record holds."""
 
 
 class _Owners(RotatingFileHandler):
@@ -130,7 +137,7 @@ class Log(Silence):
         ours = logging.getLogger(OURS)
         if not (ours.handlers or logging.getLogger().handlers):
             # What went to stderr while there was no handler still does.
-            self._errors = logging.StreamHandler(sys.stderr)
+            self._errors = Terminal(sys.stderr)
             self._errors.setLevel(logging.WARNING)
             self._errors.setFormatter(Plain())
             ours.addHandler(self._errors)
