@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 
 from commonbrain.domain.errors import Refused
 from commonbrain.interfaces.clients import CLIENTS, Entry, Remote, apply, connect, disconnect
@@ -151,6 +152,70 @@ def test_what_a_user_added_to_the_headers_stays() -> None:
     assert told["headers"] == {"X-Team": "a", "Authorization": "Bearer ${COMMONBRAIN_KEY}"}
 
 
+ELSEWHERE = [
+    "https://other.example.org/mcp",
+    "http://brain.example.org/mcp",
+    "https://brain.example.org:8443/mcp",
+]
+SECRETS: dict[str, dict[str, Any]] = {
+    "claude-code": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
+    "codex": {"bearer_token_env_var": SECRET, "http_headers": {"x-api-key": SECRET}},
+    "cursor": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
+    "gemini": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
+    "opencode": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
+    "vscode": {"headers": {"Authorization": SECRET, "x-api-key": SECRET}},
+}
+
+
+def put_entry(client: str, entry: dict[str, Any]) -> None:
+    path = CLIENTS[client].path("user")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = {SERVERS.get(client, "mcpServers"): {"commonbrain": entry}}
+    path.write_text(tomlkit.dumps(whole) if client == "codex" else json.dumps(whole))
+
+
+@pytest.mark.requirement("DO-20")
+@pytest.mark.parametrize("other", ELSEWHERE)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_given_for_one_server_is_never_sent_to_another(client: str, other: str) -> None:
+    put_entry(client, {"url": URL, **SECRETS[client]})
+
+    change = connect(client, Remote(url=other), force=True)
+
+    assert entry_of(client, change.after)["url"] == other
+    assert SECRET not in (change.after or "")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_given_for_a_server_stays_when_only_its_path_changes(client: str) -> None:
+    put_entry(client, {"url": "https://brain.example.org:443/old/mcp", **SECRETS[client]})
+
+    told = entry_of(client, connect(client, Remote(url=URL), force=True).after)
+
+    assert SECRETS[client].items() <= told.items()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_bridge_to_another_server_is_not_told_the_key_of_the_first(client: str) -> None:
+    variables = "environment" if client == "opencode" else "env"
+    first = Entry(command="brain", args=("mcp", "--url", URL), env={"COMMONBRAIN_KEY": SECRET})
+    apply(connect(client, first))
+    then = Entry(command="brain", args=("mcp", "--url", URL, "--key-file", "/k"))
+    assert SECRET in (connect(client, then, force=True).after or "")
+
+    other = Entry(command="brain", args=("mcp", "--url", ELSEWHERE[0]))
+    change = connect(client, other, force=True)
+
+    assert entry_of(client, change.after)[variables] == {}
+    assert SECRET not in (change.after or "")
+
+
+def test_a_url_that_cannot_be_read_is_no_place_of_ours() -> None:
+    put_entry("cursor", {"url": "https://brain.example.org:x/mcp", **SECRETS["cursor"]})
+
+    assert SECRET not in (connect("cursor", Remote(url=URL), force=True).after or "")
+
+
 def test_a_key_in_the_environment_is_written_and_shown_nowhere(home: Path) -> None:
     shown = brain("claude-code", "--url", "https://brain.example.org", COMMONBRAIN_KEY=SECRET)
 
@@ -184,6 +249,33 @@ def test_a_key_that_is_typed_in_goes_to_a_private_file_and_is_never_shown(home: 
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert SECRET not in shown
     assert SECRET not in json.dumps(told)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no pty")
+@pytest.mark.parametrize("client", ["cursor", "codex"])
+def test_who_takes_the_entry_out_is_told_where_the_typed_key_stays(home: Path, client: str) -> None:
+    config, address = str(home / ".config"), "https://brain.example.org"
+    brain_told(SECRET, client, "--url", f"{address}:8443", XDG_CONFIG_HOME=config)
+    kept = home / ".config" / "commonbrain" / "keys" / "brain.example.org_8443"
+    kept.with_name("brain.example.org").write_text("another")
+
+    for words in (("--remove", "--dry-run"), ("--remove",)):
+        shown = brain(client, *words, XDG_CONFIG_HOME=config, COLUMNS="500")
+        assert f"The key stays in {kept}. Delete it" in shown
+        assert shown.count("The key stays") == 1
+    assert kept.read_text() == f"{SECRET}\n"
+    assert "The key stays" not in brain(client, "--remove", XDG_CONFIG_HOME=config)
+
+
+def test_the_home_is_found_in_a_key_file_that_no_shell_has_seen(home: Path) -> None:
+    (home / "key").write_text(f"{SECRET}\n")
+
+    brain("codex", "--url", "https://brain.example.org", "--key-file=~/key")
+    missing = brain("codex", "--url", "https://brain.example.org", "--key-file=~nobody-here/key")
+
+    told = entry_of("codex", (home / ".codex" / "config.toml").read_text())
+    assert told["args"][-2:] == ["--key-file", str(home / "key")]
+    assert "cannot be read" in missing
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no pty")

@@ -22,6 +22,7 @@ from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 FAMILIES = {"ollama": OLLAMA, "openai": OPENAI}
 HANG_S_MAX = 20
 DRIP_S = 0.02
+LATE_S = 1.0
 MODEL = "word-hash"
 NO_PAUSE = Patience(pause_s=0)
 
@@ -42,7 +43,7 @@ class Answer:
     """What the server says instead of vectors.
 
     A hanging one says nothing until the server is closed, a dripping one a little at a time, and
-    a cut one breaks off in the middle.
+    a cut one breaks off in the middle. A late one takes its time and gives vectors.
     """
 
     status: int = 200
@@ -51,6 +52,7 @@ class Answer:
     hangs: bool = False
     drips: bool = False
     is_cut: bool = False
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +122,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.models.asked.append(Asked(path=self.path, headers=dict(self.headers), body=body))
         if self.models.is_down:
             self._send(Answer(status=503))
-        elif self.models.script:
+        elif self.models.script and not self._is_late():
             # Who was given up writes to nobody.
             with suppress(ConnectionError):
                 self._send(self.models.script.popleft())
         else:
             self._send(Answer(body=json.dumps(_vectors(self.path, body["input"]))))
+
+    def _is_late(self) -> bool:
+        """Take the next answer off the script, and some time, if it is only late."""
+        if not self.models.script[0].is_late:
+            return False
+        self.models.script.popleft()
+        self.models.closing.wait(LATE_S)
+        return True
 
     def _send(self, answer: Answer) -> None:
         if answer.hangs:

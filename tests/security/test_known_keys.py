@@ -1,18 +1,26 @@
 """What a process knows of keys: for how long, and what it asks the store and the hash for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from commonbrain.adapters.access.keys import KeyAccess
+from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.limits import (
+    ACCESS_KEPT_S,
     USES_APART_S,
 )
 from commonbrain.domain.scope import Role
 from commonbrain.flows.governing import AgentWish, NewKey
 from commonbrain.ports.access import Access
+from commonbrain.ports.credentials import AccessEntry
+from commonbrain.ports.store import Store
 from commonbrain.testing.clock import FakeClock
 from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
 
@@ -108,3 +116,93 @@ def test_the_use_of_a_key_is_noted_every_five_minutes_at_most(
     brain.house.refusals.close()
 
     assert brain.govern.keys()[0].last_used_at == first
+
+
+@dataclass
+class SlowStore:
+    """The real store, where what is read of it is old by the time that it is known."""
+
+    real: Store
+    clock: FakeClock
+
+    @contextmanager
+    def snapshot(self, tenant: str) -> Generator[Any]:
+        with self.real.snapshot(tenant) as tx:
+            yield tx
+        self.clock.move(KEPT)
+
+    def begin(self, _tenant: str) -> Any:  # noqa: ANN401 it gives nothing
+        raise Unavailable("The store is down.", code="store_down")
+
+
+def test_how_old_the_knowledge_of_a_key_is_counts_from_before_it_was_read(
+    brain: Brain, new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+) -> None:
+    text = str(new().text)
+    slow: Any = SlowStore(brain.house.store, clock)
+    access = KeyAccess(
+        store=slow,
+        seals=counted.seals,
+        clock=clock,
+        rates=counted.rates,
+        refusals=counted.refusals,
+    )
+    access.admit(text, address=HERE)
+
+    assert access.known(text, address=HERE) is None
+
+
+@dataclass
+class LosingRefusals:
+    """Loses each use that it is told of."""
+
+    uses: list[str] = field(default_factory=list[str])
+
+    def note(self, tenant: str, entry: AccessEntry) -> None:
+        """Take one in."""
+
+    def used(self, _tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
+        self.uses.append(prefix)
+        lost()
+
+    def close(self) -> None:
+        """There is nothing to write."""
+
+
+def test_a_use_that_was_not_written_is_noted_again_before_long_but_not_by_every_call(
+    new: Callable[..., NewKey], counted: KeyAccess, clock: FakeClock
+) -> None:
+    key, losing = new(), LosingRefusals()
+    access = KeyAccess(
+        store=counted.store,
+        seals=counted.seals,
+        clock=clock,
+        rates=counted.rates,
+        refusals=losing,  # type: ignore[arg-type]
+    )
+    for _ in range(3):
+        access.admit(str(key.text), address=HERE)
+    clock.move(timedelta(seconds=ACCESS_KEPT_S))
+    access.admit(str(key.text), address=HERE)
+
+    assert losing.uses == [key.key.prefix] * 2
+
+
+def test_who_notes_a_use_is_told_that_it_cannot_be_written(brain: Brain, clock: FakeClock) -> None:
+    down: Any = SlowStore(brain.house.store, clock)
+    refusals, lost = CountedRefusals(store=down, clock=clock), list[str]()
+    refusals.used("default", "0123abcd", lost=lambda: lost.append("lost"))
+    refusals.close()
+
+    assert lost == ["lost"]
+
+
+def test_who_notes_a_use_hears_of_no_loss_where_it_was_written(
+    brain: Brain, new: Callable[..., NewKey], clock: FakeClock
+) -> None:
+    key, lost = new(), list[str]()
+    brain.house.refusals.used("default", key.key.prefix, lost=lambda: lost.append("lost"))
+    brain.house.refusals.close()
+
+    assert not lost
+    assert brain.govern.keys()[0].last_used_at == clock.now()

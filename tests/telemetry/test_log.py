@@ -3,12 +3,13 @@ import logging
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commonbrain.adapters.telemetry.log import Log, Plain
+from commonbrain.adapters.telemetry.log import Log, Plain, Terminal
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
 from tests.faults.mounts import small_disk
@@ -117,3 +118,65 @@ def test_a_full_disk_costs_lines_and_one_word_of_it_but_no_call(
             log.called(an_event(args="x" * 10_000), http_status=200)
         log.close()
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_whatever_is_logged_nothing_is_raised_into_the_call_that_logs(
+    log: Log, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = logging.getLogger("commonbrain.flows.recall")
+    ours.warning("%s", "a\udcffb")
+    # The record goes to our own handler alone, for that of pytest does raise.
+    wrong = logging.makeLogRecord({"name": ours.name, "msg": "%d secret", "args": ("mongoose",)})
+    for handler in logging.getLogger("commonbrain").handlers:
+        handler.handle(wrong)
+    ours.warning("after")
+
+    assert [line["message"] for line in lines(log)] == ["a\udcffb", "after"]
+    assert capsys.readouterr().err == "The log cannot be written (TypeError).\n"
+
+
+def test_who_reads_stderr_no_more_breaks_no_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path, "serve")
+    log.path.mkdir()
+    for nobody in (None, (tmp_path / "closed").open("w")):
+        if nobody is not None:
+            nobody.close()
+        with monkeypatch.context() as changed:
+            changed.setattr(sys, "stderr", nobody)
+            log.called(an_event(), http_status=200)
+    log.close()
+
+
+def test_a_terminal_is_shown_nothing_of_what_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = logging.makeLogRecord({"msg": "%d secret", "args": ("mongoose",)})
+    closed = (tmp_path / "closed").open("w")
+    closed.close()
+    for stream in (sys.stderr, closed):
+        Terminal(stream).handle(wrong)
+        Terminal(closed).handle(logging.makeLogRecord({"msg": "fine"}))
+    assert not capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_again_is_told_of_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with small_disk(tmp_path / "disk", size="64k") as disk:
+        log = Log(disk, "serve")
+        for _ in range(2):
+            fill(disk / "filler")
+            for _ in range(5):
+                log.called(an_event(args="x" * 10_000), http_status=200)
+            (disk / "filler").unlink()
+            log.called(an_event(), http_status=200)
+        log.close()
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def fill(file: Path) -> None:
+    with file.open("wb", buffering=0) as filler, suppress(OSError):
+        while filler.write(b"x" * 4096):
+            pass

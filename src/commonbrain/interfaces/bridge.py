@@ -148,7 +148,8 @@ def run_bridge(url: str, *, key_file: Path | None = None) -> None:
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
     session = os.environ.get("COMMONBRAIN_SESSION") or f"bridge_{uuid4().hex[:16]}"
-    bridge = Bridge(url=endpoint(url), key=read_key(key_file), session=session, out=sys.stdout)
+    key = read_key(key_file and at_home(key_file))
+    bridge = Bridge(url=endpoint(url), key=key, session=session, out=sys.stdout)
     bridge.carry(sys.stdin)
 
 
@@ -186,6 +187,12 @@ def endpoint(url: str) -> SplitResult:
         raise Invalid("The URL cannot be used.", hint="Give one such as http://127.0.0.1:8377.")
     path = parts.path.rstrip("/")
     return parts._replace(path=path if path.endswith("/mcp") else f"{path}/mcp")
+
+
+def at_home(file: Path) -> Path:
+    """Give a file with the home that `~` stands for: no shell puts it into `--key-file=~/x`."""
+    # A home that nobody has stays as it is: there is no such file then.
+    return Path(os.path.expanduser(file))  # noqa: PTH111
 
 
 def read_key(file: Path | None) -> str | None:

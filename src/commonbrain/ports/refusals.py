@@ -1,5 +1,6 @@
 """Where refusals are written down, without ever holding up who is refused."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from commonbrain.ports.credentials import AccessEntry
@@ -12,8 +13,11 @@ class Refusals(Protocol):
         """Take one in; it never raises, and never tells by its time what is known of the tenant."""
         ...
 
-    def used(self, tenant: str, prefix: str) -> None:
-        """Note that a key was used, some time soon."""
+    def used(self, tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
+        """Note that a key was used, some time soon; what cannot be written calls `lost`.
+
+        It is called at once or by another thread.
+        """
         ...
 
     def close(self) -> None:

@@ -103,10 +103,11 @@ class KeyAccess:
     def _look(self, text: KeyText, digest: bytes, *, address: str | None) -> _Known:
         """Read the key and its agent, and check the secret."""
         self._check_patience(address)
+        now_ms = self.clock.elapsed_ms()
         with self.store.snapshot(text.tenant) as tx:
             tenant, held = tx.credentials.tenant(), tx.credentials.held([text.prefix])
         key, agent = held.get(text.prefix, (None, None))
-        standing = Standing(tenant=tenant, agent=agent, read_at_ms=self.clock.elapsed_ms())
+        standing = Standing(tenant=tenant, agent=agent, read_at_ms=now_ms)
         is_right = self.seals.fits(key.seal if key else None, secret=text.secret)
         if not (is_right and key and standing.agent and standing.is_good):
             self._count_wrong(address)
@@ -154,9 +155,21 @@ class KeyAccess:
     def _note_use(self, digest: bytes, known: _Known) -> None:
         """Note that a key is used, now and then."""
         now_ms = self.clock.elapsed_ms()
-        if now_ms - known.used_at_ms >= USES_APART_S * _MS:
-            self.kept.renew(digest, replace(known, used_at_ms=now_ms))
-            self.refusals.used(known.caller.tenant, known.key.prefix)
+        if now_ms - known.used_at_ms < USES_APART_S * _MS:
+            return
+        self._note_used_at(digest, now_ms)
+        # What was not written is tried again before long, but not by every call.
+        again_ms = now_ms - (USES_APART_S - ACCESS_KEPT_S) * _MS
+        self.refusals.used(
+            known.caller.tenant,
+            known.key.prefix,
+            lost=lambda: self._note_used_at(digest, again_ms),
+        )
+
+    def _note_used_at(self, digest: bytes, at_ms: float) -> None:
+        known = self.kept.get(digest)
+        if known is not None:
+            self.kept.renew(digest, replace(known, used_at_ms=at_ms))
 
     def _is_old(self, standing: Standing) -> bool:
         return self.clock.elapsed_ms() - standing.read_at_ms >= ACCESS_KEPT_S * _MS

@@ -67,10 +67,10 @@ class CountedRefusals:
         for owner, one in due:
             self._write(owner, lambda tx, one=one: tx.credentials.note(one))
 
-    def used(self, tenant: str, prefix: str) -> None:
-        """Note that a key was used, some time soon."""
+    def used(self, tenant: str, prefix: str, *, lost: Callable[[], None]) -> None:
+        """Note that a key was used, some time soon; what cannot be written calls `lost`."""
         at = self.clock.now()
-        self._write(tenant, lambda tx: tx.credentials.used([prefix], at=at))
+        self._write(tenant, lambda tx: tx.credentials.used([prefix], at=at), lost=lost)
 
     def close(self) -> None:
         """Write what is left; afterwards nothing is taken in."""
@@ -101,9 +101,16 @@ class CountedRefusals:
             if line.unwritten
         ]
 
-    def _write(self, tenant: str, change: Callable[[Transaction], None]) -> None:
+    def _write(
+        self,
+        tenant: str,
+        change: Callable[[Transaction], None],
+        *,
+        lost: Callable[[], None] = lambda: None,
+    ) -> None:
         if not self._room.acquire(blocking=False):
             _LOG.warning("the audit of access is behind; a line is left out")
+            lost()
             return
 
         def write() -> None:
@@ -113,6 +120,7 @@ class CountedRefusals:
                         change(tx)
             except CommonbrainError as error:
                 _LOG.warning("the audit of access cannot be written: %s", error.code)
+                lost()
             finally:
                 self._room.release()
 

@@ -47,7 +47,8 @@ class Patience:
     """Calls that may fail in a row before it is left alone."""
     rest_s: float = 30.0
     silence_s: float = 3.0
-    """When as many as may fail have all waited so long, nobody joins them."""
+    """When as many as may fail have all waited so long, or twice as long as the slowest of the last
+    answers took if that is longer, nobody joins them."""
 
 
 PATIENCE: Final = Patience()
@@ -118,8 +119,11 @@ class Endpoint:
             recovery_timeout=patience.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
             expected_exception=_blames_endpoint,
         )
-        silence_s = patience.silence_s if serves.is_quick else float("inf")
-        self._crowd = Crowd(patience.failures_max, silence_s=silence_s)
+        self._crowd = Crowd(
+            patience.failures_max,
+            silence_s=patience.silence_s if serves.is_quick else float("inf"),
+            longest_s=options.timeout_s if serves.is_quick else float("inf"),
+        )
         key = options.key.get_secret_value() if options.key else ""
         self._client = httpx2.Client(
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -161,9 +165,10 @@ class Endpoint:
                 return retrying(self._once, body)
 
     def _once(self, body: Mapping[str, object]) -> bytes:
+        asked_at = monotonic()
         try:
             with self._client.stream("POST", self._url, json=body) as response:
-                self._crowd.heard()
+                self._crowd.heard(after_s=monotonic() - asked_at)
                 if not response.is_success:
                     raise self._refusal(response)
                 return self._whole(response)

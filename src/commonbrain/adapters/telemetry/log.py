@@ -7,11 +7,12 @@ import logging
 import os
 import sys
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TextIO, cast
 
 from filelock import FileLock, Timeout
 
@@ -56,8 +57,18 @@ class Plain(logging.Formatter):
         return inert(f"{record.getMessage()}{broken}")
 
 
+class Terminal(logging.StreamHandler[TextIO]):
+    """Writes what matters to whoever reads stderr; what cannot be written is left out."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 as named there
+        """Say nothing: the traceback that is usual there shows what the record holds."""
+
+
 class _Owners(RotatingFileHandler):
-    """Makes files that only their owner reads; what cannot be written is left out."""
+    """Makes files that only their owner reads; what cannot be written is left out.
+
+    Nothing raises into the call that logs, whatever it gave: a line is worth less than an answer.
+    """
 
     _is_lost = False
 
@@ -72,25 +83,33 @@ class _Owners(RotatingFileHandler):
             self.stream = self.stream or self._open()
             self.stream.write(line)
             self.flush()
-        except OSError:
+        except Exception:  # noqa: BLE001 a record holds what any caller gave
             self.handleError(record)
+        else:
+            self._is_lost = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 as named there
-        """Say once that lines are lost: a full disk is no reason to fill what reads stderr."""
+        """Say once that lines are lost: a full disk is no reason to fill what reads stderr.
+
+        It is said again when lines are lost after one that was written.
+        """
         error = sys.exc_info()[0]
-        if not self._is_lost:
-            self._is_lost = True
+        if self._is_lost:
+            return
+        self._is_lost = True
+        # There may be nobody who reads it any more.
+        with suppress(AttributeError, OSError, ValueError):
             sys.stderr.write(f"The log cannot be written ({error and error.__name__}).\n")
 
     def _open(self) -> TextIOWrapper:
-        """Open the file."""
+        """Open the file; what no encoding has is written as its escape."""
 
         def make(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        name, mode, encoding = self.baseFilename, self.mode, self.encoding
+        name, mode, told = self.baseFilename, self.mode, (self.encoding, self.errors)
         # The handler closes it.
-        return cast("TextIOWrapper", open(name, mode, encoding=encoding, opener=make))
+        return cast("TextIOWrapper", open(name, mode, -1, *told, opener=make))
 
 
 class Log(Silence):
@@ -106,14 +125,19 @@ class Log(Silence):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock, self.path = _own(folder, name)
         self._handler = _Owners(
-            self.path, maxBytes=_BYTES_MAX, backupCount=_FILES - 1, encoding="utf-8", delay=True
+            self.path,
+            maxBytes=_BYTES_MAX,
+            backupCount=_FILES - 1,
+            encoding="utf-8",
+            delay=True,
+            errors="backslashreplace",
         )
         self._handler.setFormatter(Lines())
         self._errors: logging.Handler | None = None
         ours = logging.getLogger(OURS)
         if not (ours.handlers or logging.getLogger().handlers):
             # What went to stderr while there was no handler still does.
-            self._errors = logging.StreamHandler(sys.stderr)
+            self._errors = Terminal(sys.stderr)
             self._errors.setLevel(logging.WARNING)
             self._errors.setFormatter(Plain())
             ours.addHandler(self._errors)

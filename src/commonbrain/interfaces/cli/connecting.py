@@ -1,7 +1,9 @@
 """`brain connect`: tell a client how to reach the memory; every change is shown first."""
 
+import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import SplitResult
@@ -14,7 +16,7 @@ from rich.text import Text
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.locations import is_here, is_url
-from commonbrain.interfaces.bridge import checked_key, endpoint, read_key
+from commonbrain.interfaces.bridge import at_home, checked_key, endpoint, read_key
 from commonbrain.interfaces.cli.connect_wish import Wish
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
@@ -47,6 +49,8 @@ def carry_out(state: State, wish: Wish) -> None:
         Unavailable: a file cannot be read or written.
 
     """
+    if wish.key_file is not None:
+        wish = replace(wish, key_file=at_home(wish.key_file))
     asked = _ask_for_key(wish)
     if asked is not None:
         wish = replace(wish, key_file=asked.path)
@@ -55,7 +59,9 @@ def carry_out(state: State, wish: Wish) -> None:
         _keep(asked, is_rehearsal=wish.dry_run)
     for change in changes:
         show(wish.client, change, is_rehearsal=wish.dry_run)
-    if wish.url is not None and not wish.remove:
+    if wish.remove:
+        _tell_kept(changes)
+    elif wish.url is not None:
         _tell_next(wish, endpoint(wish.url))
 
 
@@ -117,7 +123,7 @@ def _remote(state: State, wish: Wish, *, url: str) -> Reach:
         raise Invalid("There is a key, or there is none.", hint="Leave one of the two out.")
     at = endpoint(url).geturl()
     if wish.key_file is not None:
-        return bridge(at, key_file=wish.key_file.expanduser().absolute())
+        return bridge(at, key_file=wish.key_file.absolute())
     return Remote(url=at, variable=None if wish.no_key else KEY_VARIABLE)
 
 
@@ -142,8 +148,12 @@ def _ask_for_key(wish: Wish) -> Asked | None:
     if key is None:
         return None
     name = at.netloc.replace(":", "_")
-    path = user_config_path("commonbrain", appauthor=False) / "keys" / name
-    return Asked(path=path, key=key)
+    return Asked(path=_keys() / name, key=key)
+
+
+def _keys() -> Path:
+    """Give the folder of keys that were typed in."""
+    return user_config_path("commonbrain", appauthor=False) / "keys"
 
 
 def _keep(asked: Asked, *, is_rehearsal: bool) -> None:
@@ -153,6 +163,15 @@ def _keep(asked: Asked, *, is_rehearsal: bool) -> None:
         return
     apply(Change(path=asked.path, before=read(asked.path), after=f"{asked.key}\n"))
     Console().print(Inert(Text(f"The key is in {asked.path}.")))
+
+
+def _tell_kept(changes: Sequence[Change]) -> None:
+    """Say which typed keys are left that what is taken out has named; others may use them too."""
+    for path in sorted(_keys().glob("*")):
+        named = json.dumps(str(path), ensure_ascii=False)
+        if any(named in (one.before or "") and named not in (one.after or "") for one in changes):
+            told = f"The key stays in {path}. Delete it when no other client uses it."
+            Console().print(Inert(Text(told)))
 
 
 def _tell_next(wish: Wish, at: SplitResult) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from commonbrain.domain.errors import Invalid, Refused
 
@@ -17,6 +18,9 @@ KEY_VARIABLE: Final = "COMMONBRAIN_KEY"
 _COMMANDS: Final = ("brain", "brain.exe")
 _REACHING: Final = ("command", "args", "url", "bearer_token_env_var")
 """The members of an entry that say what it reaches."""
+_PORTS: Final = {"http": 80, "https": 443}
+_Origin: TypeAlias = tuple[str, str | None, int | None]
+"""Scheme, host and port: whoever may have a credential for one of them may have it for no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,8 @@ def merged(
 
     An entry that starts the same command or has the same URL will do, whatever the user has added
     to it. What is forced keeps the keys it does not replace, unless it replaces a server of another
-    kind. The client's entries have their variables in the member `environment`.
+    kind or at another place: what was given for one server is never sent to the next. The client's
+    entries have their variables in the member `environment`.
 
     Raises:
         Refused: the known one reaches something else, and there is no force.
@@ -110,7 +115,7 @@ def merged(
             code="connect_conflict",
             hint="Look at it, and use --force to replace it.",
         )
-    kept = have if ("command" in have) == ("command" in ours) else _mapping(None)
+    kept = _kept(have, ours, environment=environment)
     both = {**kept, **ours}
     parts = {
         part: {**_mapping(kept.get(part)), **_mapping(ours.get(part))}
@@ -130,6 +135,40 @@ def _reaches(
         for part in parts
         for name, value in _mapping(ours.get(part)).items()
     )
+
+
+def _kept(
+    have: Mapping[str, object], ours: Mapping[str, object], *, environment: str
+) -> Mapping[str, object]:
+    """Give what stays of an entry that is replaced: no credential of another server."""
+    if ("command" in have) != ("command" in ours):
+        return _mapping(None)
+    place = _origin(ours)
+    if place is None or place == _origin(have):
+        return have
+    if "command" not in ours:
+        # Each client has members of its own by which a credential is sent.
+        return _mapping(None)
+    variables = _mapping(have.get(environment))
+    others = {name: value for name, value in variables.items() if name.upper() != KEY_VARIABLE}
+    return {**have, environment: others} if variables else have
+
+
+def _origin(entry: Mapping[str, object]) -> _Origin | None:
+    """Say at which server an entry calls, by itself or over a bridge; None where at none."""
+    words = [*_words(entry.get("command")), *_words(entry.get("args"))]
+    bridged = words[words.index("--url") + 1 :] if "--url" in words else []
+    url = entry.get("url", next(iter(bridged), None))
+    try:
+        parts = urlsplit(str(url or ""))
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return (parts.scheme, parts.hostname, port) if parts.hostname else None
+
+
+def _words(value: object) -> list[object]:
+    return list(cast("list[object]", value)) if isinstance(value, list) else [value]
 
 
 def not_valid(path: Path, format_name: str, *, line: int | None) -> Invalid:
