@@ -1,7 +1,9 @@
 """Words in Postgres beyond what a search scores at once, and counts that others made stale."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
+from itertools import islice
 from typing import cast
 
 import psycopg
@@ -72,6 +74,23 @@ def test_a_word_that_nobody_said_hides_no_other(database: Database, store: SqlSt
     put(store, a_memory(999_999, "harbour grass"))
 
     assert found(store, "xyzzy", "harbour", "grass") == [999_999]
+
+
+def test_one_thread_counts_anew_and_the_others_do_not_wait(
+    database: Database, store: SqlStore
+) -> None:
+    fill(database, "zebra", SMALL)
+    known = counted(store)
+    assert [counted(store) for _ in range(known.lasts)] == [known] * known.lasts
+    with closing(psycopg.connect(database.owner)) as owner, ThreadPoolExecutor() as pool:
+        owner.execute("LOCK TABLE memory_text IN ACCESS EXCLUSIVE MODE")
+        tried = [pool.submit(counted, store) for _ in range(4)]
+        done = islice(as_completed(tried, timeout=10), len(tried) - 1)
+        assert all(one.result() is known for one in done)
+        owner.rollback()
+        again = [one.result() for one in tried]
+
+    assert sum(one is not known for one in again) == 1
 
 
 def test_what_others_put_in_is_noticed_soon_without_a_search_for_words(
