@@ -61,8 +61,8 @@ def test_words_that_an_import_made_common_do_not_hide_the_memory_that_has_all(
 ) -> None:
     fill(database, "zebra", SMALL)
     assert counted(store).memories == SMALL
-    put(store, a_memory(999_998, "said"), a_memory(999_999, "a quagga said"))
     fill(database, "said", many + SMALL)
+    put(store, a_memory(999_998, "said"), a_memory(999_999, "a quagga said"))
 
     assert found(store, "quagga", "said")[0] == 999_999
     assert counted(store).memories == many + SMALL + 2
