@@ -47,7 +47,7 @@ def test_some_words_rank_and_none_counts_against_a_memory(
 
 
 @given(shares=SHARES, memories=st.integers(min_value=SCORED_MAX + 1, max_value=10**7))
-def test_what_is_searched_for_matches_no_more_than_is_scored(
+def test_what_is_known_and_searched_for_matches_no_more_than_is_scored(
     shares: dict[str, float], memories: int
 ) -> None:
     chosen = telling(shares, memories=memories)
@@ -65,6 +65,16 @@ def test_the_rarest_are_searched_for_and_the_common_only_rank() -> None:
     assert chosen.newest is None
 
 
+def test_every_word_that_the_sample_does_not_know_is_searched_for() -> None:
+    unknown = ["zebra", "quagga", "okapi", "gnu", "eland", "addax"]
+    shares = dict.fromkeys(unknown, 0.0005) | {"herd": 0.001, "grass": 0.1}
+
+    chosen = telling(shares, memories=1_000_000, rare=0.0005)
+
+    assert chosen.words == [*unknown, "herd", "grass"]
+    assert chosen.sought == len(unknown) + 1
+
+
 def test_where_all_are_common_the_newest_are_looked_at() -> None:
     chosen = telling({"the": 0.9, "of": 0.6}, memories=100_000)
 
@@ -74,7 +84,7 @@ def test_where_all_are_common_the_newest_are_looked_at() -> None:
 def test_in_a_small_tenant_every_word_is_searched_for() -> None:
     chosen = telling({"the": 1.0, "of": 1.0}, memories=SCORED_MAX)
 
-    assert chosen == Telling(words=["of", "the"], sought=2, weights=[None, None])
+    assert chosen == Telling(words=["the", "of"], sought=2, weights=[None, None])
 
 
 def test_a_large_tenant_tells_by_a_sample_which_words_are_common(

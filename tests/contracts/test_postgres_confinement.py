@@ -80,7 +80,9 @@ def test_no_tenant_moves_its_row_to_another(database: Database) -> None:
 def test_the_search_of_words_takes_the_tenant_from_the_transaction_alone(
     database: Database, tenant: str
 ) -> None:
-    search = "SELECT count(*) FROM words_found('{tea, works}', 2, '{1, 1}', %s, 9, 5, NULL, 100)"
+    search = (
+        "SELECT count(*) FROM words_found('{tea, works}', 2, '{1, 1}', %s, 9, 5, NULL, 100, NULL)"
+    )
     with connected(database.program, tenant=tenant) as stranger:
         assert stranger.execute(search, [None]).fetchone() == (0,)
         assert stranger.execute(search, ["outcome"]).fetchone() == (0,)

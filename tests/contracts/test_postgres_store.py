@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import make_url, select, text
 
 from commonbrain.adapters.sql.compiled import compiled
 from commonbrain.adapters.sql.opening import SCHEMA_VERSION
 from commonbrain.adapters.sql.postgres_opening import open_postgres, upgrade_postgres
+from commonbrain.adapters.sql.postgres_roles import FUNCTIONS
 from commonbrain.adapters.sql.postgres_vectors import PostgresVectors, Which, half
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.adapters.sql.work import Work
@@ -200,6 +201,44 @@ def test_an_older_schema_is_refused_with_the_command_that_brings_it_up(database:
         database.opened()
 
     assert refusal.value.code == "store_older"
+
+
+def test_an_upgrade_leaves_older_programs_what_they_call(database: Database) -> None:
+    older = (
+        "words_counted(text[],text,bigint)",
+        "words_found(text[],double precision[],text,double precision,bigint,integer)",
+    )
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        for name in older:
+            owner.execute(f"CREATE FUNCTION {name} RETURNS int LANGUAGE sql AS 'SELECT 1'")  # type: ignore[arg-type]
+            owner.execute(f"REVOKE ALL ON FUNCTION {name} FROM PUBLIC")  # type: ignore[arg-type]
+        role = make_url(database.program).username
+        owner.execute(f"GRANT EXECUTE ON FUNCTION {older[0]} TO {role}")  # type: ignore[arg-type]
+        rights = "SELECT proacl::text FROM pg_proc WHERE oid = ANY (%s::regprocedure[]) ORDER BY 1"
+        before = owner.execute(rights, [list(older)]).fetchall()
+        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+
+        assert owner.execute(rights, [list(older)]).fetchall() == before
+    assert len(before) == len(older)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_store_without_what_the_program_calls_is_refused_until_it_is_upgraded(
+    database: Database, function: str
+) -> None:
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        owner.execute(f"DROP FUNCTION {function}")  # type: ignore[arg-type]
+
+    with pytest.raises(Unavailable, match="functions of an older program") as refusal:
+        database.opened()
+    upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+
+    assert refusal.value.code == "store_older"
+    assert "brain store upgrade" in refusal.value.hint
+    with closing(database.opened()) as store:
+        put(store, a_memory(1, "tea is ready"))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.lexical(["tea"], look(), limit=5)
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -97,7 +97,7 @@ class Kept:
             }
 
 
-_FIND = sql.SQL("SELECT count(*) FROM words_found(%s, %s, %s, NULL, 9, 5, NULL, 100)")
+_FIND = sql.SQL("SELECT count(*) FROM words_found(%s, %s, %s, NULL, 9, 5, NULL, 100, NULL)")
 
 
 @pytest.fixture

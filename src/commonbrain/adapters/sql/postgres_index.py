@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from commonbrain.adapters.sql.lacking import Lacking
-from commonbrain.adapters.sql.postgres_sizes import Size, Sizes
+from commonbrain.adapters.sql.postgres_sizes import OneSize, Sizes
 from commonbrain.adapters.sql.postgres_tables import field_vectors, vectors
 from commonbrain.adapters.sql.postgres_vectors import PostgresVectors, Which, half
 from commonbrain.adapters.sql.postgres_words import PostgresWords
@@ -62,18 +62,19 @@ class PostgresIndex:
     sizes: Sizes
     words: PostgresWords
     lacking: Lacking
-    _size: list[Size]
+    size: OneSize
 
     @classmethod
     def of(cls, work: Work, *, space_id: int, dimensions: int, sizes: Sizes) -> PostgresIndex:
         """Set up the index on a transaction in progress."""
+        size = OneSize(work=work, sizes=sizes)
         return cls(
             work=work,
             which=Which(space_id=space_id, dimensions=dimensions),
             sizes=sizes,
-            words=PostgresWords(work=work, sizes=sizes),
+            words=PostgresWords(work=work, size=size),
             lacking=Lacking(work=work, space_id=space_id),
-            _size=[],
+            size=size,
         )
 
     def put(self, memory: Memory, given: Vectors | None) -> None:
@@ -114,13 +115,13 @@ class PostgresIndex:
 
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
-        return self.words.search(terms, look, limit=limit, size=self._counted())
+        return self.words.search(terms, look, limit=limit)
 
     def nearest(
         self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
     ) -> list[Hit]:
         """Rank by cosine to a unit vector, the best window of each memory, best first."""
-        is_large = self._counted().is_large
+        is_large = self.size.now().is_large
         shelf = self._shelf(look.filter.field)
         return shelf.nearest(query, look, limit=limit, at_least=at_least, is_large=is_large)
 
@@ -144,12 +145,6 @@ class PostgresIndex:
     def unembedded(self, *, limit: int) -> list[int]:
         """List findable memories that lack vectors, oldest first."""
         return self.lacking.oldest(limit=limit)
-
-    def _counted(self) -> Size:
-        """Give one size for the whole transaction, so that the same terms score the same in it."""
-        if not self._size:
-            self._size.append(self.sizes.of(self.work))
-        return self._size[0]
 
     def _shelf(self, field: CausalField | None) -> PostgresVectors:
         return PostgresVectors(work=self.work, which=replace(self.which, field=field))

@@ -21,6 +21,7 @@ from commonbrain.adapters.sql.postgres_roles import (
     confine,
     grant,
     granted,
+    missing_functions,
     role_of,
     unconfined,
 )
@@ -214,6 +215,10 @@ def _check(dialect: Postgres) -> None:
         is_read = version is not None and Schema(SCHEMA_VERSION).reads(connection, dialect)
         if not is_read or (version or "") < SCHEMA_VERSION:
             _check_version(connection, dialect.location)
+        if missing_functions(connection):
+            # The schema may be the same: programs change what they call more often than tables.
+            refuse_newer(version, dialect.location)
+            raise _older(dialect.location, "functions of an older program", needs="its own")
         dialect.is_distributed = connection.execute(CITUS).scalar_one()
         role = role_of(connection)
         if not role.is_confined:
@@ -226,11 +231,15 @@ def _check_version(connection: Connection, location: str) -> None:
     refuse_newer(version, location)
     if version is None or version < SCHEMA_VERSION:
         has = "no store yet" if version is None else f"schema version {version}"
-        raise Unavailable(
-            f"{location} has {has}; this program needs {SCHEMA_VERSION}.",
-            code="store_older",
-            hint=UPGRADE,
-        )
+        raise _older(location, has, needs=SCHEMA_VERSION)
+
+
+def _older(location: str, has: str, *, needs: str) -> Unavailable:
+    return Unavailable(
+        f"{location} has {has}; this program needs {needs}.",
+        code="store_older",
+        hint=UPGRADE,
+    )
 
 
 def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:

@@ -47,8 +47,11 @@ _READ_ONLY: Final = frozenset({"alembic_version"})
 _APPENDED: Final = frozenset({"access_audit", "audit", "spaces"})
 """Tables whose rows nobody changes."""
 FUNCTIONS: Final = (
-    "words_found(text[], integer, float8[], text, float8, float8, bigint, integer)",
+    "words_found(text[], integer, float8[], text, float8, float8, bigint, integer, bigint)",
     "every_tenant()",
+)
+_MISSING: Final = text(
+    "SELECT one FROM unnest(CAST(:functions AS text[])) AS one WHERE to_regprocedure(one) IS NULL"
 )
 _GRANTED: Final = text(
     "SELECT DISTINCT r.rolname FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r "
@@ -89,6 +92,11 @@ def role_of(connection: Connection) -> Role:
     """Say who is connected."""
     name, is_superuser, bypasses, owns = connection.execute(_ROLE).one()
     return Role(name=name, is_superuser=is_superuser, bypasses=bypasses, owns=owns)
+
+
+def missing_functions(connection: Connection) -> list[str]:
+    """List what the program calls and the database has not: an upgrade since would have made it."""
+    return list(connection.execute(_MISSING, {"functions": list(FUNCTIONS)}).scalars())
 
 
 def unconfined(location: str, role: Role) -> Refused:

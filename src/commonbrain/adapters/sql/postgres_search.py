@@ -21,13 +21,11 @@ _WEIGHT: Final = (
     "coalesce($6[%1$s], ln(greatest(($9 - count(*) FILTER (WHERE m.r%1$s > 0) + 0.5) "
     "/ (count(*) FILTER (WHERE m.r%1$s > 0) + 0.5), 1.000001))) AS w%1$s"
 )
-_MATCHES_MAX: Final = 20_000
-"""Matches that are scored at all, where the words were rare when they were last counted."""
 _FIND: Final = f"""
 CREATE OR REPLACE FUNCTION words_found(
     asked text[], sought integer, weights float8[], asked_field text,
-    memories float8, average float8, newest bigint, most integer)
-RETURNS TABLE (memory_id bigint, score float8)
+    memories float8, average float8, newest bigint, most integer, scored bigint)
+RETURNS TABLE (memory_id bigint, score float8, matches bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, {{schema}}, pg_temp AS $body$
 #variable_conflict use_variable
 DECLARE
@@ -63,17 +61,15 @@ BEGIN
     END IF;
     RETURN QUERY EXECUTE format('WITH m AS MATERIALIZED (SELECT t.memory_id, '
         '0.3::float8 + t.length * (0.9 / greatest($7, 1)) AS k %s FROM %I t WHERE %s '
-        'AND t.memory_id >= $3 AND t.words @@ $4 LIMIT {_MATCHES_MAX}), '
-        'w AS MATERIALIZED (SELECT %s true AS is_told FROM m) '
-        'SELECT m.memory_id, 2.2::float8 * (%s) AS score FROM m, w '
+        'AND t.memory_id >= $3 AND t.words @@ $4 LIMIT $10), '
+        'w AS MATERIALIZED (SELECT %s count(*) AS matches FROM m) '
+        'SELECT m.memory_id, 2.2::float8 * (%s) AS score, w.matches FROM m, w '
         'ORDER BY 2 DESC, 1 DESC LIMIT $8', ranks, name, here, told, gains)
-    USING tenant, asked_field, coalesce(since, 0), any_of, every, weights, average, most, memories;
+    USING tenant, asked_field, coalesce(since, 0), any_of, every, weights, average, most, memories,
+        scored;
 END $body$
 """
-SEARCH: Final = (
-    # A search of an older version had other arguments, and was another function.
-    "DROP FUNCTION IF EXISTS words_found(text[], text, bigint, float8, integer)",
-    "DROP FUNCTION IF EXISTS words_found(text[], float8[], text, float8, bigint, integer)",
-    "DROP FUNCTION IF EXISTS words_counted(text[], text, bigint)",
-    _FIND,
-)
+# The searches of older programs had other arguments and are other functions. They stay as they are,
+# with their privileges: programs are replaced one by one, after the upgrade. The next version of
+# the schema may drop them: words_counted, and words_found of five, six and eight arguments.
+SEARCH: Final = (_FIND,)

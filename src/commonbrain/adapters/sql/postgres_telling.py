@@ -3,7 +3,7 @@
 The index gives every match of a word before the best is known, so that what half of the memories
 have costs half of the memories. So the rarest words are searched for, and common ones only where
 there is nothing rarer; but all of them rank. How common a word is is told by a sample, for counting
-costs as much as searching.
+costs as much as searching; what the sample has not is searched for always.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from math import log
 from typing import Final
 
 SCORED_MAX: Final = 2000
-"""How many matches are scored, about: a microsecond or two each."""
+"""How many matches of words that a sample knows are scored, about: a microsecond or two each."""
 _USUAL: Final = 0.4
 """What so large a share of the memories has ranks none before another."""
 
@@ -31,16 +31,22 @@ class Telling:
     """How many of the newest memories are looked at; None looks at all."""
 
 
-def telling(shares: Mapping[str, float], *, memories: int) -> Telling:
+def telling(shares: Mapping[str, float], *, memories: int, rare: float = 0.0) -> Telling:
     """Choose among words that such shares of the memories have, about.
 
     The weight is BM25's inverse document frequency, above 0 even for what nearly all have.
+
+    Args:
+        shares: of each word, in the order of the question, which decides between equals.
+        memories: how many there are.
+        rare: the share that is said of whatever the sample does not know, most of which is rarer.
+
     """
     chosen = [word for word, share in shares.items() if share < _USUAL] or list(shares)
-    rarest = sorted(chosen, key=lambda word: (shares[word], word))
-    sought = 0
+    rarest = sorted(chosen, key=lambda word: shares[word])
+    sought = sum(shares[word] <= rare for word in rarest)
     matches = 0.0
-    for word in rarest:
+    for word in rarest[sought:]:
         matches += shares[word] * memories
         if matches > SCORED_MAX < memories:
             break

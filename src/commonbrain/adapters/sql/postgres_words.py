@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -31,8 +31,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from commonbrain.adapters.sql.looks import given, within
-from commonbrain.adapters.sql.postgres_sizes import Size, Sizes
-from commonbrain.adapters.sql.postgres_telling import telling
+from commonbrain.adapters.sql.postgres_sizes import OneSize, Size
+from commonbrain.adapters.sql.postgres_telling import Telling, telling
 from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField, fields_of
@@ -46,6 +46,8 @@ _LOOKED_AT: Final = 2
 """How often as many as are wanted are held against a look, before every match is."""
 _ALL: Final = 2**31 - 1
 """The limit that is none."""
+_SCORED_MAX: Final = 20_000
+"""Matches that are scored before it is asked whether the words are as rare as was counted."""
 _BUILT_MAX: Final = 256
 _WORDS_MAX: Final = 100_000
 """Words of one text that are indexed; a tsvector holds no more than a megabyte."""
@@ -71,11 +73,35 @@ _DROP: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """How much a search looks at."""
+
+    newest: int | None = None
+    most: int = _ALL
+    scored: int | None = None
+
+
+_EVERYTHING: Final = _Step()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a search found: what the look allows, and how many matches there were at all."""
+
+    hits: list[Hit]
+    matches: int
+    is_cut: bool
+    """Whether there may have been more matches, none of which was scored."""
+    is_all: bool
+    """Whether every match was held against the look."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresWords:
     """The words of one tenant's memories in one transaction."""
 
     work: Work
-    sizes: Sizes
+    size: OneSize
 
     def put(self, memory: Memory) -> None:
         """Index what a memory says, and what an atom says in each field."""
@@ -92,32 +118,56 @@ class PostgresWords:
         for statement in _DROP:
             self.work.connection.execute(statement, {"tenant": self.work.tenant, "id": memory_id})
 
-    def search(self, terms: Sequence[str], look: Look, *, limit: int, size: Size) -> list[Hit]:
+    def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""
         asked = [words for words in (" ".join(words_of(term)) for term in terms) if words]
-        among = None if look.filter.field is None else str(look.filter.field)
-        shares = self.sizes.shares(self.work, asked, size=size)
-        chosen = telling(shares, memories=size.memories)
+        size = self.size.now()
+        chosen = self._chosen(asked, size)
         if not chosen.words:
             return []
+        step = _Step(newest=chosen.newest, most=_LOOKED_AT * limit, scored=_SCORED_MAX)
+        found = self._found(chosen, look, step=step, limit=limit)
+        if found.is_cut or size.is_outgrown(found.matches):
+            # Others put in so much since it was counted that other words are the rare ones now.
+            anew = self.size.anew()
+            if anew is not size:
+                chosen = self._chosen(asked, anew)
+                step = replace(step, newest=chosen.newest)
+                found = self._found(chosen, look, step=step, limit=limit)
+        if not found.matches and chosen.sought < len(chosen.words):
+            # A word that nobody ever said hides none of the others.
+            return self.search(chosen.words[chosen.sought :], look, limit=limit)
+        if not found.is_cut and (len(found.hits) >= limit or found.is_all):
+            return found.hits
+        # The look is narrow, and most of the best were not allowed: every match is looked at.
+        return self._found(chosen, look, step=_EVERYTHING, limit=limit).hits
+
+    def _chosen(self, asked: Sequence[str], size: Size) -> Telling:
+        shares = self.size.sizes.shares(self.work, asked, size=size)
+        return telling(shares, memories=size.memories, rare=size.rare)
+
+    def _found(self, chosen: Telling, look: Look, *, step: _Step, limit: int) -> _Found:
+        size = self.size.now()
         told = given(look, self.work.tenant) | {
             "asked": chosen.words,
             "sought": chosen.sought,
             "weights": chosen.weights,
-            "field": among,
+            "field": None if look.filter.field is None else str(look.filter.field),
             "memories": size.memories,
             "average": size.average_words,
+            "newest": step.newest,
+            "most": step.most,
+            "scored": step.scored,
             "limit": limit,
         }
-        statement = _found(look.filter)
-        hits: list[Hit] = []
-        # Where the look is narrow most of the best were not allowed: then every match is looked at.
-        for newest, most in ((chosen.newest, _LOOKED_AT * limit), (None, _ALL)):
-            rows = self.work.rows(statement, told | {"most": most, "newest": newest})
-            hits = [Hit(id=id_, score=score) for id_, score, _ in rows if id_ is not None]
-            if len(hits) >= limit or rows[0][2] < most:
-                break
-        return hits
+        rows = self.work.rows(_best(look.filter), told)
+        *_, count, matches = rows[0]
+        return _Found(
+            hits=[Hit(id=id_, score=score) for id_, score, *_ in rows if id_ is not None],
+            matches=matches,
+            is_cut=step.scored is not None and matches >= step.scored,
+            is_all=step.newest is None and count < step.most,
+        )
 
 
 def words_of(said: str) -> list[str]:
@@ -132,8 +182,8 @@ def _given(said: str) -> dict[str, Any]:
 
 
 @lru_cache(_BUILT_MAX)
-def _found(wanted: Filter) -> Select[*tuple[Any, ...]]:
-    """Select the best of what is found that a look allows, and how many were found at all."""
+def _best(wanted: Filter) -> Select[*tuple[Any, ...]]:
+    """Select the best that a look allows, how many it was held against, and how many matched."""
     asked = func.words_found(
         bindparam("asked", type_=ARRAY(String)),
         bindparam("sought", type_=Integer),
@@ -143,8 +193,12 @@ def _found(wanted: Filter) -> Select[*tuple[Any, ...]]:
         bindparam("average", type_=Float),
         bindparam("newest", type_=BigInteger),
         bindparam("most", type_=Integer),
-    ).table_valued(column("memory_id", BigInteger), column("score", Float))
-    found = select(asked.c.memory_id, asked.c.score).cte("found").prefix_with("MATERIALIZED")
+        bindparam("scored", type_=BigInteger),
+    ).table_valued(
+        column("memory_id", BigInteger), column("score", Float), column("matches", BigInteger)
+    )
+    every = select(asked.c.memory_id, asked.c.score, asked.c.matches)
+    found = every.cte("found").prefix_with("MATERIALIZED")
     best = (
         select(memories.c.id, found.c.score)
         .join_from(found, memories, memories.c.id == found.c.memory_id)
@@ -153,9 +207,10 @@ def _found(wanted: Filter) -> Select[*tuple[Any, ...]]:
         .limit(bindparam("limit", type_=Integer))
         .subquery("best")
     )
-    count = select(func.count().label("found")).select_from(found).subquery("counted")
+    matches = func.coalesce(func.max(found.c.matches), 0).label("matches")
+    count = select(func.count().label("found"), matches).select_from(found).subquery("counted")
     return (
-        select(best.c.id, best.c.score, count.c.found)
+        select(best.c.id, best.c.score, count.c.found, count.c.matches)
         .select_from(count.outerjoin(best, true()))
         .order_by(best.c.score.desc(), best.c.id.desc())
     )

@@ -1,0 +1,103 @@
+"""Words in Postgres beyond what a search scores at once, and counts that others made stale."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from itertools import islice
+from typing import cast
+
+import psycopg
+import pytest
+
+from commonbrain.adapters.sql.postgres_index import PostgresIndex
+from commonbrain.adapters.sql.postgres_sizes import Size
+from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.store_steps import look, put
+from tests.postgres import Database
+
+MANY = 30_000
+SMALL = 100
+# What is searched without being anybody's memory: another process's import in a moment.
+FILL = (
+    "INSERT INTO memory_text (tenant_id, memory_id, length, words) "
+    "SELECT %s, id, 2, to_tsvector('commonbrain', %s || ' ' || id) "
+    "FROM generate_series(1000, 999 + %s) AS id ON CONFLICT DO NOTHING"
+)
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[SqlStore]:
+    with closing(database.opened()) as opened:
+        yield opened
+
+
+def fill(database: Database, said: str, many: int = MANY) -> None:
+    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
+        owner.execute(FILL, (LOCAL_TENANT, said, many))
+
+
+def found(store: SqlStore, *terms: str) -> list[int]:
+    with store.snapshot(LOCAL_TENANT) as tx:
+        return [hit.id for hit in tx.index.lexical(list(terms), look(), limit=5)]
+
+
+def counted(store: SqlStore) -> Size:
+    with store.snapshot(LOCAL_TENANT) as tx:
+        return cast("PostgresIndex", tx.index).size.now()
+
+
+def test_a_narrow_look_is_held_against_every_match(database: Database, store: SqlStore) -> None:
+    fill(database, "said")
+    put(store, a_memory(999_999, "said"))
+
+    assert found(store, "said") == [999_999]
+
+
+@pytest.mark.parametrize("many", [MANY, 15_000])
+def test_words_that_an_import_made_common_do_not_hide_the_memory_that_has_all(
+    database: Database, store: SqlStore, many: int
+) -> None:
+    fill(database, "zebra", SMALL)
+    assert counted(store).memories == SMALL
+    fill(database, "said", many + SMALL)
+    put(store, a_memory(999_998, "said"), a_memory(999_999, "a quagga said"))
+
+    assert found(store, "quagga", "said")[0] == 999_999
+    assert counted(store).memories == many + SMALL + 2
+
+
+def test_a_word_that_nobody_said_hides_no_other(database: Database, store: SqlStore) -> None:
+    fill(database, "harbour grass", 3000)
+    fill(database, "zebra", 9000)
+    put(store, a_memory(999_999, "harbour grass"))
+
+    assert found(store, "xyzzy", "harbour", "grass") == [999_999]
+
+
+def test_one_thread_counts_anew_and_the_others_do_not_wait(
+    database: Database, store: SqlStore
+) -> None:
+    fill(database, "zebra", SMALL)
+    known = counted(store)
+    assert [counted(store) for _ in range(known.lasts)] == [known] * known.lasts
+    with closing(psycopg.connect(database.owner)) as owner, ThreadPoolExecutor() as pool:
+        owner.execute("LOCK TABLE memory_text IN ACCESS EXCLUSIVE MODE")
+        tried = [pool.submit(counted, store) for _ in range(4)]
+        done = islice(as_completed(tried, timeout=10), len(tried) - 1)
+        assert all(one.result() is known for one in done)
+        owner.rollback()
+        again = [one.result() for one in tried]
+
+    assert sum(one is not known for one in again) == 1
+
+
+def test_what_others_put_in_is_noticed_soon_without_a_search_for_words(
+    database: Database, store: SqlStore
+) -> None:
+    fill(database, "zebra", 1000)
+    assert not counted(store).is_large
+    fill(database, "zebra", MANY)
+
+    assert [counted(store).is_large for _ in range(20)][-1]
