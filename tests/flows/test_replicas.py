@@ -111,3 +111,39 @@ def test_the_setting_lets_the_command_read_from_a_replica(
     [line] = [line for line in shown.splitlines() if line.startswith("replica ")]
     assert str(make_url(pair.standby).port) in line
     assert "keeps up" in line or "lags by" in line
+
+
+def test_callers_over_a_network_are_not_told_where_replicas_are(
+    pair: Pair, path: Path
+) -> None:
+    away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)
+    with ExitStack() as opened:
+
+        def opener(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
+            return opened.enter_context(pair.opened(away, pair.copy))
+
+        with stores_by(opener), a_brain(path) as brain:
+            admission = Admission(credential="ann", role=Role.ADMIN, policy=BOUNDLESS)
+            caller = replace(brain.caller, role=Role.ADMIN, admission=admission)
+            told = call(Brain.of(brain.house, caller), "status", health=True).health.replicas
+            [own, _] = call(brain, "status", health=True).health.replicas
+
+    assert own.replica.endswith(":1/" + (make_url(away).database or ""))
+    assert "refused" in own.trouble
+    assert [one.replica for one in told] == ["replica 1", "replica 2"]
+    assert told[0].trouble == Trouble.FAILED
+    assert told[1].trouble is None
+
+
+def test_what_a_replica_that_failed_has_taken_is_not_counted_as_the_arms_time(
+    replicated: Brain, pair: Pair
+) -> None:
+    clock = FakeClock()
+    failing = FailingFirst(replicated.house.store, clock)
+    house = replace(replicated.house, store=cast("Store", failing), clock=clock)
+    brain = Brain.of(house, replicated.caller)
+    ears = Ears()
+    heard(brain, ears).recall("teapot")
+    [stages] = ears.stages
+    assert stages["replica"] >= LOST_S * 1000
+    assert stages["arms"] < LOST_S * 1000
