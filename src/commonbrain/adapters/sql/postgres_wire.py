@@ -74,8 +74,7 @@ def silence_after(statement_s: float) -> float | None:
 
 
 def wire(engine: Engine, *, silence_s: float | None) -> None:
-    """Let a pool be of connections that wait so long for an answer; None, for as long as it takes.
-    """
+    """Let a pool be of connections that wait so long for an answer; None, as long as it takes."""
 
     def connect(*told: Any) -> Wire:  # noqa: ANN401 of the driver's own
         given, named = told[2:]

@@ -59,8 +59,7 @@ class _Laps:
         self.before_ms = now_ms
 
     def begin_reading(self) -> None:
-        """Note how long it took until somebody answered; whom one fails begins anew with another.
-        """
+        """Note how long it took until somebody answers; where one failed, with its time."""
         lost_ms = self.taken.get("replica", 0.0) + self.taken.pop("arms", 0.0)
         self.end("replica")
         self.taken["replica"] = round(self.taken["replica"] + lost_ms, 3)
