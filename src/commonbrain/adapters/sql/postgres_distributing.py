@@ -6,7 +6,8 @@ is already done is not done again: a distribution that was interrupted goes on w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, LiteralString
 
@@ -85,11 +86,11 @@ class Distribution:
 class Found:
     """What the catalogue tells of how far a distribution has come."""
 
-    placed: Set[str]
+    placed: AbstractSet[str]
     """Tables that Citus has placed."""
     references: Sequence[tuple[str, str, str]]
     """Those that there are: of which table, by which name, and as Postgres tells them."""
-    filled: Set[str]
+    filled: AbstractSet[str]
     """Tables that have rows of their own on this machine."""
 
 

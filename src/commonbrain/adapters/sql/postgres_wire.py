@@ -69,7 +69,7 @@ class Wire(psycopg.Connection[Any]):
 
 
 def silence_after(statement_s: float) -> float | None:
-    """Say how long to wait for a server that gives a statement up after so long itself; 0, never."""
+    """Say how long to wait for a server that gives a statement up after so long; 0 is never."""
     return statement_s + _LATE_S if statement_s else None
 
 
