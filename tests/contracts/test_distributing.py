@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -9,7 +10,15 @@ from sqlalchemy import create_engine, make_url
 
 from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.adapters.sql.postgres import Postgres
-from commonbrain.adapters.sql.postgres_distributing import REFERENCE, distribution, references
+from commonbrain.adapters.sql.postgres_distributing import (
+    EF_SEARCH,
+    REFERENCE,
+    Found,
+    distribution,
+    found_in,
+    planned,
+    references,
+)
 from commonbrain.adapters.sql.postgres_opening import (
     distribute_postgres,
     flatten,
@@ -187,3 +196,56 @@ def test_the_beginning_that_citus_needs_confines_on_one_machine_as_well(store: S
     assert lexical(store, "tea") == [1]
     assert all(finding.is_sound for finding in store.examine())
     assert store.tenants() == [LOCAL_TENANT, "it's other"]
+
+
+def test_what_was_interrupted_at_any_place_is_gone_on_with_there() -> None:
+    every = {table.name for table in METADATA.sorted_tables} | {"memory_text", "atom_text"}
+    known = [(table, name, told) for (table, told), name in references().items()]
+    done = Found(placed=every | {*REFERENCE}, references=known, filled={*REFERENCE})
+    functions = [one for one in planned(done).spread if "create_distributed_function" in one]
+
+    assert planned(done).is_complete
+    assert list(planned(done).spread) == functions
+
+    unemptied = planned(replace(done, filled={"memories", "tenants"}))
+    assert not unemptied.is_complete
+    emptied = [one for one in unemptied.spread if "truncate_local_data" in one]
+    assert sorted(emptied) == [
+        f"SELECT truncate_local_data_after_distributing_table('{one}')"
+        for one in ("memories", "tenants")
+    ]
+    assert {*functions} <= {*unemptied.spread}
+
+    unreferenced = planned(replace(done, references=known[1:]))
+    assert not unreferenced.is_complete
+    assert len([one for one in unreferenced.spread if "ADD CONSTRAINT" in one]) == 1
+    assert not planned(done, flat=["SELECT 1"]).is_complete
+
+
+def test_the_catalogue_tells_which_tables_have_rows_here(
+    database: Database, store: SqlStore
+) -> None:
+    put(store, a_memory(1, "tea is ready"))
+    flattened(database)
+    engine = create_engine(make_url(database.owner).set(drivername="postgresql+psycopg"))
+    with engine.connect() as connection:
+        found = found_in(connection)
+    engine.dispose()
+    assert found.filled >= {"tenants", "memories", "vectors", "memory_text"}
+    assert "disputes" not in found.filled
+    assert not found.placed
+    assert {(table, told) for table, _, told in found.references} == {*references()}
+
+
+def test_vectors_are_searched_as_widely_on_many_machines_as_on_one(store: SqlStore) -> None:
+    dialect = store.dialect
+    assert isinstance(dialect, Postgres)
+
+    def widely() -> str:
+        with store.snapshot(LOCAL_TENANT) as tx:
+            run = tx.work.connection.exec_driver_sql
+            return run("SELECT current_setting('hnsw.ef_search')").scalar_one()
+
+    on_one = widely()
+    dialect.is_distributed = True
+    assert widely() == on_one == EF_SEARCH

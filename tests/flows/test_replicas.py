@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 from sqlalchemy import make_url
@@ -11,14 +14,22 @@ from typer.testing import CliRunner
 
 from commonbrain.adapters.telemetry.meters import Meters
 from commonbrain.brain import Brain
+from commonbrain.domain.policy import NO_POLICY
+from commonbrain.domain.scope import Admission, Role
 from commonbrain.domain.space import Space
 from commonbrain.interfaces.cli.main import app
 from commonbrain.ports.clock import Clock
-from commonbrain.ports.store import Store
+from commonbrain.ports.replicas import Reads, Trouble
+from commonbrain.ports.store import Store, Transaction
+from commonbrain.ports.telemetry import Recalling, Silence
 from commonbrain.testing.builders import a_brain, stores_by
+from commonbrain.testing.clock import FakeClock
 from commonbrain.wiring import load_settings, make_embedder
 from tests.replicas import Pair, wait_until
 from tests.telemetry.reading import call, figure, heard
+
+LOST = timedelta(seconds=2)
+"""What a replica takes before it fails."""
 
 
 def is_answered(brain: Brain, asking: Callable[[], object]) -> bool:
@@ -111,3 +122,74 @@ def test_the_setting_lets_the_command_read_from_a_replica(
     [line] = [line for line in shown.splitlines() if line.startswith("replica ")]
     assert str(make_url(pair.standby).port) in line
     assert "keeps up" in line or "lags by" in line
+
+
+def test_callers_over_a_network_are_not_told_where_replicas_are(pair: Pair, path: Path) -> None:
+    away = make_url(pair.copy).set(port=1).render_as_string(hide_password=False)
+    with ExitStack() as opened:
+
+        def opener(path: Path, *, space: Space, clock: Clock) -> Store:  # noqa: ARG001 one database
+            return opened.enter_context(pair.opened(away, pair.copy))
+
+        with stores_by(opener), a_brain(path) as brain:
+            admission = Admission(credential="ann", role=Role.ADMIN, policy=NO_POLICY)
+            caller = replace(brain.caller, role=Role.ADMIN, admission=admission)
+            told = call(Brain.of(brain.house, caller), "status", health=True).health.replicas
+            [own, _] = call(brain, "status", health=True).health.replicas
+
+    assert own.replica.endswith(":1/" + (make_url(away).database or ""))
+    assert "refused" in own.trouble
+    assert [one.replica for one in told] == ["replica 1", "replica 2"]
+    assert told[0].trouble == Trouble.FAILED
+    assert told[1].trouble is None
+
+
+class Failing:
+    """A store with a replica that takes its time over what is asked, and then fails."""
+
+    def __init__(self, store: Store, clock: FakeClock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def read(self, tenant: str, ask: Callable[[Transaction], object]) -> object:
+        with self._store.snapshot(tenant) as tx:
+            ask(tx)
+        self._clock.move(LOST)
+        return self._store.read(tenant, ask)
+
+    def replicas(self) -> list[Reads]:
+        return [Reads(replica="the one that fails", failed=1)]
+
+
+class Ear(Silence):
+    """Keeps what it hears of recalls."""
+
+    def __init__(self) -> None:
+        self.heard: list[Recalling] = []
+
+    @property
+    def is_on(self) -> bool:
+        return True
+
+    def recalled(self, run: Recalling) -> None:
+        self.heard.append(run)
+
+
+def test_what_a_replica_that_failed_has_taken_is_not_counted_as_the_arms_time(
+    brain: Brain, clock: FakeClock
+) -> None:
+    ear = Ear()
+    failing = cast("Store", Failing(brain.house.store, clock))
+    house = replace(brain.house, store=failing, telemetry=ear)
+    Brain.of(house, brain.caller).recall()
+
+    [run] = ear.heard
+    lost_ms = LOST / timedelta(milliseconds=1)
+    assert run.stages_ms == {
+        **dict.fromkeys(run.stages_ms, 0.0),
+        "replica": lost_ms,
+    }
+    assert {"plan", "embed", "arms", "rank", "pack"} < {*run.stages_ms}

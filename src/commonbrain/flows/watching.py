@@ -94,17 +94,18 @@ class Watching:
 
     def health(self) -> Health:
         """Knock at every door; takes five seconds at most."""
-        found = tuple(self.house.probe())
+        found, replicas = tuple(self.house.probe()), self._replicas()
         if self.caller.admission is not None:
             # Callers of networked doors are not told which hosts and files there are.
             found = tuple(replace(one, detail="at the server") for one in found)
+            replicas = tuple(one.masked(number) for number, one in enumerate(replicas, start=1))
         since = self.house.started_at
         return Health(
             is_sound=all(one.is_there for one in found),
             dependencies=found,
             uptime_s=(self.house.clock.now() - since).total_seconds() if since else None,
             tool_events_dropped=self.house.journal.events_dropped,
-            replicas=self._replicas(),
+            replicas=replicas,
         )
 
     def _replicas(self) -> tuple[Reads, ...]:

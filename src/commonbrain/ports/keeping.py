@@ -79,6 +79,8 @@ class Distributed:
     """Statements of plain Postgres, in one transaction."""
     spread: tuple[str, ...]
     """Statements for Citus, each in a transaction of its own."""
+    was_complete: bool
+    """Whether nothing was left to do but to tell functions to every machine again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

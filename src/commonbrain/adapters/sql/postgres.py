@@ -22,13 +22,18 @@ from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, ev
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
 from commonbrain.adapters.sql.postgres_checks import clear_text, examine_postgres
-from commonbrain.adapters.sql.postgres_distributing import BEGIN_READING, BEGIN_WRITING
+from commonbrain.adapters.sql.postgres_distributing import BEGIN_READING, BEGIN_WRITING, EF_SEARCH
 from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
-from commonbrain.adapters.sql.postgres_replicas import MISSING, Cluster, Replica, Replicas
+from commonbrain.adapters.sql.postgres_replicas import FOUND, Cluster, Replica, Replicas
 from commonbrain.adapters.sql.postgres_sizes import Sizes
 from commonbrain.adapters.sql.postgres_tables import OF_BYTES
-from commonbrain.adapters.sql.postgres_wire import as_alchemy_s, check_awaited, wire
+from commonbrain.adapters.sql.postgres_wire import (
+    as_alchemy_s,
+    check_awaited,
+    silence_after,
+    wire,
+)
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.space import Space
@@ -40,6 +45,8 @@ _Told = TypeVar("_Told")
 _CONNECT_S: Final = 10
 _CONNECT_REPLICA_S: Final = 2
 """A reader waits so long for a replica that does not answer at all; the primary has what it has."""
+SILENCE_REPLICA_S: Final = 1.5
+"""Nor longer for its answer to one statement, which takes milliseconds where all is well."""
 _STATEMENT_S: Final = 60
 """How long one statement may take before it is given up; a search takes milliseconds."""
 _IDLE_S: Final = 60
@@ -96,7 +103,13 @@ class Postgres:
         """Let copies of this database answer what only reads; connect to nothing yet."""
         made: list[Replica] = []
         for url in urls:
-            engine = make_engine(url, lock_wait_s=self.lock_wait_s, connect_s=_CONNECT_REPLICA_S)
+            engine = make_engine(
+                url,
+                lock_wait_s=SILENCE_REPLICA_S,
+                statement_s=SILENCE_REPLICA_S,
+                connect_s=_CONNECT_REPLICA_S,
+                silence_s=SILENCE_REPLICA_S,
+            )
             self._listen(engine)
             reads = Reads(replica=location_of(url))
             made.append(Replica(engine=engine, cluster=cluster, reads=reads))
@@ -220,7 +233,12 @@ class Postgres:
 
 
 def make_engine(
-    url: URL, *, lock_wait_s: float, statement_s: float = _STATEMENT_S, connect_s: int = _CONNECT_S
+    url: URL,
+    *,
+    lock_wait_s: float,
+    statement_s: float = _STATEMENT_S,
+    connect_s: int = _CONNECT_S,
+    silence_s: float | None = None,
 ) -> Engine:
     """Make a pool of connections that give up in time and search vectors as measured."""
     told = {
@@ -231,9 +249,7 @@ def make_engine(
         "client_connection_check_interval": "2000",
         # Compiling a statement takes longer than any of ours runs.
         "jit": "off",
-        # As many at once as a search takes, about, where half of them are another tenant's: to go
-        # on where it ended costs as much again.
-        "hnsw.ef_search": "150",
+        "hnsw.ef_search": EF_SEARCH,
         # Without it a search of an index that many tenants share brings next to nothing.
         "hnsw.iterative_scan": "relaxed_order",
     }
@@ -260,7 +276,8 @@ def make_engine(
         # An error tells what is wrong, never what was being stored.
         hide_parameters=True,
     )
-    wire(engine, statement_s=statement_s and max(statement_s, lock_wait_s))
+    longest_s = statement_s and max(statement_s, lock_wait_s)
+    wire(engine, silence_s=silence_s or silence_after(longest_s))
     return engine
 
 
@@ -278,10 +295,10 @@ def _on_begin(connection: Connection) -> None:
         if tenant is None:
             cursor.execute("BEGIN")
             return
-        given = {"tenant": sql.Literal(tenant), "since": sql.Literal(options.get("since"))}
+        given = {name: sql.Literal(options.get(name)) for name in ("tenant", "since")}
         cursor.execute(sql.SQL(options["begin"]).format(**given))
         told = [result.fetchone() for result in cursor.results() if result.description]
-        connection.info[MISSING] = told[0][0]
+        connection.info[FOUND] = told[0]
         connection.info[_MARK] = int(told[-1][-1])
 
 

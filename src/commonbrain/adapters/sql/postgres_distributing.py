@@ -7,6 +7,7 @@ is already done is not done again: a distribution that was interrupted goes on w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, LiteralString
 
@@ -25,6 +26,11 @@ _FOREIGN: Final = text(
     "WHERE contype = 'f' AND connamespace = current_schema()::regnamespace "
     "AND conparentid = 0 ORDER BY 1, 2"
 )
+# Of a table that was placed this is what stayed behind: its shards are tables of their own.
+_FILLED: Final = text(
+    "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+    "AND relkind = 'r' AND pg_relation_size(oid) > 0"
+)
 _TO_BEGIN: Final = (
     # How words are read is known to no table, and goes nowhere by itself.
     *(f"SELECT run_command_on_workers($${one}$$)" for one in READS_WORDS),
@@ -37,13 +43,19 @@ REFERENCE: Final = ("spaces", "alembic_version")
 """What every machine has whole: small, of no tenant, and hardly ever written."""
 _TOGETHER: Final = "tenants"
 """What a tenant has goes where its own row is."""
+EF_SEARCH: Final[LiteralString] = "150"
+"""How many vectors HNSW gives at once, on one machine and on many.
+
+As many as a search takes, about, where half of them are another tenant's: to go on where it ended
+costs as much again.
+"""
 # Citus carries what is SET LOCAL to other machines, once told to, and nothing that set_config sets;
 # of a connection's own options it carries none. A search of words is a function that asks tables of
 # tenants itself, wherever it runs: all it asks for is where the tenant is.
 _CARRIED: Final[LiteralString] = (
     "SET LOCAL citus.propagate_set_commands = 'local'; "
     "SET LOCAL citus.allow_nested_distributed_execution = on; "
-    "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = 100; "
+    f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {EF_SEARCH}; "
     "SET LOCAL commonbrain.tenant = {tenant}; "
 )
 BEGIN_WRITING: Final[LiteralString] = (
@@ -66,29 +78,60 @@ class Distribution:
     """Plain Postgres, in one transaction."""
     spread: Sequence[str]
     """For Citus, each in a transaction of its own."""
+    is_complete: bool
+    """Whether all is done but that functions are told to every machine, which is always done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the catalogue tells of how far a distribution has come."""
+
+    placed: AbstractSet[str]
+    """Tables that Citus has placed."""
+    references: Sequence[tuple[str, str, str]]
+    """Those that there are: of which table, by which name, and as Postgres tells them."""
+    filled: AbstractSet[str]
+    """Tables that have rows of their own on this machine."""
 
 
 def distribution(connection: Connection) -> Distribution:
     """Say what turns this database into a distributed one; nothing where it is."""
-    placed = _placed(connection)
-    missing = [one for one in (*REFERENCE, *_ordered()) if one not in placed]
-    known = connection.execute(_FOREIGN).all()
+    return planned(found_in(connection), flat=flattening(connection))
+
+
+def found_in(connection: Connection) -> Found:
+    """Ask the catalogue how far a distribution has come."""
+    return Found(
+        placed=_placed(connection),
+        references=[(table, name, told) for table, name, told in connection.execute(_FOREIGN)],
+        filled=set(connection.execute(_FILLED).scalars()),
+    )
+
+
+def planned(found: Found, *, flat: Sequence[str] = ()) -> Distribution:
+    """Say what is still to be done; what was interrupted anywhere is gone on with there."""
+    missing = [one for one in (*REFERENCE, *_ordered()) if one not in found.placed]
+    known = found.references
     # A table that refers to another is not distributed, and one that is loaded is not checked
     # against another that is not there yet: references go first, and come back last.
     stay: set[tuple[str, str]] = set()
     if not missing:
         stay = {(table, told) for table, _, told in known}
     back = [(*one, name) for one, name in references().items() if one not in stay]
+    # Whoever was interrupted after the tables were placed has rows left here.
+    to_empty = [one for one in _ordered() if one in missing or one in found.filled]
     return Distribution(
-        flat=flattening(connection),
+        flat=flat,
         spread=[
             *(f"ALTER TABLE {table} DROP CONSTRAINT {name}" for table, name, _ in known if missing),
             *(_TO_BEGIN if missing else []),
             *(_place(one) for one in missing),
             *(f"ALTER TABLE {at} ADD CONSTRAINT {name} {told}" for at, told, name in back),
-            *(_everywhere(one) for one in FUNCTIONS if missing),
-            *(_emptied(one) for one in missing if one not in REFERENCE),
+            # To tell them again changes nothing, and an upgrade may have brought another.
+            *(_everywhere(one) for one in FUNCTIONS),
+            *(_emptied(one) for one in to_empty),
         ],
+        is_complete=not (flat or missing or back or to_empty),
     )
 
 

@@ -172,7 +172,10 @@ def flatten(connection: Connection, plan: Distribution) -> None:
 
 def _told(engine: Engine, plan: Distribution) -> Distributed:
     return Distributed(
-        store=location_of(engine.url), flat=tuple(plan.flat), spread=tuple(plan.spread)
+        store=location_of(engine.url),
+        flat=tuple(plan.flat),
+        spread=tuple(plan.spread),
+        was_complete=plan.is_complete,
     )
 
 

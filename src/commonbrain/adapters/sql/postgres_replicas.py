@@ -9,37 +9,56 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, LiteralString, TypeVar
+from typing import Final, LiteralString, TypeVar
 
 from sqlalchemy import Connection, Engine, exc, text
 
 from commonbrain.adapters.sql.postgres_roles import role_of, unconfined
+from commonbrain.adapters.sql.postgres_wire import as_alchemy_s
 from commonbrain.adapters.sql.translating import cause_of
 from commonbrain.domain.errors import Refused
-from commonbrain.ports.replicas import Reads
+from commonbrain.ports.replicas import Reads, Trouble
 
 _Told = TypeVar("_Told")
 REST_S: Final = 5.0
 """How long a replica that failed is left alone."""
-# Who acknowledges before the log is on disk has acknowledged what is not in its flushed part.
+# Who acknowledges before the log is on disk has acknowledged what is not in its flushed part. The
+# name of a file of the log begins with its timeline. A server in recovery has neither.
 _POSITION: Final = (
-    "SELECT CASE current_setting('synchronous_commit') WHEN 'off' "
-    "THEN pg_current_wal_insert_lsn() ELSE pg_current_wal_flush_lsn() END::text"
+    "SELECT CASE WHEN pg_is_in_recovery() THEN NULL "
+    "WHEN current_setting('synchronous_commit') = 'off' THEN pg_current_wal_insert_lsn() "
+    "ELSE pg_current_wal_flush_lsn() END::text, "
+    "CASE WHEN NOT pg_is_in_recovery() THEN pg_walfile_name(pg_current_wal_flush_lsn()) END"
 )
+_TIMELINE_DIGITS: Final = 8
 # How far it has come is asked in a transaction of its own, before the moment that the next one
-# sees: asked within it, more might be replayed by then than it sees.
+# sees: asked within it, more might be replayed by then than it sees. Which timeline it receives is
+# told to nobody without pg_read_all_stats; that of its control file may be an older one, which
+# leaves a read to the primary, and never a newer one.
 _BEGIN: Final[LiteralString] = (
     "BEGIN READ ONLY; SELECT CASE WHEN pg_is_in_recovery() THEN "
-    "pg_wal_lsn_diff({since}::pg_lsn, pg_last_wal_replay_lsn())::bigint END; COMMIT; "
+    "pg_wal_lsn_diff({since}::pg_lsn, pg_last_wal_replay_lsn())::bigint END, "
+    "greatest(c.timeline_id, r.min_recovery_end_timeline, w.received_tli) "
+    "FROM pg_control_checkpoint() c, pg_control_recovery() r, pg_stat_get_wal_receiver() w; "
+    "COMMIT; "
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
     "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
 )
-"""Tells how many bytes are missing, none where it is no replica; then as every reader."""
-MISSING: Final = "missing"
-"""Under which name a connection keeps that number."""
+"""Tells how many bytes are missing, none where it is no replica, and of which timeline those are
+that it has; then as every reader."""
+FOUND: Final = "found"
+"""Under which name a connection keeps both."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far the log of a primary is, and of which timeline: a promotion begins another."""
+
+    lsn: str
+    timeline: int
 
 
 _IS_OURS: Final = "is_ours"
@@ -59,12 +78,15 @@ class Replica:
     reads: Reads
     elapsed_s: Callable[[], float] = time.monotonic
     _asked_from: float = 0.0
+    _has_failed: bool = False
+    """Whether it gave no answer since it last failed."""
+    _trial: threading.Lock = field(default_factory=threading.Lock)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_resting(self) -> bool:
-        """Whether it failed a moment ago."""
-        return self.elapsed_s() < self._asked_from
+        """Whether it failed a moment ago, or somebody tries just now whether it still does."""
+        return self.elapsed_s() < self._asked_from or (self._has_failed and self._trial.locked())
 
     def lend(self, tenant: str, *, since: str) -> Connection:
         """Open a connection whose transaction tells how much is missing since a position.
@@ -109,47 +131,83 @@ class Replica:
         connection.info[_IS_OURS] = True
 
     def ask(
-        self, tenant: str, ask: Callable[[Connection], _Told], *, since: str
+        self, tenant: str, ask: Callable[[Connection], _Told], *, since: Position
     ) -> tuple[_Told] | None:
         """Ask it if it has replayed all up to a position; None when it has not, or fails."""
+        with self._turned_to() as may_ask:
+            return self._ask(tenant, ask, since=since) if may_ask else None
+
+    @contextmanager
+    def _turned_to(self) -> Generator[bool]:
+        """Say whether to ask it: after a rest one tries alone whether it answers again."""
+        if not self._has_failed:
+            yield not self.is_resting
+            return
+        is_alone = self._trial.acquire(blocking=False)
         try:
-            connection = self.lend(tenant, since=since)
+            yield is_alone and self.elapsed_s() >= self._asked_from
+        finally:
+            if is_alone:
+                self._trial.release()
+
+    def _ask(
+        self, tenant: str, ask: Callable[[Connection], _Told], *, since: Position
+    ) -> tuple[_Told] | None:
+        try:
+            connection = self.lend(tenant, since=since.lsn)
         except (exc.SQLAlchemyError, Refused) as error:
             self._failed(error)
             return None
         try:
             with connection, connection.begin():
-                if not self._keeps_up(connection.info[MISSING]):
+                if not self._keeps_up(*connection.info[FOUND], since=since):
                     return None
                 told = ask(connection)
         except exc.SQLAlchemyError as error:
             self._failed(error)
             return None
         with self._lock:
+            self._has_failed = False
             answered = self.reads.answered + 1
-            self.reads = replace(self.reads, answered=answered, behind_bytes=0, trouble=None)
+            self.reads = replace(
+                self.reads, answered=answered, behind_bytes=0, trouble=None, sort=None
+            )
         return (told,)
 
-    def _keeps_up(self, missing: int | None) -> bool:
+    def _keeps_up(self, missing: int | None, timeline: int, *, since: Position) -> bool:
         """Say whether nothing is missing, and count it otherwise; None where it replays nothing."""
+        sort = Trouble.NO_REPLICA if missing is None else None
+        if missing is not None and timeline != since.timeline:
+            # How much is missing means nothing then: it counts what another primary wrote.
+            missing, sort = None, Trouble.TIMELINE
         if missing is not None and missing <= 0:
             return True
         with self._lock:
+            self._has_failed = False
             self.reads = replace(
                 self.reads,
                 lagged=self.reads.lagged + 1,
                 behind_bytes=missing,
-                trouble=None if missing is not None else "it is no replica",
+                trouble=sort and sort.value,
+                sort=sort,
             )
         return False
 
     def _failed(self, error: exc.SQLAlchemyError | Refused) -> None:
         """Count a failure, and leave it alone for a while."""
-        trouble = error.message if isinstance(error, Refused) else cause_of(error)
+        is_refused = isinstance(error, Refused)
         with self._lock:
-            self._asked_from = self.elapsed_s() + REST_S
-            failed = self.reads.failed + 1
-            self.reads = replace(self.reads, failed=failed, behind_bytes=None, trouble=trouble)
+            self._asked_from, self._has_failed = self.elapsed_s() + REST_S, True
+            self.reads = replace(
+                self.reads,
+                failed=self.reads.failed + 1,
+                behind_bytes=None,
+                trouble=error.message if isinstance(error, Refused) else cause_of(error),
+                sort=Trouble.UNFIT if is_refused else Trouble.FAILED,
+            )
+        if isinstance(error, exc.DBAPIError) and not getattr(error.orig, "sqlstate", None):
+            # It did not say so itself: nothing will come by its other connections either.
+            self.engine.dispose()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,6 +225,9 @@ class Replicas:
         if not awake:
             return None
         since = position_of(primary)
+        if since is None:
+            # It is in recovery itself, and has what it has: it is read as any store.
+            return None
         for replica in awake:
             told = replica.ask(tenant, ask, since=since)
             if told is not None:
@@ -187,13 +248,17 @@ def cluster_of(connection: Connection) -> Cluster:
     return system, database
 
 
-def position_of(primary: Engine) -> str:
-    """Ask the primary how far its log is, as far as anybody was told that something is kept."""
-    with primary.connect() as connection:
-        # Outside of any transaction: there is nothing to begin and nothing to end.
-        cursor: Any = connection.connection.cursor()
-        try:
-            cursor.execute(_POSITION)
-            return cursor.fetchone()[0]
-        finally:
-            cursor.close()
+def position_of(primary: Engine) -> Position | None:
+    """Ask the primary how far its log is, as far as anybody was told that something is kept.
+
+    Raises:
+        exc.DBAPIError: it does not answer.
+
+    """
+    # Outside of any transaction: there is nothing to begin and nothing to end.
+    with primary.connect() as connection, as_alchemy_s(connection, "position") as cursor:
+        cursor.execute(_POSITION)
+        lsn, file = cursor.fetchone()
+    if lsn is None:
+        return None
+    return Position(lsn=lsn, timeline=int(file[:_TIMELINE_DIGITS], 16))

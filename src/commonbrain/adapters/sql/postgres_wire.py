@@ -68,19 +68,18 @@ class Wire(psycopg.Connection[Any]):
         return None if self.silence_s is None else since + self.silence_s
 
 
-def wire(engine: Engine, *, statement_s: float) -> None:
-    """Let a pool be of such connections; the server itself gives a statement up after so long.
+def silence_after(statement_s: float) -> float | None:
+    """Say how long to wait for a server that gives a statement up after so long; 0 is never."""
+    return statement_s + _LATE_S if statement_s else None
 
-    Args:
-        engine: the pool.
-        statement_s: 0 where no statement takes too long.
 
-    """
+def wire(engine: Engine, *, silence_s: float | None) -> None:
+    """Let a pool be of connections that wait so long for an answer; None, as long as it takes."""
 
     def connect(*told: Any) -> Wire:  # noqa: ANN401 of the driver's own
         given, named = told[2:]
         made = Wire.connect(*given, **named)
-        made.silence_s = statement_s + _LATE_S if statement_s else None
+        made.silence_s = silence_s
         return made
 
     event.listen(engine, "do_connect", connect)

@@ -58,6 +58,12 @@ class _Laps:
         self.taken[stage] = round(now_ms - self.before_ms, 3)
         self.before_ms = now_ms
 
+    def begin_reading(self) -> None:
+        """Note how long it took until somebody answers; where one failed, with its time."""
+        lost_ms = self.taken.get("replica", 0.0) + self.taken.pop("arms", 0.0)
+        self.end("replica")
+        self.taken["replica"] = round(self.taken["replica"] + lost_ms, 3)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ranked:
@@ -122,6 +128,9 @@ class Recall:
         laps.end("embed")
 
         def ranking(tx: Transaction) -> _Ranked:
+            if self.house.store.replicas():
+                # What a replica that failed has taken is none of the arms' time.
+                laps.begin_reading()
             asked = ask_arms(tx, plan, meaning=meaning, deadline=deadline)
             laps.end("arms")
             return self._rank(tx, plan, asked=asked)

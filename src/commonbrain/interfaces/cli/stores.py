@@ -73,23 +73,24 @@ def distribute(
     else:
         count = len(done.flat) + len(done.spread)
         typer.echo(
-            f"{done.store} is distributed by tenant; {count} statements were run."
-            if count
-            else f"{done.store} was distributed already; nothing was changed."
+            f"{done.store} was distributed already; every machine was told the functions again."
+            if done.was_complete
+            else f"{done.store} is distributed by tenant; {count} statements were run."
         )
 
 
 def _script(plan: Distributed) -> Iterator[str]:
     """Write statements as psql reads them."""
+    if plan.was_complete:
+        yield "-- It is distributed already: this only tells every machine the functions again."
+        yield from (f"{one};" for one in plan.spread)
+        return
     if plan.flat:
         yield "-- Plain Postgres: tables in partitions become plain ones, together or not at all."
         yield from ("BEGIN;", *(f"{one};" for one in plan.flat), "COMMIT;")
-    if plan.spread:
-        yield "-- Citus: what a tenant has goes to one place."
-        yield from (f"{one};" for one in plan.spread)
-        yield "-- Then brain store upgrade builds the index by nearness where the vectors are."
-    if not (plan.flat or plan.spread):
-        yield "-- It is distributed already."
+    yield "-- Citus: what a tenant has goes to one place."
+    yield from (f"{one};" for one in plan.spread)
+    yield "-- Then brain store upgrade builds the index by nearness where the vectors are."
 
 
 @app.command()

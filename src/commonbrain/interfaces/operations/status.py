@@ -99,7 +99,8 @@ def watched_lines(reply: Counted) -> Iterator[str]:
         yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
     for one in reply.health.replicas if reply.health else ():
         counts = f"{one.answered} reads answered, {one.lagged} too early, {one.failed} failed"
-        yield f"replica {one.replica} {_state(one)} ({counts}); the primary answers the rest"
+        name = one.replica.removeprefix("replica ")
+        yield f"replica {name} {_state(one)} ({counts}); the primary answers the rest"
     for tool, of in (reply.metrics or {}).items():
         yield (
             f"{tool}: {of.calls} calls, {of.errors} errors, mean {of.mean_ms:.1f}, p50 "
