@@ -123,13 +123,12 @@ def test_a_full_disk_costs_lines_and_one_word_of_it_but_no_call(
 def test_whatever_is_logged_nothing_is_raised_into_the_call_that_logs(
     log: Log, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ours = logging.getLogger("commonbrain.flows.recall")
-    ours.warning("%s", "a\udcffb")
-    # The record goes to our own handler alone, for that of pytest does raise.
-    wrong = logging.makeLogRecord({"name": ours.name, "msg": "%d secret", "args": ("mongoose",)})
-    for handler in logging.getLogger("commonbrain").handlers:
-        handler.handle(wrong)
-    ours.warning("after")
+    # The records go to our own handler alone, for those of pytest raise or cannot pass them on.
+    name = "commonbrain.flows.recall"
+    for said in (("%s", "a\udcffb"), ("%d secret", "mongoose"), ("%s", "after")):
+        record = logging.makeLogRecord({"name": name, "msg": said[0], "args": said[1:]})
+        for handler in logging.getLogger("commonbrain").handlers:
+            handler.handle(record)
 
     assert [line["message"] for line in lines(log)] == ["a\udcffb", "after"]
     assert capsys.readouterr().err == "The log cannot be written (TypeError).\n"
