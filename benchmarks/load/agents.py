@@ -19,6 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+import gevent
 from locust import FastHttpUser, events, task
 from locust.env import Environment
 
@@ -108,6 +109,12 @@ def _read(text: str) -> dict[str, Any]:
         return json.loads(text)
     except json.JSONDecodeError:
         return {}
+
+
+@events.test_start.add_listener
+def _begin(environment: Environment, **_: object) -> None:
+    """Count from when the agents have connected; who then waits for an earlier answer counts."""
+    gevent.spawn_later(PLAN.uncounted_s, environment.stats.reset_all)
 
 
 @events.quitting.add_listener

@@ -29,6 +29,8 @@ class Plan:
     """Where the figures go."""
     ledger: str
     """Where each answer goes as it comes: a line of JSON with its time, call, and id or error."""
+    uncounted_s: float = 0.0
+    """How long Locust counts nothing at first, while all agents connect at once."""
     deadline_ms: int | None = None
     """What recalls say of how long they may take."""
     mark: str = field(default_factory=lambda: token_hex(4))

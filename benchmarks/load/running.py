@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Generator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,8 @@ load = typer.Typer(help="A shared server under load.", no_args_is_help=True)
 _WRITES: Final = 0.2
 _ASKED: Final = 2000
 _TIMEOUT_S: Final = 30
+_CONNECTING_S: Final = 15
+"""How long 300 agents that come at once are felt; a fleet of agents does not come at once."""
 _WARM_RATE: Final = 40
 _WARM_S: Final = 90
 """Long enough for nearly every key to be hashed once by each process of the doors."""
@@ -137,13 +139,15 @@ class Sent:
 
 
 def sent(running: Stack, plan: Plan, *, rate: float, seconds: float, folder: Path) -> Sent:
-    """Send requests at a rate for so long, by Locust in a process of its own."""
+    """Send requests at a rate for so long, once all agents are there, by Locust beside this."""
     told = folder / "plan.json"
-    replace(plan, rate=rate).write(told)
+    replace(plan, rate=rate, uncounted_s=_CONNECTING_S).write(told)
     parts = {name: one.pid for name, one in running.processes.items()}
     parts["postgres"] = postmaster(folder)
-    before, since = uses(parts), time.monotonic()
-    with sending(running, plan, told, seconds=seconds) as load_:
+    with sending(running, plan, told, seconds=_CONNECTING_S + seconds) as load_:
+        with suppress(subprocess.TimeoutExpired):
+            load_.wait(_CONNECTING_S)
+        before, since = uses(parts), time.monotonic()
         load_.wait()
     report = json.loads(Path(plan.report).read_text("utf-8"))
     took = time.monotonic() - since
