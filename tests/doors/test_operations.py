@@ -142,6 +142,6 @@ def listed(value: str | list[str]) -> list[str]:
 
 
 def steady(reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply without what differs each time: each door is a session, and sees the others."""
-    own = {"trace_id", "session", "siblings", "tokens", "loaded"}
+    """A reply without what differs each time: a door is a session, and a client has a name."""
+    own = {"trace_id", "session", "siblings", "tokens", "loaded", "agent"}
     return {name: value for name, value in reply.items() if name not in own}
