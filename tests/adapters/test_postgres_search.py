@@ -11,6 +11,7 @@ import pytest
 
 from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_sizes import Size
+from commonbrain.adapters.sql.postgres_telling import SCORED_MAX
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.testing.builders import a_memory
@@ -101,3 +102,21 @@ def test_what_others_put_in_is_noticed_soon_without_a_search_for_words(
     fill(database, "zebra", MANY)
 
     assert [counted(store).is_large for _ in range(20)][-1]
+
+
+def test_a_large_tenant_tells_by_a_sample_which_words_are_common(
+    database: Database, store: SqlStore
+) -> None:
+    put(store, a_memory(1, "a zebra said so"), a_memory(2, "a zebra and a herd"))
+    fill(database, "usual said", SCORED_MAX + 500)
+
+    with store.snapshot(LOCAL_TENANT) as tx:
+        size = cast("PostgresIndex", tx.index).sizes.of(tx.work)  # type: ignore[attr-defined]
+        assert size.common["usual"] == pytest.approx(1.0, abs=0.01)
+        assert "zebra" not in size.common
+        found = tx.index.lexical(["zebra", "said", "herd"], look(), limit=5)
+        common = tx.index.lexical(["said"], look(), limit=5)
+
+    assert [hit.id for hit in found] == [2, 1]
+    # The newest are others' here, and then every match is looked at.
+    assert [hit.id for hit in common] == [1]

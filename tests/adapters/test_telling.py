@@ -1,37 +1,13 @@
 """Which words of a question are searched for in Postgres, and how common they are said to be."""
 
-from collections.abc import Iterator
-from contextlib import closing
-from typing import cast
-
-import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_sizes import Size
 from commonbrain.adapters.sql.postgres_telling import SCORED_MAX, Telling, telling
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.testing.builders import a_memory
-from commonbrain.testing.store_steps import look, put
-from tests.postgres import Database
 
 SHARES = st.dictionaries(st.text(min_size=1), st.floats(min_value=1e-6, max_value=1.0), max_size=8)
-OTHERS = SCORED_MAX + 500
-# What is searched without being anybody's memory: a large tenant in a moment.
-FILL = (
-    "INSERT INTO memory_text (tenant_id, memory_id, length, words) "
-    "SELECT %s, id, 3, to_tsvector('commonbrain', 'usual said ' || id) "
-    "FROM generate_series(1000, 999 + %s) AS id"
-)
-
-
-@pytest.fixture
-def store(database: Database) -> Iterator[SqlStore]:
-    with closing(database.opened()) as opened:
-        yield opened
 
 
 @given(shares=SHARES, memories=st.integers(min_value=0, max_value=10**7))
@@ -85,25 +61,6 @@ def test_in_a_small_tenant_every_word_is_searched_for() -> None:
     chosen = telling({"the": 1.0, "of": 1.0}, memories=SCORED_MAX)
 
     assert chosen == Telling(words=["the", "of"], sought=2, weights=[None, None])
-
-
-def test_a_large_tenant_tells_by_a_sample_which_words_are_common(
-    database: Database, store: SqlStore
-) -> None:
-    put(store, a_memory(1, "a zebra said so"), a_memory(2, "a zebra and a herd"))
-    with closing(psycopg.connect(database.owner, autocommit=True)) as owner:
-        owner.execute(FILL, (LOCAL_TENANT, OTHERS))
-
-    with store.snapshot(LOCAL_TENANT) as tx:
-        size = cast("PostgresIndex", tx.index).sizes.of(tx.work)  # type: ignore[attr-defined]
-        assert size.common["usual"] == pytest.approx(1.0, abs=0.01)
-        assert "zebra" not in size.common
-        found = tx.index.lexical(["zebra", "said", "herd"], look(), limit=5)
-        common = tx.index.lexical(["said"], look(), limit=5)
-
-    assert [hit.id for hit in found] == [2, 1]
-    # The newest are others' here, and then every match is looked at.
-    assert [hit.id for hit in common] == [1]
 
 
 @pytest.mark.parametrize(
