@@ -15,6 +15,7 @@ from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
 from commonbrain.testing.jobs_contract import JobsContract
+from commonbrain.testing.learning_contract import LearningContract
 from commonbrain.testing.mail_contract import MailContract
 from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
@@ -74,6 +75,10 @@ class TestPostgresIndex(IndexContract):
 
 
 class TestPostgresJobs(JobsContract):
+    pass
+
+
+class TestPostgresLearning(LearningContract):
     pass
 
 

@@ -38,6 +38,7 @@ from commonbrain.testing.field_contract import FieldContract
 from commonbrain.testing.history_contract import HistoryContract
 from commonbrain.testing.index_contract import IndexContract
 from commonbrain.testing.jobs_contract import JobsContract
+from commonbrain.testing.learning_contract import LearningContract
 from commonbrain.testing.mail_contract import MailContract
 from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
@@ -109,6 +110,10 @@ class TestSqliteIndex(IndexContract):
 
 
 class TestSqliteJobs(JobsContract):
+    pass
+
+
+class TestSqliteLearning(LearningContract):
     pass
 
 

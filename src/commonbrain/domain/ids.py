@@ -31,6 +31,7 @@ CHANGE: Final = "chg"
 SESSION: Final = "ses"
 JOB: Final = "job"
 EVENT: Final = "evt"
+MODEL: Final = "mdl"
 
 
 def make_id(now: datetime, random_bits: int) -> int:

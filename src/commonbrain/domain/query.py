@@ -134,6 +134,8 @@ class Trace:
     stages_ms: Mapping[str, float]
     left_out: Mapping[int, LeftOut] = default(default_factory=dict[int, LeftOut])
     """Why each of the others that were considered is not in the answer."""
+    ranker: int | None = None
+    """The model that ordered its candidates; None where fixed weights did."""
 
 
 def is_allowed(

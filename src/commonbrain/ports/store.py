@@ -29,9 +29,11 @@ from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.index import Hit, Index
 from commonbrain.ports.jobs import Jobs
 from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.ledger import Ledger
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
 from commonbrain.ports.records import Access, Records
+from commonbrain.ports.registry import Registry
 from commonbrain.ports.replicas import Reads
 from commonbrain.ports.reviews import Reviews
 from commonbrain.ports.sessions import Beat, Sessions
@@ -213,6 +215,16 @@ class Transaction(Protocol):
     @property
     def events(self) -> EventShelf:
         """Who called what."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger:
+        """What recalls considered and packed, and what became of it."""
+        ...
+
+    @property
+    def registry(self) -> Registry:
+        """The models."""
         ...
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:

@@ -7,7 +7,8 @@ from typing import Final
 from sqlalchemy import Connection, inspect, text
 
 from commonbrain.adapters.sql.sqlite import Sqlite
-from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register
+from commonbrain.adapters.sql.standing import known_space, register
+from commonbrain.adapters.sql.store import Schema, SqlStore
 from commonbrain.adapters.sql.tables import OURS
 from commonbrain.adapters.sql.translating import translated
 from commonbrain.adapters.sql.work import Dialect
@@ -16,7 +17,7 @@ from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
 
-SCHEMA_VERSION: Final = "0008"
+SCHEMA_VERSION: Final = "0009"
 """The newest migration; a test holds it to Alembic's head."""
 READABLE_FROM: Final = "0005"
 """The oldest version whose programs may use this schema on a server, while they are replaced."""

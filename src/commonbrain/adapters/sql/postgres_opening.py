@@ -25,7 +25,8 @@ from commonbrain.adapters.sql.postgres_roles import (
     role_of,
     unconfined,
 )
-from commonbrain.adapters.sql.store import Schema, SqlStore, known_space, register
+from commonbrain.adapters.sql.standing import known_space, register
+from commonbrain.adapters.sql.store import Schema, SqlStore
 from commonbrain.adapters.sql.translating import translated
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT

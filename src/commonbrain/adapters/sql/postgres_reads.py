@@ -7,9 +7,10 @@ from commonbrain.adapters.sql.beats import BEAT_COLUMNS, told
 
 _KEPT: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
-    "considered, packed, degraded, stages_ms) "
+    "considered, packed, degraded, stages_ms, ranker) "
     "SELECT %(tenant)s, (value ->> 0)::bigint, (value ->> 1)::bigint, value ->> 2, value ->> 3, "
-    "value ->> 4, value ->> 5, value -> 6, value -> 7, value -> 8, value -> 9 "
+    "value ->> 4, value ->> 5, value -> 6, value -> 7, value -> 8, value -> 9, "
+    "(value ->> 10)::bigint "
     "FROM json_array_elements(%(traces)s::json) ON CONFLICT DO NOTHING"
 )
 _TOUCHED: Final = (
@@ -19,7 +20,10 @@ _TOUCHED: Final = (
     "max((value ->> 1)::bigint) AS at FROM json_array_elements(%(accesses)s::json) GROUP BY 1) "
     "AS touched WHERE memories.tenant_id = %(tenant)s AND memories.id = touched.id"
 )
-_OLD: Final = "DELETE FROM recall_traces WHERE tenant_id = %(tenant)s AND id < %(before)s"
+_OLD: Final = (
+    "DELETE FROM recall_traces WHERE tenant_id = %(tenant)s AND id < %(before)s",
+    "DELETE FROM feedback WHERE tenant_id = %(tenant)s AND trace_id < %(before)s",
+)
 # An id that another session drew first is left alone, as is a session that was ended on purpose.
 _HEARD: Final = (
     f"INSERT INTO sessions (tenant_id, {', '.join(BEAT_COLUMNS)}) "  # noqa: S608 all are our own
@@ -40,7 +44,8 @@ def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a dr
     tenant, beats = given["tenant"], json.loads(given["beats"])
     if beats:
         cursor.executemany(_HEARD, [[tenant, *beat, tenant, *_key(beat)] for beat in beats])
-    cursor.execute(_OLD, given)
+    for statement in _OLD:
+        cursor.execute(statement, given)
     return kept
 
 

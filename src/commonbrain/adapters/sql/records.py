@@ -126,6 +126,7 @@ def trace_row(trace: Trace) -> list[Any]:
         list(trace.packed),
         list(trace.degraded),
         dict(trace.stages_ms),
+        trace.ranker,
     ]
 
 

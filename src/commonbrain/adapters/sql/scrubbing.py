@@ -8,6 +8,7 @@ from sqlalchemy import String, Table, cast, delete, null, update
 from commonbrain.adapters.sql.cascade_tables import falls, reviews
 from commonbrain.adapters.sql.coordination_tables import acks, receipts
 from commonbrain.adapters.sql.field_tables import field_vectors
+from commonbrain.adapters.sql.ledger_tables import feedback, recall_traces
 from commonbrain.adapters.sql.tables import (
     DETAILS,
     annotations,
@@ -16,7 +17,6 @@ from commonbrain.adapters.sql.tables import (
     idempotency,
     links,
     memories,
-    recall_traces,
     vectors,
 )
 from commonbrain.adapters.sql.work import Work
@@ -40,6 +40,7 @@ def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
         "vectors": _empty_vectors(work, memory_id, table=vectors),
         "field_vectors": _empty_vectors(work, memory_id, table=field_vectors),
         "recall_traces": _empty_traces(work, memory_id),
+        "feedback": _delete(work, memory_id, table=feedback),
         "idempotency": _delete_replies(work, memory_id),
         "acks": _delete(work, memory_id, table=acks),
         # What it unseated stays marked: only its id stands there.

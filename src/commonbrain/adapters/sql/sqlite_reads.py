@@ -12,9 +12,9 @@ from commonbrain.adapters.sql.beats import BEAT_COLUMNS, told
 
 _KEPT: Final = (
     "INSERT INTO recall_traces (tenant_id, id, asked_at, agent, session, query, verdict, "
-    "considered, packed, degraded, stages_ms) "
+    "considered, packed, degraded, stages_ms, ranker) "
     "SELECT :tenant, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, "
-    "value -> 6, value -> 7, value -> 8, value -> 9 FROM json_each(:traces) "
+    "value -> 6, value -> 7, value -> 8, value -> 9, value ->> 10 FROM json_each(:traces) "
     "WHERE true ON CONFLICT DO NOTHING"
 )
 _TOUCHED: Final = (
@@ -32,7 +32,10 @@ _HEARD: Final = (
     "WHERE sessions.ending IS NULL OR sessions.ending NOT IN ('ended', 'rebooted') "
     "ON CONFLICT DO NOTHING"
 )
-_OLD: Final = "DELETE FROM recall_traces WHERE tenant_id = :tenant AND id < :before"
+_OLD: Final = (
+    "DELETE FROM recall_traces WHERE tenant_id = :tenant AND id < :before",
+    "DELETE FROM feedback WHERE tenant_id = :tenant AND trace_id < :before",
+)
 
 
 def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a driver's own
@@ -41,5 +44,6 @@ def write_reads(cursor: Any, given: dict[str, Any]) -> int:  # noqa: ANN401 a dr
     kept = cursor.rowcount
     cursor.execute(_TOUCHED, given)
     cursor.execute(_HEARD, given)
-    cursor.execute(_OLD, given)
+    for statement in _OLD:
+        cursor.execute(statement, given)
     return kept

@@ -1,7 +1,6 @@
 """The store: connections, transactions of one tenant, and the only translation of driver errors."""
 
 import json
-import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from sqlalchemy import Connection, bindparam, func, insert, select, text
+from sqlalchemy import Connection, bindparam, func, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
 from commonbrain.adapters.sql.board import BoardShelf
@@ -21,16 +20,19 @@ from commonbrain.adapters.sql.duties import DutyShelf
 from commonbrain.adapters.sql.events import ToolEventShelf, write_events
 from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.jobs import JobShelf
+from commonbrain.adapters.sql.ledger import LedgerShelf
 from commonbrain.adapters.sql.links import LinkShelf
 from commonbrain.adapters.sql.mail import MailShelf
 from commonbrain.adapters.sql.memories import MemoryShelf
 from commonbrain.adapters.sql.moment import end_moment, one_moment, shared
 from commonbrain.adapters.sql.notes import NoteShelf
 from commonbrain.adapters.sql.records import RecordShelf, trace_row
+from commonbrain.adapters.sql.registry import RegistryShelf
 from commonbrain.adapters.sql.reviews import ReviewShelf
 from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.sessions import SessionShelf, beat_row
-from commonbrain.adapters.sql.tables import DETAILS, memories, spaces, tenants
+from commonbrain.adapters.sql.standing import add_tenant
+from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.translating import translated
 from commonbrain.adapters.sql.work import Dialect, Work
@@ -47,7 +49,7 @@ from commonbrain.ports.keeping import Backup, Progress, unwatched
 from commonbrain.ports.records import Access
 from commonbrain.ports.replicas import Reads
 from commonbrain.ports.sessions import Beat
-from commonbrain.ports.store import Finding, SpaceMismatch
+from commonbrain.ports.store import Finding
 
 _Told = TypeVar("_Told")
 _VERSION = text("SELECT version_num FROM alembic_version")
@@ -66,8 +68,6 @@ _NEXT_FINDABLE = (
 )
 _REWORDED_AT_ONCE = 200
 """Memories whose words are written in one transaction: others wait a few hundredths of a second."""
-_AUDIT_KEY_BYTES = 32
-"""As long as the digest it keys (RFC 2104)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ class SqlTransaction:
     credentials: CredentialShelf
     jobs: JobShelf
     events: ToolEventShelf
+    ledger: LedgerShelf
+    registry: RegistryShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -117,6 +119,8 @@ class SqlTransaction:
             credentials=CredentialShelf(work),
             jobs=JobShelf(work),
             events=ToolEventShelf(work),
+            ledger=LedgerShelf(work),
+            registry=RegistryShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -239,7 +243,7 @@ class SqlStore:
     def make_tenant(self, name: str, *, at: datetime) -> bool:
         """Make a tenant; say whether there was none of that name."""
         with self.begin(name) as tx:
-            return _add_tenant(tx.work.connection, name, now=at)
+            return add_tenant(tx.work.connection, name, now=at)
 
     def examine(self) -> list[Finding]:
         """Check that the store is whole and that what is derived agrees with the rows."""
@@ -346,42 +350,6 @@ class SqlStore:
     def _check_open(self) -> None:
         if self.closed.is_set():
             raise Unavailable(f"The store {self.location} was closed.", hint="Open it again.")
-
-
-def known_space(connection: Connection, space: Space) -> int | None:
-    """Give the id of the store's space, None when it has none yet.
-
-    Raises:
-        SpaceMismatch: the store's vectors live in another space.
-
-    """
-    known = connection.execute(select(spaces)).mappings().all()
-    for row in known:
-        if row["name"] == space.name and row["dimensions"] == space.dimensions:
-            return row["id"]
-    if not known:
-        return None
-    raise SpaceMismatch(", ".join(row["name"] for row in known), made=space.name)
-
-
-def register(connection: Connection, tenant: str, *, space: Space, now: datetime) -> int:
-    """Make the tenant's and the space's rows where they are missing; give the space's id."""
-    _add_tenant(connection, tenant, now=now)
-    space_id = known_space(connection, space)
-    if space_id is not None:
-        return space_id
-    row = {"name": space.name, "dimensions": space.dimensions}
-    added = connection.execute(insert(spaces).values(row).returning(spaces.c.id))
-    return added.scalar_one()
-
-
-def _add_tenant(connection: Connection, tenant: str, *, now: datetime) -> bool:
-    if connection.execute(select(tenants.c.id).where(tenants.c.id == tenant)).first() is not None:
-        return False
-    key = secrets.token_bytes(_AUDIT_KEY_BYTES)
-    row = {"id": tenant, "created_at": now, "audit_key": key}
-    connection.execute(insert(tenants).values(row))
-    return True
 
 
 def _bodiless(connection: Connection, tenant: str) -> int:

@@ -379,20 +379,3 @@ outbox = Table(
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("tenant_id", "id"),
 )
-
-recall_traces = Table(
-    "recall_traces",
-    METADATA,
-    tenant(),
-    Column("id", BigInteger, nullable=False, autoincrement=False),
-    Column("asked_at", Instant, nullable=False),
-    Column("agent", String(128), nullable=False),
-    Column("session", String(128)),
-    Column("query", Text, nullable=False),
-    Column("verdict", String(24), nullable=False),
-    Column("considered", JSON, nullable=False),
-    Column("packed", JSON, nullable=False),
-    Column("degraded", JSON, nullable=False),
-    Column("stages_ms", JSON, nullable=False),
-    PrimaryKeyConstraint("tenant_id", "id"),
-)

@@ -9,6 +9,7 @@ from commonbrain.adapters.sql import (  # noqa: F401
     event_tables,
     field_tables,
     job_tables,
+    ledger_tables,
     tables,
 )
 from commonbrain.adapters.sql.metadata import METADATA

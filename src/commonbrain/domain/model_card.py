@@ -1,0 +1,84 @@
+"""A model card: what a trained model is, what it was made of, and every way it moves on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.domain.errors import Refused
+
+
+class ModelRole(StrEnum):
+    """What a model is for."""
+
+    RERANKER = "reranker"
+    SALIENCE = "salience"
+
+
+class ModelState(StrEnum):
+    """Where a model stands between its making and its end."""
+
+    CANDIDATE = "candidate"
+    CANARY = "canary"
+    """Serves a sticky share of the sessions of its tenant, and is watched."""
+    ACTIVE = "active"
+    RETIRED = "retired"
+    """Served well until another took its place, or was taken out by hand."""
+    ROLLED_BACK = "rolled_back"
+    """Was found worse, slow, failing or unsafe; it never serves again."""
+
+
+SERVING: Final = frozenset({ModelState.CANARY, ModelState.ACTIVE})
+"""States of models that answer; of each role one tenant has at most one of either."""
+_NEXT: Final[Mapping[ModelState, frozenset[ModelState]]] = {
+    ModelState.CANDIDATE: frozenset({ModelState.CANARY, ModelState.RETIRED}),
+    ModelState.CANARY: frozenset({ModelState.ACTIVE, ModelState.RETIRED, ModelState.ROLLED_BACK}),
+    ModelState.ACTIVE: frozenset({ModelState.RETIRED, ModelState.ROLLED_BACK}),
+    ModelState.RETIRED: frozenset({ModelState.CANARY}),
+    ModelState.ROLLED_BACK: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCard:
+    """One model of one tenant; its bytes lie under their digest among the blobs."""
+
+    id: int
+    role: ModelRole
+    state: ModelState = ModelState.CANDIDATE
+    digest: str
+    """SHA-256 of the artifact, in hexadecimal: 64 characters."""
+    features: tuple[str, ...]
+    """What it is given, in this order."""
+    told: Mapping[str, object]
+    """Of what it was made, how, and how it fared before it served: plain JSON values."""
+    parent: int | None = None
+    """The model that served when this one was made; None where fixed weights did."""
+    percent: float = 0.0
+    """Of the sessions of its tenant a canary serves, 0..100."""
+    allow: tuple[str, ...] = ()
+    """Agents that a canary serves whatever their share."""
+    made_at: datetime
+    moved_at: datetime
+    """When it came into its state."""
+    reason: str | None = None
+    """Why it did."""
+
+    def moved(self, to: ModelState, *, at: datetime, reason: str | None = None) -> ModelCard:
+        """Bring it into another state.
+
+        Raises:
+            Refused: `model_state`, there is no way from where it stands to there.
+
+        """
+        if to not in _NEXT[self.state]:
+            ways = ", ".join(sorted(_NEXT[self.state])) or "nowhere"
+            raise Refused(
+                f"The model is {self.state} and cannot become {to}.",
+                code="model_state",
+                hint=f"From there it goes to: {ways}.",
+            )
+        return replace(self, state=to, moved_at=at, reason=reason)

@@ -1,0 +1,41 @@
+"""The shelf of the ledger: traces of recalls as they are read again, and the marks on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from commonbrain.domain.ledger import Entry, Feedback
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    """Which recalls are read; what is left out does not matter."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    """Asked before."""
+    is_marked: bool = False
+    """Only those with a mark."""
+    ranker: int | None = None
+    """Only those that this model ordered."""
+
+
+class Ledger(Protocol):
+    """The shelf of the ledger of one tenant."""
+
+    def mark(self, feedback: Sequence[Feedback]) -> int:
+        """Keep marks, each once; a mark on a trace that is not there is passed over. Count."""
+        ...
+
+    def showing(
+        self, memory_ids: Collection[int], *, agent: str, session: str | None, since: datetime
+    ) -> Mapping[int, int]:
+        """Give the latest trace of an agent's session that packed each; absent where none did."""
+        ...
+
+    def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
+        """List recalls above an id with their marks, the oldest first."""
+        ...

@@ -1,0 +1,200 @@
+"""What every store promises of the ledger and of model cards.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Refused
+from commonbrain.domain.ledger import Feedback, Mark
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.domain.query import Candidate, LeftOut, Trace
+from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.scope import LOCAL_TENANT, Caller
+from commonbrain.ports.ledger import EntryFilter
+from commonbrain.ports.store import Store
+from commonbrain.testing.builders import NOON, a_memory
+from commonbrain.testing.store_steps import OpenStore
+
+MINUTE = timedelta(minutes=1)
+
+
+def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) -> Trace:  # noqa: ANN401
+    """Make what bo's recall leaves so many minutes after noon; 9 is considered and left out."""
+    at = NOON + minute * MINUTE
+    considered = [
+        Candidate(
+            memory=a_memory(id_, f"Kettle {id_}."), features={"fused": 0.5, "date": 0.0}, score=0.25
+        )
+        for id_ in (*packed, 9)
+    ]
+    plain = Trace(
+        id=ids.make_id(at, minute),
+        caller=Caller(agent="bo", session=session),
+        asked_at=at,
+        query="Where is the kettle?",
+        verdict=Verdict.FOUND,
+        considered=tuple(considered),
+        packed=packed,
+        degraded=(),
+        stages_ms={"arms": 1.5},
+        left_out={9: LeftOut.NO_ROOM},
+    )
+    return replace(plain, **more)
+
+
+def noted(store: Store, *traces: Trace, keep_from: timedelta = -MINUTE) -> None:
+    """Keep traces as a journal does."""
+    store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON + keep_from)
+
+
+def marked(store: Store, trace: Trace, memory: int, mark: Mark = Mark.USED) -> int:
+    """Put one mark on a trace; count what is new."""
+    told = Feedback(
+        trace_id=trace.id, memory_id=memory, mark=mark, agent="bo", session="s1", at=NOON
+    )
+    with store.begin(LOCAL_TENANT) as tx:
+        return tx.ledger.mark([told])
+
+
+def a_card(id_: int, **more: Any) -> ModelCard:  # noqa: ANN401
+    """Make a candidate that was made at noon."""
+    plain = ModelCard(
+        id=id_,
+        role=ModelRole.RERANKER,
+        digest="0" * 64,
+        features=("fused", "date"),
+        told={"ndcg": 0.5},
+        made_at=NOON,
+        moved_at=NOON,
+    )
+    return replace(plain, **more)
+
+
+def moved(store: Store, before: ModelCard, to: ModelState) -> ModelCard | None:
+    """Bring a card into a state; None where another was faster, or its place is taken."""
+    after = before.moved(to, at=before.moved_at + MINUTE, reason="tried")
+    with store.begin(LOCAL_TENANT) as tx:
+        return after if tx.registry.move(before, after) else None
+
+
+class LearningContract:
+    """The promises of the ledger and the registry; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    def test_a_recall_is_read_as_it_was_noted_with_its_marks(self, store: Store) -> None:
+        trace = a_trace(1, 5, 6, ranker=77)
+        noted(store, trace)
+        assert marked(store, trace, 5) == 1
+        assert marked(store, trace, 5, Mark.USEFUL) == 1
+        with store.snapshot(LOCAL_TENANT) as tx:
+            (entry,) = tx.ledger.entries(EntryFilter(), limit=10)
+        assert (entry.id, entry.asked_at, entry.query) == (trace.id, trace.asked_at, trace.query)
+        assert (entry.ranker, entry.packed, entry.session) == (77, (5, 6), "s1")
+        assert [one.memory_id for one in entry.considered] == [5, 6, 9]
+        assert [one.left_out for one in entry.considered] == [None, None, "no_room"]
+        assert entry.considered[0].features == {"fused": 0.5}
+        assert entry.marks == {5: {Mark.USED, Mark.USEFUL}}
+
+    def test_a_mark_is_kept_once_and_none_on_a_trace_that_is_not_there(self, store: Store) -> None:
+        trace, lost = a_trace(1, 5), a_trace(2, 5)
+        noted(store, trace)
+        assert [marked(store, trace, 5), marked(store, trace, 5)] == [1, 0]
+        assert marked(store, lost, 5) == 0
+
+    def test_old_traces_take_their_marks_with_them(self, store: Store) -> None:
+        trace = a_trace(1, 5)
+        noted(store, trace)
+        marked(store, trace, 5)
+        noted(store, a_trace(3, 5), keep_from=2 * MINUTE)
+        noted(store, trace)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            entries = tx.ledger.entries(EntryFilter(), limit=10)
+        assert [entry.marks for entry in entries] == [{}, {}]
+
+    def test_the_latest_recall_of_the_session_that_showed_it_is_found(self, store: Store) -> None:
+        first, second = a_trace(1, 5, 6), a_trace(2, 6)
+        noted(store, first, second, a_trace(3, 5, session="s2"), a_trace(4, 5, session=None))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            shown = tx.ledger.showing([5, 6, 7], agent="bo", session="s1", since=NOON)
+            late = tx.ledger.showing([5, 6], agent="bo", session="s1", since=NOON + 2 * MINUTE)
+            other = tx.ledger.showing([5], agent="al", session="s1", since=NOON)
+        assert shown == {5: first.id, 6: second.id}
+        assert late == {6: second.id}
+        assert other == {}
+
+    def test_recalls_are_chosen_by_time_model_and_whether_they_are_marked(
+        self, store: Store
+    ) -> None:
+        traces = [a_trace(1, 5), a_trace(2, 5, ranker=77), a_trace(3, 5)]
+        noted(store, *traces)
+        marked(store, traces[2], 5)
+        with store.snapshot(LOCAL_TENANT) as tx:
+
+            def found(wanted: EntryFilter, *, after: int = 0, limit: int = 10) -> list[int]:
+                entries = tx.ledger.entries(wanted, after=after, limit=limit)
+                return [traces.index(one) + 1 for e in entries for one in traces if one.id == e.id]
+
+            assert found(EntryFilter()) == [1, 2, 3]
+            assert found(EntryFilter(), after=traces[0].id, limit=1) == [2]
+            assert found(EntryFilter(since=NOON + 2 * MINUTE)) == [2, 3]
+            assert found(EntryFilter(until=NOON + 3 * MINUTE)) == [1, 2]
+            assert found(EntryFilter(ranker=77)) == [2]
+            assert found(EntryFilter(is_marked=True)) == [3]
+
+    def test_a_card_is_read_as_it_was_put_there(self, store: Store) -> None:
+        card = a_card(1, parent=7, percent=5.0, allow=("bo",), reason="tried")
+        with store.begin(LOCAL_TENANT) as tx:
+            assert [tx.registry.add(card), tx.registry.add(card)] == [True, False]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.registry.get(1) == card
+            assert tx.registry.get(2) is None
+            assert tx.registry.listed(ModelRole.RERANKER, limit=5) == [card]
+            assert tx.registry.listed(ModelRole.SALIENCE, limit=5) == []
+            assert tx.registry.serving(ModelRole.RERANKER) == []
+
+    def test_one_is_active_and_one_a_canary(self, store: Store) -> None:
+        one, two = a_card(1), a_card(2)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.registry.add(one)
+            tx.registry.add(two)
+        canary = moved(store, one, ModelState.CANARY)
+        assert canary is not None
+        assert moved(store, two, ModelState.CANARY) is None
+        active = moved(store, canary, ModelState.ACTIVE)
+        assert active is not None
+        assert moved(store, two, ModelState.CANARY) is not None
+        with store.snapshot(LOCAL_TENANT) as tx:
+            states = {card.id: card.state for card in tx.registry.serving(ModelRole.RERANKER)}
+            assert tx.registry.get(1) == active
+        assert states == {1: ModelState.ACTIVE, 2: ModelState.CANARY}
+
+    def test_who_moves_a_card_that_another_moved_first_writes_nothing(self, store: Store) -> None:
+        card = a_card(1)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.registry.add(card)
+        assert moved(store, card, ModelState.CANARY) is not None
+        assert moved(store, card, ModelState.RETIRED) is None
+
+    def test_a_model_that_was_rolled_back_never_serves_again(self) -> None:
+        with pytest.raises(Refused, match="rolled_back and cannot become canary"):
+            a_card(1, state=ModelState.ROLLED_BACK).moved(ModelState.CANARY, at=NOON)
+
+    def test_no_tenant_sees_anothers_ledger_or_models(self, store: Store) -> None:
+        noted(store, a_trace(1, 5))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.registry.add(a_card(1))
+        store.make_tenant("other", at=NOON)
+        with store.snapshot("other") as tx:
+            assert tx.ledger.entries(EntryFilter(), limit=10) == []
+            assert tx.ledger.showing([5], agent="bo", session="s1", since=NOON) == {}
+            assert tx.registry.get(1) is None
