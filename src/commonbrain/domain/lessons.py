@@ -1,11 +1,11 @@
 """Lessons: what one recall teaches, by what became of each memory that it showed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from commonbrain.domain.ledger import Entry, Mark, Weighed
+from commonbrain.domain.ledger import Mark
 
 GRADES: Final[Mapping[Mark, int]] = {Mark.USEFUL: 3, Mark.USED: 2}
 """How good an answer it was; what somebody said weighs more than what somebody did."""

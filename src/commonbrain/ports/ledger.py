@@ -21,6 +21,10 @@ class EntryFilter:
     """Only those with a mark."""
     ranker: int | None = None
     """Only those that this model ordered."""
+    is_by_weights: bool = False
+    """Only those with a question that no model ordered."""
+    share: float = 1.0
+    """Only so many of them, 0..1, drawn by their ids: every reader draws the same."""
 
 
 class Ledger(Protocol):
@@ -38,4 +42,8 @@ class Ledger(Protocol):
 
     def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
         """List recalls above an id with their marks, the oldest first."""
+        ...
+
+    def latest(self, wanted: EntryFilter, *, limit: int, is_brief: bool = False) -> list[Entry]:
+        """List recalls with their marks, the newest first; the brief without what they weighed."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, and_, exists, select
+from sqlalchemy import JSON, ColumnElement, Row, Select, and_, exists, literal, select
 
 from commonbrain.adapters.sql.ledger_tables import feedback, recall_traces
 from commonbrain.adapters.sql.work import Work
@@ -57,17 +57,40 @@ class LedgerShelf:
     def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
         """List recalls above an id with their marks, the oldest first."""
         table = recall_traces.c
-        first = after + 1 if wanted.since is None else max(after + 1, ids.make_id(wanted.since, 0))
-        here = [table.id >= first]
+        found = self._found(wanted).where(table.id > after)
+        return self._read(found.order_by(table.id).limit(limit))
+
+    def latest(self, wanted: EntryFilter, *, limit: int, is_brief: bool = False) -> list[Entry]:
+        """List recalls with their marks, the newest first."""
+        table = recall_traces.c
+        found = self._found(wanted).order_by(table.id.desc()).limit(limit)
+        if is_brief:
+            nothing = literal([], JSON).label("considered")
+            brief = [column for column in table if column.name != "considered"]
+            found = found.with_only_columns(*brief, nothing)
+        return self._read(found)
+
+    def _found(self, wanted: EntryFilter) -> Select[Any]:
+        table = recall_traces.c
+        here: list[ColumnElement[bool]] = []
+        if wanted.since is not None:
+            here.append(table.id >= ids.make_id(wanted.since, 0))
         if wanted.until is not None:
             here.append(table.id < ids.make_id(wanted.until, 0))
         if wanted.ranker is not None:
             here.append(table.ranker == wanted.ranker)
+        if wanted.is_by_weights:
+            here += [table.ranker.is_(None), table.query != ""]
+        if wanted.share < 1:
+            span = 1 << ids.RANDOM_BITS
+            here.append(table.id % span < int(wanted.share * span))
         if wanted.is_marked:
             of_it = self._here(feedback, feedback.c.trace_id == table.id)
             here.append(exists().where(of_it))
-        question = select(recall_traces).where(self._here(recall_traces, *here))
-        rows = self.work.connection.execute(question.order_by(table.id).limit(limit)).all()
+        return select(recall_traces).where(self._here(recall_traces, *here))
+
+    def _read(self, question: Select[Any]) -> list[Entry]:
+        rows = self.work.connection.execute(question).all()
         marks = self._marks(row.id for row in rows)
         return [_entry(row, marks.get(row.id, {})) for row in rows]
 
