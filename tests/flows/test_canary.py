@@ -2,15 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from threading import Event
 
 import pytest
 
 from commonbrain.brain import Brain
-from commonbrain.domain import ids
 from commonbrain.domain.model_card import ModelCard, ModelState
-from commonbrain.domain.query import Trace
-from commonbrain.domain.recollection import Recollection
 from commonbrain.flows.moves import By, put_to_test
 from commonbrain.ports.ledger import EntryFilter
 from commonbrain.ports.models import Reranker
@@ -23,10 +19,7 @@ from tests.flows.ranking import (
     Shop,
     audited,
     crashing,
-    hanging,
-    marked,
     sessions_of,
-    slow,
     state_of,
     with_models,
 )
