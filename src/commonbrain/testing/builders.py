@@ -14,6 +14,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
@@ -29,6 +30,7 @@ from commonbrain.domain.trust import Trust
 from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.saliences import Saliences
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
@@ -81,6 +83,8 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
+    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
+    salience_trainer = cache(make_salience_trainer)
     house = House(
         store=store,
         embedder=embedder,
@@ -96,7 +100,11 @@ def a_brain(
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(make_seals),
-        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
+        blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))
