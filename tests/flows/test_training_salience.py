@@ -3,7 +3,7 @@
 import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import cast
@@ -15,11 +15,13 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.ledger import Feedback, Mark
+from commonbrain.domain.limits import JOB_LEASE_S
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.usefulness import FEATURES
 from commonbrain.flows.saliences import Saliences
+from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.models import Matrix
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
@@ -114,13 +116,46 @@ def test_a_model_is_made_that_tells_better_than_the_rule_what_will_be_of_use(
     assert set(told["authors"]) == {"ann", "bob"}
 
 
-def test_the_same_store_gives_the_same_model(lived_in: Brain) -> None:
+class Killed(BaseException):
+    """What nobody catches, as nobody catches a SIGKILL."""
+
+
+@dataclass
+class DeadlyBlobs:
+    """Keeps an artifact, and then its keeper dies."""
+
+    blobs: Blobs
+    location: str = "nowhere"
+
+    def put(self, content: bytes) -> str:
+        raise Killed(self.blobs.put(content))
+
+    def get(self, digest: str) -> bytes:
+        return self.blobs.get(digest)
+
+    def drop(self, digest: str) -> None:
+        self.blobs.drop(digest)
+
+
+def test_whoever_takes_up_what_another_died_of_makes_the_same_model_once(lived_in: Brain) -> None:
     with lived_in.house.store.snapshot(LOCAL_TENANT) as tx:
-        [first] = tx.registry.listed(ModelRole.SALIENCE, limit=2)
-    _, second = trained(lived_in)
-    assert second is not None
-    assert second.digest == first.digest
-    assert second.told["metrics"] == first.told["metrics"]
+        before = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+    job = lived_in.jobs.run("train_salience")
+    blobs = DeadlyBlobs(lived_in.house.blobs())
+    dying = Brain.of(replace(lived_in.house, blobs=lambda: blobs), lived_in.caller)
+    with pytest.raises(Killed) as death:
+        a_worker(dying).sweep()
+
+    clock = lived_in.house.clock
+    assert isinstance(clock, FakeClock)
+    clock.move(timedelta(seconds=JOB_LEASE_S))
+    a_worker(lived_in).sweep()
+    assert lived_in.jobs.show(job.id).attempts == 2
+    with lived_in.house.store.snapshot(LOCAL_TENANT) as tx:
+        made, *rest = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+    assert rest == before
+    assert made.digest == str(death.value)
+    assert made.told["metrics"] == before[0].told["metrics"]
 
 
 def test_of_too_little_nothing_is_learnt_and_it_is_told_what_is_needed(path: Path) -> None:

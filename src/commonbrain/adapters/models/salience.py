@@ -143,9 +143,7 @@ class SalienceBoosting:
             raise _corrupt(f"It has {len(artifact):,} bytes; {SALIENCE_BYTES_MAX:,} are allowed.")
         try:
             envelope = _Envelope.model_validate_json(artifact)
-            booster: Any = _BOOSTING.Booster(
-                model_str=envelope.booster, params={"num_threads": 1, "verbosity": -1}
-            )
+            booster: Any = _BOOSTING.Booster(model_str=envelope.booster)
         except (ValidationError, lightgbm.basic.LightGBMError) as error:
             raise _corrupt("It is no model of salience of this format.") from error
         if not tuple(booster.feature_name()) == envelope.features == FEATURES:
