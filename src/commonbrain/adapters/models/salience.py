@@ -86,7 +86,9 @@ class LearntSalience:
     def scores(self, rows: Matrix) -> Matrix:
         """Score memories on the scale of the rule."""
         likely = self.likely(np.asarray(rows, dtype=np.float64))
-        told = _interpolated(likely, self._envelope.likely, self._envelope.salience)
+        told = _interpolated(
+            likely, self._envelope.likely, values=self._envelope.salience
+        )
         return told.astype(np.float32)
 
     def likely(self, rows: Any) -> Any:  # noqa: ANN401 arrays
@@ -153,7 +155,7 @@ class SalienceBoosting:
         return LearntSalience(envelope, booster)
 
 
-def _interpolated(at: Any, points: Sequence[float], values: Sequence[float]) -> Any:  # noqa: ANN401 arrays
+def _interpolated(at: Any, points: Sequence[float], *, values: Sequence[float]) -> Any:  # noqa: ANN401 arrays
     return cast("Any", np).interp(at, points, values)
 
 

@@ -297,7 +297,7 @@ class Revise:
             )
             check_version(tx, wanted.id, version=version)
             done = _CARRIED.get(op, perform)(act, wanted)
-            _credit(act, wanted, done)
+            _credit(act, wanted, done=done)
             done = replace(done, unseated=act.cascade())
         follow_up(self.house, self.caller)
         return done
@@ -311,7 +311,7 @@ class Revise:
         return vectors_of(self.house, both)
 
 
-def _credit(act: Act, wanted: Proposal, done: Revised) -> None:
+def _credit(act: Act, wanted: Proposal, *, done: Revised) -> None:
     """Mark a vote, or what something was linked to, on the recall that showed it."""
     told = wanted.told
     if wanted.op is Action.RATE and done.status is Completion.DONE:
