@@ -14,6 +14,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
@@ -32,6 +33,7 @@ from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.saliences import Saliences
 from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
@@ -87,6 +89,8 @@ def a_brain(
     screen = PatternScreen()
     rankers = Rankers(_no_artifact, clock=clock)
     guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
+    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
+    salience_trainer = cache(make_salience_trainer)
     house = House(
         store=store,
         embedder=embedder,
@@ -104,7 +108,11 @@ def a_brain(
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(make_seals),
-        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
+        blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

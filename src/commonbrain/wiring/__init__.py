@@ -12,6 +12,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.repeating import Repeating
+from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.system import SystemChance, SystemClock
@@ -22,6 +23,7 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
+from commonbrain.flows.saliences import Saliences
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.settings import Settings, Store
@@ -126,6 +128,8 @@ def build_house(
     with telling_of_settings():
         store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
     screen = PatternScreen()
+    blobs = cache(partial(make_blobs, _blobs_at(settings, at)))
+    salience_trainer = cache(make_salience_trainer)
     return House(
         store=store,
         embedder=embedder,
@@ -158,7 +162,11 @@ def build_house(
         ),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(making.make_seals),
-        blobs=cache(partial(make_blobs, _blobs_at(settings, at))),
+        blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
         early=early(settings, clock),
         probe=Doors(places(settings, at), clock),
         started_at=clock.now(),
