@@ -124,9 +124,7 @@ def with_models(brain: Brain, shop: Shop) -> Brain:
 def sessions_of(card: ModelCard, *, count: int, served: bool = True) -> list[str]:
     """Name sessions that a canary serves, or does not."""
     named = (f"s{number}" for number in range(100 * count))
-    found = [
-        one for one in named if serves(card, Caller(agent="ann", session=one)) is served
-    ]
+    found = [one for one in named if serves(card, Caller(agent="ann", session=one)) is served]
     return found[:count]
 
 

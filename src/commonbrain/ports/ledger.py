@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from commonbrain.domain.ids import LAST
 from commonbrain.domain.ledger import Entry, Feedback
 
 
@@ -44,6 +45,8 @@ class Ledger(Protocol):
         """List recalls above an id with their marks, the oldest first."""
         ...
 
-    def latest(self, wanted: EntryFilter, *, limit: int, is_brief: bool = False) -> list[Entry]:
-        """List recalls with their marks, the newest first; the brief without what they weighed."""
+    def latest(
+        self, wanted: EntryFilter, *, before: int = LAST, limit: int, is_brief: bool = False
+    ) -> list[Entry]:
+        """List recalls below an id, the newest first; the brief without what was considered."""
         ...

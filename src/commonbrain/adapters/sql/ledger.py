@@ -60,10 +60,13 @@ class LedgerShelf:
         found = self._found(wanted).where(table.id > after)
         return self._read(found.order_by(table.id).limit(limit))
 
-    def latest(self, wanted: EntryFilter, *, limit: int, is_brief: bool = False) -> list[Entry]:
-        """List recalls with their marks, the newest first."""
+    def latest(
+        self, wanted: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
+    ) -> list[Entry]:
+        """List recalls below an id, the newest first."""
         table = recall_traces.c
-        found = self._found(wanted).order_by(table.id.desc()).limit(limit)
+        found = self._found(wanted).where(table.id < before)
+        found = found.order_by(table.id.desc()).limit(limit)
         if is_brief:
             nothing = literal([], JSON).label("considered")
             brief = [column for column in table if column.name != "considered"]
