@@ -7,7 +7,7 @@ from functools import cache
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.adapters.telemetry.extra import needed
+from commonbrain.adapters.extra import needed
 from commonbrain.domain.guards import Interval, Statistics
 
 if TYPE_CHECKING:

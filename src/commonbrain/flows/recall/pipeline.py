@@ -11,7 +11,9 @@ from commonbrain.domain import ids, limits
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.disputes import Conflict, basis_of, conflict_of
 from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.ledger import Extent
 from commonbrain.domain.memory import Memory
+from commonbrain.domain.model_card import ModelCard, ModelState
 from commonbrain.domain.normalise import normalise
 from commonbrain.domain.pack import Packed, pack
 from commonbrain.domain.query import Candidate, LeftOut, Trace
@@ -84,7 +86,7 @@ class _Ranked:
     """Whether the filter allows nothing at all."""
     is_answered: bool
     """Whether what is allowed seems to answer, or only comes nearest."""
-    ranker: int | None = None
+    ranker: ModelCard | None = None
     """The model that put it in this order, or failed to."""
     taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     """Of that, by stage."""
@@ -262,10 +264,12 @@ class Recall:
             verdict=ranked.verdict,
             considered=tuple(ranked.considered),
             packed=packed.ids,
+            extents=dict(zip(packed.ids, map(Extent.of, packed.items), strict=True)),
             left_out=_left_out(ranked, near=packed.near, kept=packed.ids),
             degraded=ranked.degraded,
             stages_ms=stages_ms,
-            ranker=ranked.ranker,
+            ranker=ranked.ranker.id if ranked.ranker else None,
+            is_watched=ranked.ranker is not None and ranked.ranker.state is ModelState.CANARY,
         )
 
     def _touch(self, plan: Plan, packed: Packed) -> None:
