@@ -5,12 +5,12 @@ all that is known, so it is no part of its lesson: whoever took it for bad would
 repeat the order that kept it out. What lifts it is the sum of weights that a model starts from.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from commonbrain.domain.ledger import Entry, Mark
+from commonbrain.domain.ledger import Entry, Extent, Mark, Weighed
 
 UNMARKED: Final = 1
 """Shown beside something that was marked, and left."""
@@ -19,6 +19,8 @@ WRONG: Final = 0
 GRADES: Final[Mapping[Mark, int]] = {Mark.USED: 2, Mark.USEFUL: 3, Mark.WRONG: WRONG}
 """How good an answer each mark says it was: what somebody said tells more than what was done."""
 GOOD_FROM: Final = GRADES[Mark.USED]
+_SAID: Final = frozenset({Mark.USEFUL, Mark.WRONG})
+"""Marks that somebody set, having seen all that was shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +51,46 @@ class Lesson:
 
 
 def lesson_of(entry: Entry) -> Lesson | None:
-    """Read a lesson from a recall; None where it packed too little, or nothing to tell apart."""
+    """Read a lesson from a recall; None where what it showed is not told apart by its marks."""
     packed = frozenset(entry.packed)
-    shown = tuple(
-        Shown(
-            memory_id=one.memory_id,
-            features=one.features,
-            grade=_grade(entry.marks.get(one.memory_id, frozenset())),
-        )
-        for one in entry.considered
-        if one.memory_id in packed
+    shown = [one for one in entry.considered if one.memory_id in packed]
+    tells_of_read = _tells_of_read(entry, shown)
+    graded = tuple(
+        Shown(memory_id=one.memory_id, features=one.features, grade=_grade(_marks(entry, one)))
+        for one in shown
+        if _marks(entry, one) or _is_judged(one, tells_of_read=tells_of_read)
     )
-    if len({one.grade for one in shown}) < 2:  # noqa: PLR2004 one grade alone orders nothing
+    if len({one.grade for one in graded}) < 2:  # noqa: PLR2004 one grade alone orders nothing
         return None
     return Lesson(
         trace_id=entry.id,
         asked_at=entry.asked_at,
         group=entry.session or f"{entry.agent} {entry.asked_at:%Y-%m-%d}",
-        shown=shown,
+        shown=graded,
+    )
+
+
+def _marks(entry: Entry, one: Weighed) -> Collection[Mark]:
+    return entry.marks.get(one.memory_id, frozenset())
+
+
+def _is_judged(one: Weighed, *, tells_of_read: bool) -> bool:
+    """Say whether that it was left tells anything: of a bare id nobody knows what it holds."""
+    if one.shown is Extent.BARE:
+        return False
+    return tells_of_read or one.shown is not Extent.WHOLE
+
+
+def _tells_of_read(entry: Entry, shown: Sequence[Weighed]) -> bool:
+    """Say whether the marks tell anything of what was read within the answer itself.
+
+    Who fetches a body leaves a mark; who was shown the whole of it uses it and leaves none. So a
+    memory that was merely fetched is held against those of which as little was shown.
+    """
+    return any(
+        one.shown is Extent.WHOLE or not _SAID.isdisjoint(marks)
+        for one in shown
+        if (marks := _marks(entry, one))
     )
 
 
@@ -74,3 +98,33 @@ def _grade(marks: Collection[Mark]) -> int:
     if Mark.WRONG in marks:
         return WRONG
     return max((GRADES[mark] for mark in marks), default=UNMARKED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Lessons parted by time and by session, so that what is judged was never learnt from."""
+
+    learnt: tuple[Lesson, ...]
+    held: tuple[Lesson, ...]
+    """Asked later than any of the others, in sessions that they know nothing of."""
+    since: datetime
+    """Where one part ends and the other begins."""
+
+
+_LEARNT_SHARE: Final = 0.7
+
+
+def split(lessons: Sequence[Lesson]) -> Split | None:
+    """Part lessons, the oldest first, at a moment: sessions that go on past it are held out.
+
+    Of those only what was asked after it counts, so that they teach nothing. None without any.
+    """
+    if not lessons:
+        return None
+    since = lessons[int(len(lessons) * _LEARNT_SHARE)].asked_at
+    late = {lesson.group for lesson in lessons if lesson.asked_at >= since}
+    return Split(
+        learnt=tuple(one for one in lessons if one.group not in late),
+        held=tuple(one for one in lessons if one.asked_at >= since),
+        since=since,
+    )

@@ -209,3 +209,7 @@ LOOKBACK_DAYS_MIN: Final = 14
 LOOKBACK_DAYS_MAX: Final = 180
 LOOKBACK_DAYS_DEFAULT: Final = 90
 """How far back training reads; the ledger keeps as many days unless told otherwise."""
+SCORING_MS_MAX: Final = 10.0
+"""What scoring 80 candidates may take at the 95th percentile for a model to be offered."""
+LESSONS_ASKED_MIN: Final = 40
+"""The least that somebody may declare to be enough recalls."""

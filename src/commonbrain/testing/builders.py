@@ -14,6 +14,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
@@ -95,6 +96,7 @@ def a_brain(
         screen=screen,
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
         seals=cache(make_seals),
         blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
         on_secret=on_secret,

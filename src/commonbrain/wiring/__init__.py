@@ -12,6 +12,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.repeating import Repeating
+from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.system import SystemChance, SystemClock
@@ -157,6 +158,7 @@ def build_house(
             tenant_calls_per_minute=settings.tenant_calls_per_minute,
         ),
         refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
         seals=cache(making.make_seals),
         blobs=cache(partial(make_blobs, _blobs_at(settings, at))),
         early=early(settings, clock),

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any, Final, Literal
 
-import lightgbm
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from commonbrain.adapters.extra import needed
 from commonbrain.adapters.models.judging import judge
 from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.lessons import Lesson
@@ -22,6 +22,7 @@ from commonbrain.domain.limits import FEATURES_MAX, MODEL_BYTES_MAX
 from commonbrain.ports.learning import Fitted, Margin
 from commonbrain.ports.models import Matrix, Reranker
 
+_LIGHTGBM: Final[Any] = needed("lightgbm", extra="learn")
 _FORMAT: Final = 1
 _SCALES: Final = (5.0, 10.0, 20.0)
 """What a difference of 1 in the weighted sum is to LambdaMART, whose unit is a logistic one."""
@@ -70,7 +71,7 @@ _ENVELOPES: Final = TypeAdapter(_Envelope)
 class Boosted:
     """A weighted sum and trees that correct it."""
 
-    def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
+    def __init__(self, envelope: _Envelope, booster: Any) -> None:  # noqa: ANN401 its library has no types
         """Keep both; they are never changed."""
         self._features = envelope.features
         self._weights = _weights(envelope.features, envelope.base) * envelope.scale
@@ -108,10 +109,10 @@ class _Table:
     sizes: Any
     """How many rows each lesson has, in their order."""
 
-    def data(self, lessons: Any, scale: float) -> lightgbm.Dataset:  # noqa: ANN401 an array of them
+    def data(self, lessons: Any, scale: float) -> Any:  # noqa: ANN401 no types
         """Give some of the lessons, boosted from the weighted sum."""
         taken = np.repeat(lessons, self.sizes)
-        return lightgbm.Dataset(
+        return _LIGHTGBM.Dataset(
             self.rows[taken],
             self.grades[taken],
             group=self.sizes[lessons],
@@ -131,7 +132,7 @@ class Boosting:
         # The first of the best is the one that corrects least.
         gain, chosen = max(tried, key=lambda one: one[0])
         everything = np.ones(len(lessons), dtype=bool)
-        booster: Any = lightgbm.train(
+        booster: Any = _LIGHTGBM.train(
             _parameters(table, chosen, seed=seed),
             table.data(everything, chosen.scale),
             chosen.trees,
@@ -147,7 +148,7 @@ class Boosting:
         return Fitted(
             artifact=json.dumps(envelope, ensure_ascii=True, separators=(",", ":")).encode(),
             told={
-                "library": f"lightgbm {lightgbm.__version__}",
+                "library": f"lightgbm {_LIGHTGBM.__version__}",
                 "seed": seed,
                 "chosen": asdict(chosen),
                 "gain_in_folds": round(gain, 5),
@@ -166,10 +167,10 @@ class Boosting:
             raise _corrupt(f"It has {len(artifact):,} bytes; {MODEL_BYTES_MAX:,} are allowed.")
         try:
             envelope = _ENVELOPES.validate_json(artifact)
-            booster: Any = lightgbm.Booster(
+            booster: Any = _LIGHTGBM.Booster(
                 model_str=envelope.booster, params={"num_threads": 1, "verbosity": -1}
             )
-        except (ValidationError, lightgbm.basic.LightGBMError) as error:
+        except (ValidationError, _LIGHTGBM.basic.LightGBMError) as error:
             raise _corrupt("It is no reranker of this format.") from error
         if tuple(booster.feature_name()) != envelope.features:
             raise _corrupt("Its trees ask for other features than it names.")
@@ -243,13 +244,13 @@ def _curve(table: _Table, held: Any, *, choice: _Choice, seed: int) -> Any:  # n
     """Give nDCG@10 of what is held out, after each tree."""
     told: dict[str, dict[str, list[float]]] = {}
     data = table.data(~held, choice.scale)
-    lightgbm.train(
+    _LIGHTGBM.train(
         _parameters(table, choice, seed=seed),
         data,
         choice.trees,
         valid_sets=[table.data(held, choice.scale).set_reference(data)],
         valid_names=["held"],
-        callbacks=[lightgbm.record_evaluation(told)],
+        callbacks=[_LIGHTGBM.record_evaluation(told)],
     )
     return np.array(told["held"]["ndcg@10"])
 

@@ -11,12 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 import pytrec_eval
-from scipy import stats
 
+from commonbrain.adapters.extra import needed
 from commonbrain.domain.lessons import GOOD_FROM, Lesson
 from commonbrain.ports.learning import Margin
 from commonbrain.ports.models import Matrix
 
+_STATS: Final[Any] = needed("scipy.stats", extra="learn")
 _METRICS: Final = {"nDCG@10": "ndcg_cut_10", "MRR": "recip_rank", "R@5": "recall_5"}
 """By the name that is told, trec_eval's; R@5 is the share of what was marked."""
 _ASKED: Final = {"ndcg_cut.10", "recip_rank", "recall.5"}
@@ -89,7 +90,7 @@ def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tup
     def mean(of: Any, over: Any, axis: int) -> Any:  # noqa: ANN401 arrays
         return of.sum(axis=axis) / over.sum(axis=axis)
 
-    told: Any = stats.bootstrap(
+    told = _STATS.bootstrap(
         (np.array(sums), np.array(counts)),
         mean,
         paired=True,

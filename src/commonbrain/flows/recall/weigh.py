@@ -61,6 +61,8 @@ _ALWAYS: Final = (
 )
 _FULL: Final = sum(WEIGHTS[name] for name in _ALWAYS)
 """What a memory scores that lacks nothing but what few questions ask for."""
+SHARES: Final[Mapping[str, float]] = {name: weight / _FULL for name, weight in WEIGHTS.items()}
+"""What each feature adds to a score; what is learnt is what they get wrong."""
 _FADING: Final = timedelta(days=7)
 """How far from the time that a query names a memory counts a third as near."""
 _BESIDE: Final = 0.7
