@@ -102,29 +102,39 @@ def _grade(marks: Collection[Mark]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Lessons parted by time and by session, so that what is judged was never learnt from."""
+    """Lessons parted by time and by session: what is judged is newer than all that is learnt."""
 
     learnt: tuple[Lesson, ...]
     held: tuple[Lesson, ...]
-    """Asked later than any of the others, in sessions that they know nothing of."""
     since: datetime
     """Where one part ends and the other begins."""
 
 
-_LEARNT_SHARE: Final = 0.7
+_ORIGINS: Final = (0.4, 0.6, 0.8)
+"""After these shares of the lessons it is asked how what was learnt until then fares next."""
 
 
-def split(lessons: Sequence[Lesson]) -> Split | None:
-    """Part lessons, the oldest first, at a moment: sessions that go on past it are held out.
+def splits(lessons: Sequence[Lesson]) -> tuple[Split, ...]:
+    """Part lessons, the oldest first, at three moments, each judged on until the next.
 
-    Of those only what was asked after it counts, so that they teach nothing. None without any.
+    So each lesson past the first moment is judged once, by what knew only older ones (rolling
+    origin; Tashman 2000). A session that goes on past a moment is no part of what is learnt there.
     """
     if not lessons:
-        return None
-    since = lessons[int(len(lessons) * _LEARNT_SHARE)].asked_at
+        return ()
+    moments = [lessons[int(len(lessons) * share)].asked_at for share in _ORIGINS]
+    ends = [*moments[1:], None]
+    return tuple(_split(lessons, since, until) for since, until in zip(moments, ends, strict=True))
+
+
+def _split(lessons: Sequence[Lesson], since: datetime, until: datetime | None) -> Split:
     late = {lesson.group for lesson in lessons if lesson.asked_at >= since}
     return Split(
         learnt=tuple(one for one in lessons if one.group not in late),
-        held=tuple(one for one in lessons if one.asked_at >= since),
+        held=tuple(
+            one
+            for one in lessons
+            if one.asked_at >= since and (until is None or one.asked_at < until)
+        ),
         since=since,
     )

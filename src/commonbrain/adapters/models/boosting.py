@@ -24,7 +24,7 @@ from commonbrain.ports.models import Matrix, Reranker
 
 _LIGHTGBM: Final[Any] = needed("lightgbm", extra="learn")
 _FORMAT: Final = 1
-_SCALES: Final = (5.0, 10.0, 20.0)
+_SCALES: Final = (10.0, 20.0)
 """What a difference of 1 in the weighted sum is to LambdaMART, whose unit is a logistic one."""
 _LEAVES: Final = (4, 8)
 _TREES_MAX: Final = 200
@@ -167,9 +167,7 @@ class Boosting:
             raise _corrupt(f"It has {len(artifact):,} bytes; {MODEL_BYTES_MAX:,} are allowed.")
         try:
             envelope = _ENVELOPES.validate_json(artifact)
-            booster: Any = _LIGHTGBM.Booster(
-                model_str=envelope.booster, params={"num_threads": 1, "verbosity": -1}
-            )
+            booster = _LIGHTGBM.Booster(model_str=envelope.booster)
         except (ValidationError, _LIGHTGBM.basic.LightGBMError) as error:
             raise _corrupt("It is no reranker of this format.") from error
         if tuple(booster.feature_name()) != envelope.features:

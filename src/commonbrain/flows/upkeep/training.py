@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Corrupt, NotFound
-from commonbrain.domain.lessons import Lesson, Split, lesson_of, split
+from commonbrain.domain.lessons import Lesson, Split, lesson_of, splits
 from commonbrain.domain.limits import (
     LEDGER_PAGE,
     LESSON_GROUPS_MIN,
@@ -40,6 +40,8 @@ _SEED: Final = 0
 """The same ledger gives the same model."""
 _READ: Final = 0.3
 """About the share of the time that reading takes."""
+_FOLD_SESSIONS_MIN: Final = 5
+"""Sessions that anything can be learnt from."""
 _TIMED: Final = 60
 """Scorings that are timed, of as many candidates as a recall may have."""
 _CANDIDATES: Final = 80
@@ -61,30 +63,30 @@ class _Trial:
 
 
 def train_reranker(task: Task) -> None:
-    """Learn from what was marked, hold it against what serves, and put its card there."""
+    """Learn from what was marked, say how that fared on what came later, and put its card there."""
     since = task.job.created_at - timedelta(days=_given(task, "lookback_days"))
     lessons = _read(task, since=since)
-    parts = split(lessons)
+    parts = splits(lessons)
     lacking = _lacking(lessons, parts, least=_given(task, "min_marked"))
-    if parts is None or lacking:
+    if lacking:
         with task.step() as tx:
             task.finish(tx, {"outcome": "too_little_data", **lacking})
         return
     trainer = task.house.trainer()
-    fitted = trainer.fit(parts.learnt, base=SHARES, seed=_SEED)
-    model = trainer.load(fitted.artifact)
-    task.pause()
     parent = _active(task)
-    trial = _tried(
-        task, trainer, model=model, before=_loaded(task, trainer, parent), held=parts.held
-    )
+    margins = _judged(task, trainer, parts=parts, before=_loaded(task, trainer, parent))
+    task.pause()
+    # What serves is learnt from everything, in the way that was judged.
+    fitted = trainer.fit(lessons, base=SHARES, seed=_SEED)
+    model = trainer.load(fitted.artifact)
+    trial = _Trial(margins=margins, scoring_ms=_timed(task, model, lessons))
     told = {
         "outcome": trial.outcome,
         "window": {"since": since.isoformat(), "until": task.job.created_at.isoformat()},
         "recalls": len(lessons),
         "sessions": _sessions(lessons),
-        "split": _told_split(parts),
-        "metrics": {name: asdict(margin) for name, margin in trial.margins.items()},
+        "judged": [_told_split(one) for one in parts],
+        "metrics": {name: asdict(margin) for name, margin in margins.items()},
         "scoring_ms": trial.scoring_ms,
         "bytes": len(fitted.artifact),
         **fitted.told,
@@ -93,17 +95,18 @@ def train_reranker(task: Task) -> None:
     card = _card(task, digest=digest, features=model.features, parent=parent, told=told)
     with task.step() as tx:
         tx.registry.add(card)
-        margin = trial.margins[DECISIVE]
-        task.finish(
-            tx,
-            {
-                "outcome": trial.outcome,
-                "model": ids.show(ids.MODEL, card.id),
-                "recalls": len(lessons),
-                DECISIVE: f"{margin.before:.3f} to {margin.after:.3f}",
-                "gain": f"{margin.low:+.3f} to {margin.high:+.3f}",
-            },
-        )
+        task.finish(tx, _result(card, trial, recalls=len(lessons)))
+
+
+def _result(card: ModelCard, trial: _Trial, *, recalls: int) -> Mapping[str, object]:
+    margin = trial.margins[DECISIVE]
+    return {
+        "outcome": trial.outcome,
+        "model": ids.show(ids.MODEL, card.id),
+        "recalls": recalls,
+        DECISIVE: f"{margin.before:.3f} to {margin.after:.3f}",
+        "gain": f"{margin.low:+.3f} to {margin.high:+.3f}",
+    }
 
 
 _DEFAULTS: Final = {"lookback_days": LOOKBACK_DAYS_DEFAULT, "min_marked": LESSONS_MIN}
@@ -133,11 +136,11 @@ def _sessions(lessons: Sequence[Lesson]) -> int:
     return len({lesson.group for lesson in lessons})
 
 
-def _lacking(lessons: Sequence[Lesson], parts: Split | None, *, least: int) -> Mapping[str, int]:
+def _lacking(lessons: Sequence[Lesson], parts: Sequence[Split], *, least: int) -> Mapping[str, int]:
     """Say what there is and what is needed, where that is more; nothing where there is enough."""
     sessions = _sessions(lessons)
-    both = min(_sessions(parts.learnt), _sessions(parts.held)) if parts else 0
-    if len(lessons) >= least and sessions >= LESSON_GROUPS_MIN and both >= LESSON_GROUPS_MIN // 4:
+    is_parted = all(_sessions(one.learnt) >= _FOLD_SESSIONS_MIN and one.held for one in parts)
+    if len(lessons) >= least and sessions >= LESSON_GROUPS_MIN and is_parted:
         return {}
     return {
         "recalls": len(lessons),
@@ -163,23 +166,19 @@ def _loaded(task: Task, trainer: Trainer, card: ModelCard | None) -> Reranker | 
         return None
 
 
-def _tried(
-    task: Task,
-    trainer: Trainer,
-    *,
-    model: Reranker,
-    before: Reranker | None,
-    held: Sequence[Lesson],
-) -> _Trial:
-    return _Trial(
-        margins=trainer.judge(
-            held,
-            before=[_scored(before, lesson) for lesson in held],
-            after=[_scored(model, lesson) for lesson in held],
-            seed=_SEED,
-        ),
-        scoring_ms=_timed(task, model, held),
-    )
+def _judged(
+    task: Task, trainer: Trainer, *, parts: Sequence[Split], before: Reranker | None
+) -> Mapping[str, Margin]:
+    """Learn as of several moments, and judge each time by what came after."""
+    held: list[Lesson] = []
+    scores: list[Matrix] = []
+    for part in parts:
+        task.pause()
+        model = trainer.load(trainer.fit(part.learnt, base=SHARES, seed=_SEED).artifact)
+        held += part.held
+        scores += [_scored(model, lesson) for lesson in part.held]
+    known = [_scored(before, lesson) for lesson in held]
+    return trainer.judge(held, before=known, after=scores, seed=_SEED)
 
 
 def _scored(model: Reranker | None, lesson: Lesson) -> Matrix:
