@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from commonbrain.domain.ledger import Entry, Extent, Mark, Weighed
+from commonbrain.domain.outcomes import BY_WEIGHTS
 
 UNMARKED: Final = 1
 """Shown beside something that was marked, and left."""
@@ -56,7 +57,7 @@ def lesson_of(entry: Entry) -> Lesson | None:
     shown = [one for one in entry.considered if one.memory_id in packed]
     tells_of_read = _tells_of_read(entry, shown)
     graded = tuple(
-        Shown(memory_id=one.memory_id, features=one.features, grade=_grade(_marks(entry, one)))
+        Shown(memory_id=one.memory_id, features=_known(one), grade=_grade(_marks(entry, one)))
         for one in shown
         if _marks(entry, one) or _is_judged(one, tells_of_read=tells_of_read)
     )
@@ -68,6 +69,11 @@ def lesson_of(entry: Entry) -> Lesson | None:
         group=entry.session or f"{entry.agent} {entry.asked_at:%Y-%m-%d}",
         shown=graded,
     )
+
+
+def _known(one: Weighed) -> Mapping[str, float]:
+    """Give what a model would be told; the score that it took the place of is not."""
+    return {name: value for name, value in one.features.items() if name != BY_WEIGHTS}
 
 
 def _marks(entry: Entry, one: Weighed) -> Collection[Mark]:

@@ -18,6 +18,7 @@ from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.statistics import make_statistics
 from commonbrain.brain import Brain
 from commonbrain.domain.gate import derive_headline
 from commonbrain.domain.kinds import KINDS, Kind
@@ -28,8 +29,10 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
@@ -82,13 +85,18 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
+    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
+    rankers = Rankers(lambda digest: make_trainer().load(blobs().get(digest)), clock=clock)
+    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
     house = House(
         store=store,
         embedder=embedder,
         extractor=PatternExtractor(),
         clock=clock,
         chance=chance or SeededChance(),
-        journal=Journal(store, screen, clock=clock),
+        journal=Journal(store, screen, clock=clock, told=guards.heard),
+        rankers=rankers,
+        guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
@@ -98,7 +106,7 @@ def a_brain(
         refusals=CountedRefusals(store=store, clock=clock),
         trainer=cache(make_trainer),
         seals=cache(make_seals),
-        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
+        blobs=blobs,
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

@@ -232,9 +232,7 @@ def _use(house: House, half: Sequence[Corpus], *, wish: LearnWish) -> tuple[int,
     return recalls, marks, StoppedClock(clock.at + _APART)
 
 
-def _sessions(
-    corpus: Corpus, *, chance: random.Random
-) -> Iterator[tuple[str, Sequence[Question]]]:
+def _sessions(corpus: Corpus, *, chance: random.Random) -> Iterator[tuple[str, Sequence[Question]]]:
     questions = [one for one in corpus.questions if one.gold]
     chance.shuffle(questions)
     for start in range(0, len(questions), _OF_A_SESSION):
