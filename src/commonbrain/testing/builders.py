@@ -14,12 +14,12 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.statistics import make_statistics
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import NotFound
 from commonbrain.domain.gate import derive_headline
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
@@ -36,7 +36,7 @@ from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
-from commonbrain.ports.models import Embedder, Reranker
+from commonbrain.ports.models import Embedder
 from commonbrain.ports.store import Store
 from commonbrain.testing.clock import FakeClock, SeededChance
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -85,7 +85,8 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
-    rankers = Rankers(_no_artifact, clock=clock)
+    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
+    rankers = Rankers(lambda digest: make_trainer().load(blobs().get(digest)), clock=clock)
     guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
     house = House(
         store=store,
@@ -103,15 +104,12 @@ def a_brain(
         screen=screen,
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
         seals=cache(make_seals),
-        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
+        blobs=blobs,
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))
-
-
-def _no_artifact(digest: str) -> Reranker:
-    raise NotFound(f"There is no artifact {digest[:8]}.", hint="Give the house rankers of its own.")
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401

@@ -13,6 +13,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.repeating import Repeating
+from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.statistics import make_statistics
@@ -169,6 +170,7 @@ def build_house(
             tenant_calls_per_minute=settings.tenant_calls_per_minute,
         ),
         refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
         seals=cache(making.make_seals),
         blobs=blobs,
         early=early(settings, clock),
@@ -180,7 +182,7 @@ def build_house(
 
 def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
     """Load a reranker by the digest of its artifact."""
-    raise NotImplementedError(blobs().location, digest)
+    return make_trainer().load(blobs().get(digest))
 
 
 def _blobs_at(settings: Settings, at: Store) -> Path | str:
