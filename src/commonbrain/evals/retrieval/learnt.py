@@ -36,9 +36,8 @@ def told(learning: Learning) -> Iterator[str]:
 
 def _of_half(number: int, half: Half) -> Iterator[str]:
     said = ", ".join(f"{name} {value}" for name, value in half.job.items())
-    yield f"half {number}: {len(half.conversations)} conversations, {half.recalls} recalls, " + (
-        f"{half.marks} marks"
-    )
+    count = len(half.conversations)
+    yield f"half {number}: {count} conversations, {half.recalls} recalls, {half.marks} marks"
     yield f"  the job: {said}"
     if half.importances:
         best = list(half.importances.items())[:_TOLD]

@@ -44,7 +44,7 @@ app.command("run", help="Measure recall on public data, beside plain baselines, 
 
 
 @app.command()
-def learn(  # noqa: PLR0913 one parameter an option, each by its name
+def learn(
     *,
     dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval.")],
     path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
