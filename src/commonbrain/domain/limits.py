@@ -184,5 +184,16 @@ DEAD_LETTERS_KEPT_DAYS: Final = 180
 """How long a job that was given up waits for somebody to look at it."""
 OUTBOX_KEPT_DAYS: Final = 7
 """How long events wait for a worker that reads them."""
+EVALUATED_DEFAULT: Final = 100
+"""Questions of each sort that an evaluation asks: intervals of some eight hundredths at most."""
+EVALUATED_MIN: Final = 20
+"""Fewer tell nothing: their intervals are wider than any difference."""
+EVALUATED_MAX: Final = 1000
+EVALUATED_AT_ONCE: Final = 20
+"""Questions between two steps of the job that evaluates: half a second where it is slow."""
+EVALUATED_FROM: Final = 200
+"""Memories from which on a store is measured by itself."""
+EVALUATION_SCANNED_MAX: Final = 1_000_000
+"""Memories that those which are asked for are drawn from, the oldest first."""
 WORKERS_MAX: Final = 64
 """Jobs that one process works on at once."""

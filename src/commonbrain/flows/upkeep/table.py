@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Final
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.limits import JOB_ATTEMPTS
+from commonbrain.domain.limits import EVALUATED_FROM, JOB_ATTEMPTS
 from commonbrain.domain.scope import Role
 from commonbrain.flows.jobbing import EMBED
 from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.store import Transaction
 
@@ -20,6 +21,10 @@ Is = Callable[[object], bool]
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _are_names(value: object) -> bool:
@@ -71,6 +76,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={},
         role=Role.ADMIN,
         is_of_store=True,
+    ),
+    "eval": JobKind(
+        purpose="Measure recall on questions that the store's own memories give.",
+        handle=evaluate,
+        takes={"questions": _is_count, "seed": _is_count},
+        role=Role.WRITER,
+        every=timedelta(days=7),
+        is_wanted=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",
