@@ -1,10 +1,9 @@
 """The shelf of evaluations."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import RowMapping, select
 
 from commonbrain.adapters.sql.evaluation_tables import evaluations
 from commonbrain.adapters.sql.work import Work
@@ -31,6 +30,6 @@ class EvaluationShelf:
         return [Evaluation(**_told(row)) for row in rows]
 
 
-def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+def _told(row: RowMapping) -> dict[str, Any]:
     figures = {name: Figure(**one) for name, one in row["figures"].items()}
     return {**row, "figures": figures}

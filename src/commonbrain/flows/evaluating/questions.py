@@ -1,8 +1,9 @@
 """Questions that a store's own memories and recalls give, with what answers each.
 
 No language model makes them. A known item is asked for by a few words of one of its sentences,
-without about half of those that its headline has, and by those that other memories have too; what
-is not there by words that are each of another memory. Where recalls were marked, the questions that agents really asked are the better half.
+without about half of those that its headline has, and rather by those that others have too; what
+is not there by words that are each of another memory. Where recalls were marked, the questions
+that agents really asked are the better half.
 """
 
 import re
