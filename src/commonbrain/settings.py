@@ -74,6 +74,15 @@ def _safe_url(url: str | None) -> str | None:
     return url
 
 
+def _blobs_place(place: str | None) -> str | None:
+    """Take a folder, or a bucket without a secret in its name."""
+    parts = urlsplit(place or "")
+    is_bucket = parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc
+    if place is not None and "://" in place and not is_bucket:
+        raise ValueError("it is a folder, or s3://BUCKET/PREFIX")
+    return place
+
+
 def _asymmetric(names: str) -> str:
     """Take signatures that only the issuer can make."""
     wrong = {one.strip() for one in names.split(",")} - ASYMMETRIC
@@ -299,6 +308,12 @@ class Settings(BaseSettings):
     )
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
+    )
+    blobs: Annotated[str | None, AfterValidator(_blobs_place)] = Field(
+        default=None,
+        max_length=2000,
+        description="Where trained models lie: a folder, or s3://BUCKET/PREFIX; unset: beside the "
+        "store's file, or in the folder of the state.",
     )
     log: bool = Field(
         default=True, description="Whether servers write a log into the folder of their state."

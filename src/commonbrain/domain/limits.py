@@ -178,6 +178,13 @@ JOBS_LIVE_MAX: Final = 1000
 """Unfinished jobs that one tenant may have."""
 RETAINED_AT_ONCE: Final = 1000
 """Rows that retention deletes in one transaction."""
+LEDGER_PAGE_DEFAULT: Final = 20
+LEDGER_PAGE_MAX: Final = 100
+"""Recalls told at once of the ledger."""
+BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of one artifact: a model of a thousand trees takes a few million."""
+BLOBS_S: Final = 10.0
+"""How long a bucket may take to answer; who waits for it is no reader."""
 JOBS_KEPT_DAYS: Final = 30
 """How long a job that has ended can be looked at."""
 DEAD_LETTERS_KEPT_DAYS: Final = 180

@@ -11,6 +11,7 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.journal import Journal
 from commonbrain.ports.archive import Archive
+from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
@@ -43,6 +44,8 @@ class House:
     refusals: Refusals
     seals: Callable[[], Seals]
     """Made when they are needed: what a local door never asks for need not be installed."""
+    blobs: Callable[[], Blobs]
+    """Made when they are needed: only who trains or serves a model asks for them."""
     queue: Queue
     """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,6 +12,7 @@ from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
@@ -95,6 +96,7 @@ def a_brain(
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(make_seals),
+        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

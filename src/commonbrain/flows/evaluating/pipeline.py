@@ -13,7 +13,6 @@ from typing import Final
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.evaluation import DEPTH, Evaluation, Figure, figure, gain
-from commonbrain.domain.ledger import Entry
 from commonbrain.domain.limits import (
     EVALUATED_DEFAULT,
     EVALUATED_MAX,
@@ -51,7 +50,6 @@ _ABSENT_SHARE: Final = 5
 """For so many questions there is one of what is not there."""
 _HELD_OUT: Final = 0.3
 """Of marked recalls the latest share: what is learnt from the ledger has not seen it yet."""
-_MARKED_MAX: Final = 2000
 _SHARES: Final = {"p50": 0.5, "p95": 0.95}
 
 
@@ -256,8 +254,10 @@ class Evaluate:
 
     def _asked(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
         """Ask again what was asked last, of what is marked and can still be found."""
-        entries = list(_marked(tx, at))
-        late = entries[-ceil(len(entries) * _HELD_OUT) :] if entries else []
+        wanted = EntryFilter(is_marked=True)
+        before, enough = ids.make_id(at, -1), ceil(count / _HELD_OUT)
+        entries = tx.ledger.latest(wanted, before=before, limit=enough)
+        late = entries[: ceil(len(entries) * _HELD_OUT)]
         gold = tx.memories.get(sorted({id_ for entry in late for id_ in entry.marks}))
         findable = [id_ for id_, memory in gold.items() if self._may(memory, at)]
         return asked(late, findable=findable, count=count)
@@ -287,17 +287,6 @@ def _all_ids(tx: Transaction, at: datetime) -> Iterator[int]:
             return
         yield from (id_ for id_ in page if id_ <= last)
         after, seen = page[-1], seen + len(page)
-
-
-def _marked(tx: Transaction, at: datetime) -> Iterator[Entry]:
-    after, seen = 0, 0
-    wanted = EntryFilter(until=at, is_marked=True)
-    while seen < _MARKED_MAX:
-        page = tx.ledger.entries(wanted, after=after, limit=_PAGE // 10)
-        if not page:
-            return
-        yield from page
-        after, seen = page[-1].id, seen + len(page)
 
 
 def _figures(answers: Sequence[Answer]) -> dict[str, Figure]:

@@ -11,6 +11,7 @@ from commonbrain.domain import ids, limits
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.disputes import Conflict, basis_of, conflict_of
 from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.ledger import Extent
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.normalise import normalise
 from commonbrain.domain.pack import Packed, pack
@@ -246,6 +247,7 @@ class Recall:
             verdict=ranked.verdict,
             considered=tuple(ranked.considered),
             packed=packed.ids,
+            extents=dict(zip(packed.ids, map(Extent.of, packed.items), strict=True)),
             left_out=_left_out(ranked, near=packed.near, kept=packed.ids),
             degraded=ranked.degraded,
             stages_ms=stages_ms,

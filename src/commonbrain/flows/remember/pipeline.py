@@ -48,6 +48,7 @@ from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.flows.remember.replies import keep, make_ticket, replay
 from commonbrain.flows.remember.sources import (
     check_skill,
+    credit_sources,
     link_sources,
     no_more_than,
     premise_hint,
@@ -240,6 +241,8 @@ class Remember:
         if refusal is not None:
             return rejected(refusal)
         outcome = self._settle(tx, prepared, look=look, course=course)
+        if outcome.status.is_new and course.compares_meaning:
+            credit_sources(tx, prepared, look=look, house=self.house)
         if not prepared.derived or outcome.id is None:
             return outcome
         barred = self._barred(tx, prepared, look=look)
