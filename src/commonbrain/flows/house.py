@@ -22,6 +22,7 @@ from commonbrain.ports.queue import Queue
 from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.seals import Seals
+from commonbrain.ports.staging import Staging
 from commonbrain.ports.store import Store
 from commonbrain.ports.telemetry import SILENT, Telemetry
 
@@ -46,6 +47,8 @@ class House:
     """Made when they are needed: what a local door never asks for need not be installed."""
     blobs: Callable[[], Blobs]
     """Made when they are needed: only who trains or serves a model asks for them."""
+    staging: Staging
+    """Where files wait for a job, among the blobs."""
     queue: Queue
     """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT

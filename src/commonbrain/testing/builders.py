@@ -17,6 +17,7 @@ from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.staging import BlobStaging
 from commonbrain.brain import Brain
 from commonbrain.domain.gate import derive_headline
 from commonbrain.domain.kinds import KINDS, Kind
@@ -81,6 +82,7 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
+    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
     house = House(
         store=store,
         embedder=embedder,
@@ -96,7 +98,8 @@ def a_brain(
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(make_seals),
-        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
+        blobs=blobs,
+        staging=BlobStaging(blobs),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

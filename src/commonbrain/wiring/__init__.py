@@ -14,6 +14,7 @@ from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.repeating import Repeating
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
+from commonbrain.adapters.staging import BlobStaging
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.probing import Doors
 from commonbrain.brain import Brain, Identity
@@ -126,6 +127,7 @@ def build_house(
     with telling_of_settings():
         store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
     screen = PatternScreen()
+    blobs = cache(partial(make_blobs, _blobs_at(settings, at)))
     return House(
         store=store,
         embedder=embedder,
@@ -158,7 +160,8 @@ def build_house(
         ),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(making.make_seals),
-        blobs=cache(partial(make_blobs, _blobs_at(settings, at))),
+        blobs=blobs,
+        staging=BlobStaging(blobs),
         early=early(settings, clock),
         probe=Doors(places(settings, at), clock),
         started_at=clock.now(),

@@ -10,7 +10,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import EVALUATED_FROM, JOB_ATTEMPTS
 from commonbrain.domain.scope import Role
 from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep import chores, moving
 from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.store import Transaction
@@ -42,6 +42,8 @@ class JobKind:
     """What it can be given, by name."""
     role: Role
     """Who may ask for it."""
+    asked_by: str | None = None
+    """What brings the file that it reads, and alone can ask for it."""
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
     limit: timedelta = timedelta(hours=1)
@@ -84,6 +86,28 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.WRITER,
         every=timedelta(days=7),
         is_wanted=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
+    ),
+    "import": JobKind(
+        purpose="Take in what was sent, in a foreign format or the house's own.",
+        handle=moving.import_,
+        takes={},
+        role=Role.WRITER,
+        asked_by="brain import --background, or POST /v1/import",
+        limit=timedelta(hours=12),
+    ),
+    "export": JobKind(
+        purpose="Write everything into an archive, to be fetched for a day.",
+        handle=moving.export,
+        takes={},
+        role=Role.ADMIN,
+        limit=timedelta(hours=6),
+    ),
+    moving.DISCARD: JobKind(
+        purpose="Drop what was sent to be imported, or exported, once its time is over.",
+        handle=moving.discard,
+        takes={},
+        role=Role.WRITER,
+        asked_by="what puts a file there",
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",
