@@ -10,6 +10,7 @@ from commonbrain.domain.session import Contact
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.atomizing import Atomize
 from commonbrain.flows.embedding import EmbedPending
+from commonbrain.flows.evaluating.pipeline import Evaluate
 from commonbrain.flows.exporting import Export
 from commonbrain.flows.forget.erase import Erase
 from commonbrain.flows.forget.pipeline import Forget
@@ -89,6 +90,7 @@ class Brain:
     tenants: Tenants
     jobs: Jobs
     models: Models
+    evaluate: Evaluate
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -125,6 +127,7 @@ class Brain:
             tenants=Tenants(house, caller),
             jobs=Jobs(house, caller),
             models=Models(house, caller),
+            evaluate=Evaluate(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

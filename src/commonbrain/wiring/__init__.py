@@ -17,6 +17,7 @@ from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
+from commonbrain.adapters.staging import BlobStaging
 from commonbrain.adapters.statistics import make_statistics
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.probing import Doors
@@ -180,6 +181,7 @@ def build_house(
         saliences=Saliences(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
+        staging=BlobStaging(blobs),
         early=early(settings, clock),
         probe=Doors(places(settings, at), clock),
         started_at=clock.now(),
