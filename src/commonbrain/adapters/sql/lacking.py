@@ -69,9 +69,9 @@ class Lacking:
         given = {"tenant": self.work.tenant, "space": self.space_id, "states": _FINDABLE}
         return self.work.connection.execute(_FIELDLESS, given).first() is not None
 
-    def oldest(self, *, limit: int) -> list[int]:
-        """List findable memories that lack vectors, oldest first."""
-        lacks = or_(self._own(), self._fields())
+    def oldest(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that lack vectors, ascending."""
+        lacks = or_(self._own(), self._fields()) & (memories.c.id > after)
         waiting = self._lacking(lacks, memories.c.id).order_by(memories.c.id).limit(limit)
         return list(self.work.connection.execute(waiting).scalars())
 

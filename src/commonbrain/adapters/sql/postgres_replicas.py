@@ -16,6 +16,7 @@ from typing import Final, LiteralString, TypeVar
 
 from sqlalchemy import Connection, Engine, exc, text
 
+from commonbrain.adapters.sql.postgres_distributing import MARK
 from commonbrain.adapters.sql.postgres_roles import role_of, unconfined
 from commonbrain.adapters.sql.postgres_wire import as_alchemy_s
 from commonbrain.adapters.sql.translating import cause_of
@@ -45,7 +46,7 @@ _BEGIN: Final[LiteralString] = (
     "FROM pg_control_checkpoint() c, pg_control_recovery() r, pg_stat_get_wal_receiver() w; "
     "COMMIT; "
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
+    f"SELECT set_config('commonbrain.tenant', {{tenant}}, true), {MARK}"
 )
 """Tells how many bytes are missing, none where it is no replica, and of which timeline those are
 that it has; then as every reader."""

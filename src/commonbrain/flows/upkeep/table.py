@@ -9,7 +9,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import JOB_ATTEMPTS
 from commonbrain.domain.scope import Role
 from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep import chores, respacing
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.store import Transaction
 
@@ -38,6 +38,8 @@ class JobKind:
     """Who may ask for it."""
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
+    is_of_space: bool = False
+    """Whether it is for programs alone that make vectors of the space that serves."""
     limit: timedelta = timedelta(hours=1)
     """How long one attempt may take."""
     attempts: int = JOB_ATTEMPTS
@@ -55,6 +57,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.embed,
         takes={},
         role=Role.WRITER,
+        is_of_space=True,
         every=timedelta(hours=1),
         is_wanted=lambda tx: tx.index.pending() > 0,
     ),
@@ -70,6 +73,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={},
         role=Role.ADMIN,
         is_of_store=True,
+    ),
+    "respace": JobKind(
+        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
+        handle=respacing.respace,
+        takes={"space": _is_name},
+        role=Role.ADMIN,
+        is_of_store=True,
+        limit=timedelta(days=1),
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",
