@@ -265,7 +265,7 @@ class Store(Protocol):
         ...
 
     def beside(self, space: Space) -> Store:
-        """Give the same store as it is in another space, made where there is none; see `Spaces.add`.
+        """Give the same store as it is in another space, made where there is none.
 
         It shares the connections of this one, and is closed with it.
         """

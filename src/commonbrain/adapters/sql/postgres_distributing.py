@@ -18,7 +18,6 @@ from commonbrain.adapters.sql.postgres_flat import flattening
 from commonbrain.adapters.sql.postgres_roles import FUNCTIONS
 from commonbrain.adapters.sql.postgres_schema import READS_WORDS
 
-# ruff: noqa: S608 names come from the schema and the catalogue
 CITUS: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
 _DISTRIBUTED: Final = text("SELECT logicalrelid::regclass::text FROM pg_dist_partition")
 _FOREIGN: Final = text(

@@ -216,9 +216,13 @@ class Sqlite:
     def beside(self, space: Space, space_id: int) -> Sqlite:
         """Give the same file as it is in another space; what is kept of vectors is its own."""
         other = copy(self)
-        other.space, other.space_id = space, space_id
-        other._codes, other._lock = {}, threading.Lock()
+        other.be_in(space, space_id)
         return other
+
+    def be_in(self, space: Space, space_id: int) -> None:
+        """Take on a space, of whose vectors nothing is kept yet."""
+        self.space, self.space_id = space, space_id
+        self._codes, self._lock = {}, threading.Lock()
 
     def readable_from(self, connection: Connection) -> str | None:  # noqa: ARG002 see Dialect
         """Let no older program go on: whoever upgraded a file is on the same machine."""

@@ -68,15 +68,16 @@ def compared(house: House, other: House, *, caller: Caller, on_progress: Progres
 
 
 def asked_before(house: House, caller: Caller) -> list[Question]:
-    """Give the latest questions of a tenant, each once, those first of which it is known."""
+    """Give the latest questions of a tenant, each once, those rather that were marked."""
     latest: dict[str, Question] = {}
     for entry in _entries(house, caller):
         # What helped once helps whoever asks the same again.
         known = latest.pop(entry.query, None)
-        helped = _helped(entry) | (known.helped if known else frozenset())
+        helped = _helped(entry).union(known.helped if known else ())
         latest[entry.query] = Question(query=entry.query, agent=entry.agent, helped=helped)
-    newest = sorted(reversed(latest.values()), key=lambda one: not one.helped)
-    return newest[:COMPARED_MAX]
+    # Sorting keeps the order: those of which it is known what helped come last, each by its age.
+    by_worth = sorted(latest.values(), key=lambda one: bool(one.helped))
+    return by_worth[-COMPARED_MAX:]
 
 
 def _entries(house: House, caller: Caller) -> Iterator[Entry]:

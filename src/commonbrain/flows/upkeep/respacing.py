@@ -8,7 +8,7 @@ from commonbrain.flows.upkeep.task import Task
 
 
 def respace(task: Task) -> None:
-    """Give every memory vectors in another space, beside those it has; a switch is people's to make.
+    """Give every memory vectors in another space, beside those it has; people switch.
 
     A memory that has them is passed over, so that a batch that nobody came to tell of is not lost.
     """

@@ -126,7 +126,7 @@ class Worker:
 
     @property
     def _taken(self) -> Collection[str]:
-        """What this program can do now: vectors of another space than its own are others' to make."""
+        """What this program can do now: vectors of a space that it does not know it cannot make."""
         if self.house.store.moved_to is None:
             return self.kinds
         return [kind for kind in self.kinds if not JOBS[kind].is_of_space]

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import typer
-from pydantic import TypeAdapter
+from pydantic_core import to_json
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -149,4 +149,4 @@ def _say(told: str) -> None:
 
 
 def _print_json(value: Any) -> None:  # noqa: ANN401 any of the flow's values
-    typer.echo(TypeAdapter(type(value)).dump_json(value).decode())
+    typer.echo(to_json(value).decode())
