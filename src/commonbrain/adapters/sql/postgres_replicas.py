@@ -46,7 +46,7 @@ _BEGIN: Final[LiteralString] = (
     "FROM pg_control_checkpoint() c, pg_control_recovery() r, pg_stat_get_wal_receiver() w; "
     "COMMIT; "
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-    f"SELECT set_config('commonbrain.tenant', {{tenant}}, true), {MARK}"
+    f"SELECT set_config('commonbrain.tenant', {{tenant}}, true), {MARK}"  # noqa: S608 our own
 )
 """Tells how many bytes are missing, none where it is no replica, and of which timeline those are
 that it has; then as every reader."""
