@@ -54,7 +54,7 @@ def states(brain: Brain) -> dict[str, tuple[str, int]]:
     return {one.name: (one.state, one.lacking) for one in brain.spaces()}
 
 
-@pytest.mark.requirement("JB-12")
+@pytest.mark.requirement("DM-45", "DO-17")
 def test_a_space_is_built_beside_the_one_that_serves_and_then_serves_whole(path: Path) -> None:
     with filled(movable(path)) as brain:
         done = brain.spaces.build()
@@ -105,7 +105,7 @@ def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
         assert states(brain)[NEXT] == ("current", 0)
 
 
-@pytest.mark.requirement("JB-12")
+@pytest.mark.requirement("DM-45", "DO-17")
 def test_a_program_of_the_old_space_goes_on_in_it_and_says_so(path: Path, clock: FakeClock) -> None:
     with filled(movable(path, clock=clock)) as late, movable(path, clock=clock) as switching:
         assert late.recall("kettle").degraded == ()

@@ -87,7 +87,7 @@ class SpaceMismatch(Corrupt):
     def __init__(self, known: str, *, made: str) -> None:
         super().__init__(
             f"This store's vectors live in the space {known}; the embedder makes {made}.",
-            hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
-            "with, or make a new store and import into it.",
+            hint="Vectors of two spaces cannot be compared. Open it with the embedder that serves; "
+            "`brain space build` moves it to another one.",
         )
         self.known = known

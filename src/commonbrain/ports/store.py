@@ -252,11 +252,7 @@ class Store(Protocol):
 
     @property
     def moved_to(self) -> str | None:
-        """The space that serves now, where it is another than `space`; else None.
-
-        What is remembered meanwhile by others has no vectors in `space`, and what is remembered
-        here has none in that one until a job has made them.
-        """
+        """The space that serves now, where it is another than `space`; else None."""
         ...
 
     @property
@@ -265,10 +261,7 @@ class Store(Protocol):
         ...
 
     def beside(self, space: Space) -> Store:
-        """Give the same store as it is in another space, made where there is none.
-
-        It shares the connections of this one, and is closed with it.
-        """
+        """Give the store as it is in another space, made where there is none; closed with this."""
         ...
 
     def begin(self, tenant: str) -> AbstractContextManager[Transaction]:

@@ -113,7 +113,7 @@ def telling_of_settings() -> Generator[None]:
         raise Corrupt(
             error.message,
             code=error.code,
-            hint=f"Open it with {known}, or make a new store and import into it."
+            hint=f"Open it with {known}; `brain space build` moves it to another embedder."
             if known
             else error.hint,
         ) from error

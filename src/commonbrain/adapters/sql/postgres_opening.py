@@ -287,10 +287,10 @@ def _index(engine: Engine) -> None:
         tables = connection.execute(_HOLDERS).scalars().all()
         for space in known_spaces(connection):
             for table in tables:
-                _index_part(connection, table, space)
+                _index_part(connection, table, space=space)
 
 
-def _index_part(connection: Connection, table: str, space: KeptSpace) -> None:
+def _index_part(connection: Connection, table: str, *, space: KeptSpace) -> None:
     name = f"ix_{table}_nearest_{space.id}"
     is_built = connection.execute(_BUILT, {"name": name}).scalar()
     is_wanted = space.state is not SpaceState.DROPPED and space.dimensions <= _DIMENSIONS_MAX

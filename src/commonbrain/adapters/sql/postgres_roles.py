@@ -46,8 +46,8 @@ _PARENTS: Final = text(
 _READ_ONLY: Final = frozenset({"alembic_version"})
 _APPENDED: Final = frozenset({"access_audit", "audit"})
 """Tables whose rows nobody changes."""
-_LASTING: Final = frozenset({"spaces", "tenants"})
-"""Tables whose rows nobody deletes."""
+_LASTING: Final = {"tenants": "UPDATE", "spaces": "UPDATE (name, state)"}
+"""Tables whose rows nobody deletes, and what of them may be changed."""
 FUNCTIONS: Final = (
     "words_found(text[], integer, float8[], text, float8, float8, bigint, integer, bigint)",
     "every_tenant()",
@@ -154,7 +154,7 @@ def _rights(table: str) -> str:
         return "SELECT"
     if table in _APPENDED:
         return "SELECT, INSERT"
-    return "SELECT, INSERT, UPDATE" + ("" if table in _LASTING else ", DELETE")
+    return f"SELECT, INSERT, {_LASTING.get(table, 'UPDATE, DELETE')}"
 
 
 def _quoted(connection: Connection, what: str, *, value: str = "") -> str:

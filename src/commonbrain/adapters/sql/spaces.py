@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
@@ -73,7 +73,7 @@ class SqlSpaces:
                 self._check_whole(connection, tenant, wanted)
             # One after the other: at no moment may two of them serve.
             for one, state in ((serving, SpaceState.RETIRED), (wanted, SpaceState.CURRENT)):
-                _turn(connection, one, state)
+                _write(connection, replace(one, state=state))
             self.dialect.mark_switch(connection)
             return serving
 
@@ -89,7 +89,7 @@ class SqlSpaces:
                 )
             # Who has it open still writes into it, and its name is free to be built anew.
             renamed = f"{wanted.name[:_NAME_CHARS]} dropped {wanted.id}"
-            _turn(connection, wanted, SpaceState.DROPPED, name=renamed)
+            _write(connection, replace(wanted, state=SpaceState.DROPPED, name=renamed))
             return wanted
 
     def dropped(self) -> int:
@@ -194,8 +194,6 @@ def _same(known: Sequence[KeptSpace], space: Space) -> KeptSpace | None:
     return None
 
 
-def _turn(
-    connection: Connection, space: KeptSpace, state: SpaceState, *, name: str | None = None
-) -> None:
-    written = {"state": state, "name": name or space.name}
+def _write(connection: Connection, space: KeptSpace) -> None:
+    written = {"state": space.state, "name": space.name}
     connection.execute(update(spaces).where(spaces.c.id == space.id).values(written))
