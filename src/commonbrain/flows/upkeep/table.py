@@ -18,7 +18,7 @@ from commonbrain.domain.limits import (
 from commonbrain.domain.scope import Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores, moving
+from commonbrain.flows.upkeep import chores, moving, respacing
 from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
@@ -67,6 +67,8 @@ class JobKind:
     """What brings the file that it reads, and alone can ask for it."""
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
+    is_of_space: bool = False
+    """Whether it is for programs alone that make vectors of the space that serves."""
     limit: timedelta = timedelta(hours=1)
     """How long one attempt may take."""
     attempts: int = JOB_ATTEMPTS
@@ -84,6 +86,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.embed,
         takes={},
         role=Role.WRITER,
+        is_of_space=True,
         every=timedelta(hours=1),
         is_wanted=lambda tx: tx.index.pending() > 0,
     ),
@@ -144,6 +147,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={},
         role=Role.WRITER,
         asked_by="what puts a file there",
+    ),
+    "respace": JobKind(
+        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
+        handle=respacing.respace,
+        takes={"space": _is_name},
+        role=Role.ADMIN,
+        is_of_store=True,
+        limit=timedelta(days=1),
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",
