@@ -83,6 +83,9 @@ def _asymmetric(names: str) -> str:
 
 
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
+Url = Annotated[str | None, Field(max_length=2000)]
+Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
+_OF_KEY: Final = "The key for the endpoint; it is never shown."
 
 
 class Settings(BaseSettings):
@@ -185,14 +188,10 @@ class Settings(BaseSettings):
     embedder_model: str | None = Field(
         default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
     )
-    embedder_url: str | None = Field(
-        default=None,
-        max_length=2000,
-        description="The base of the endpoint's API, without name and password.",
+    embedder_url: Url = Field(
+        default=None, description="The base of the endpoint's API, without name and password."
     )
-    embedder_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
-        default=None, description="The key for the endpoint; it is never shown."
-    )
+    embedder_api_key: Key = Field(default=None, description=_OF_KEY)
     embedder_dimensions: int | None = Field(
         default=None,
         ge=2,
@@ -212,14 +211,10 @@ class Settings(BaseSettings):
     extractor_model: str | None = Field(
         default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
     )
-    extractor_url: str | None = Field(
-        default=None,
-        max_length=2000,
-        description="The base of the endpoint's API, without name and password.",
+    extractor_url: Url = Field(
+        default=None, description="The base of the endpoint's API, without name and password."
     )
-    extractor_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
-        default=None, description="The key for the endpoint; it is never shown."
-    )
+    extractor_api_key: Key = Field(default=None, description=_OF_KEY)
     extractor_timeout_s: float = Field(
         default=60, gt=0, le=600, description="Seconds an endpoint may take for one text."
     )
@@ -228,6 +223,32 @@ class Settings(BaseSettings):
     )
     extractor_tokens_max: int = Field(
         default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
+    )
+    reflector: str = Field(
+        default="extractive",
+        description="What sums up for reflect: extractive (no model), ollama or openai.",
+    )
+    reflector_model: str | None = Field(
+        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
+    )
+    reflector_url: Url = Field(
+        default=None, description="The base of the endpoint's API, without name and password."
+    )
+    reflector_api_key: Key = Field(default=None, description=_OF_KEY)
+    reflector_timeout_s: float = Field(
+        default=60, gt=0, le=600, description="Seconds an endpoint may take for one episode."
+    )
+    reflector_retries: int = Field(
+        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
+    )
+    reflector_tokens_max: int = Field(
+        default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
+    )
+    reflector_run_tokens_max: int = Field(
+        default=100_000,
+        ge=0,
+        le=100_000_000,
+        description="Tokens that one reflection may spend, in and out; past it no model is asked.",
     )
     duplicate_at: Cosine | None = Field(
         default=None,

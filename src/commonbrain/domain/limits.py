@@ -186,3 +186,18 @@ OUTBOX_KEPT_DAYS: Final = 7
 """How long events wait for a worker that reads them."""
 WORKERS_MAX: Final = 64
 """Jobs that one process works on at once."""
+
+REFLECT_HOURS_DEFAULT: Final = 24
+REFLECT_HOURS_MAX: Final = 168
+"""How far back a reflection looks at what was recorded; what it missed before that counts too."""
+REFLECT_CANDIDATES_DEFAULT: Final = 8
+REFLECT_CANDIDATES_MAX: Final = 32
+"""Facts and rules that one reflection may propose: somebody has to look at each."""
+REFLECT_PAGE: Final = 400
+"""Memories that are put together at once: every two of them are compared."""
+REFLECT_MEMORIES_MAX: Final = 10_000
+"""Memories that one reflection looks through; the next goes on from there."""
+REFLECT_SOON: Final = 40
+"""New events after which a reflection does not wait for its day."""
+CORRECTIONS_MAX: Final = 2000
+"""Changes of the last month that are looked through for what is corrected again and again."""

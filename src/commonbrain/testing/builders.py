@@ -12,6 +12,7 @@ from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.models.extractive import ExtractiveReflector
 from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
@@ -84,6 +85,7 @@ def a_brain(
         store=store,
         embedder=embedder,
         extractor=PatternExtractor(),
+        reflector=ExtractiveReflector(),
         clock=clock,
         chance=chance or SeededChance(),
         journal=Journal(store, screen, clock=clock),

@@ -26,7 +26,13 @@ from commonbrain.ports.clock import Chance, Clock
 from commonbrain.settings import Settings, Store
 from commonbrain.wiring.access import make_access, make_local_access, told
 from commonbrain.wiring.listening import early, listen, note_unopened, places
-from commonbrain.wiring.models import calibrated, make_embedder, make_extractor, telling_of_settings
+from commonbrain.wiring.models import (
+    calibrated,
+    make_embedder,
+    make_extractor,
+    make_reflector,
+    telling_of_settings,
+)
 from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
 from commonbrain.wiring.stores import (
     copy_store,
@@ -53,6 +59,7 @@ __all__ = [
     "make_extractor",
     "make_local_access",
     "make_queue",
+    "make_reflector",
     "note_unopened",
     "open_brain",
     "preview_copy",
@@ -129,6 +136,8 @@ def build_house(
         store=store,
         embedder=embedder,
         extractor=make_extractor(settings),
+        reflector=make_reflector(settings),
+        reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
         chance=chance or SystemChance(),
         journal=Journal(

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from commonbrain.adapters.models.extractive import ExtractiveReflector
 from commonbrain.adapters.models.minilm import SPACE, MiniLm
 from commonbrain.adapters.models.options import Options
 from commonbrain.adapters.models.patterns import PatternExtractor
-from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.models import Embedder, Extractor, Reflector
 
 EmbedderFactory = Callable[[Options], Embedder]
 """Makes an embedder as settings say; loads and sends nothing yet."""
@@ -14,6 +15,8 @@ EmbedderFactory = Callable[[Options], Embedder]
 
 ExtractorFactory = Callable[[Options], Extractor]
 """Makes an extractor as settings say; sends nothing yet."""
+ReflectorFactory = Callable[[Options], Reflector]
+"""Makes a reflector as settings say; sends nothing yet."""
 
 
 def _minilm(options: Options) -> Embedder:
@@ -73,6 +76,32 @@ EXTRACTORS: Final[Mapping[str, ExtractorFactory]] = {
 """By the name settings use; the first needs no model and is the default."""
 
 
+def _extractive(_options: Options) -> Reflector:
+    return ExtractiveReflector()
+
+
+def _ollama_reflector(options: Options) -> Reflector:
+    from commonbrain.adapters.models.chat_reflector import ChatReflector  # noqa: PLC0415 see EMBEDDERS
+    from commonbrain.adapters.models.chatting import OLLAMA_CHAT  # noqa: PLC0415
+
+    return ChatReflector(OLLAMA_CHAT, options)
+
+
+def _openai_reflector(options: Options) -> Reflector:
+    from commonbrain.adapters.models.chat_reflector import ChatReflector  # noqa: PLC0415 see EMBEDDERS
+    from commonbrain.adapters.models.chatting import OPENAI_CHAT  # noqa: PLC0415
+
+    return ChatReflector(OPENAI_CHAT, options)
+
+
+REFLECTORS: Final[Mapping[str, ReflectorFactory]] = {
+    "extractive": _extractive,
+    "ollama": _ollama_reflector,
+    "openai": _openai_reflector,
+}
+"""By the name settings use; the first needs no model and is the default."""
+
+
 def settings_of(space: str) -> str | None:
     """Say which settings make vectors of a space; None where its name does not tell."""
     if space == SPACE.name:
@@ -90,8 +119,10 @@ def settings_of(space: str) -> str | None:
 __all__ = [
     "EMBEDDERS",
     "EXTRACTORS",
+    "REFLECTORS",
     "EmbedderFactory",
     "ExtractorFactory",
     "Options",
+    "ReflectorFactory",
     "settings_of",
 ]

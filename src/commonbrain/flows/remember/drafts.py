@@ -135,8 +135,10 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "occurred_at": instant,
     "expires_at": instant,
 }
-# Whom a memory is shared with is settled by messages alone; parts are cut by importers.
-_FIELDS: Final = {field.name for field in fields(Draft)} - {"body", "audience", "part"}
+# Whom a memory is shared with is settled by messages alone; parts are cut by importers, and
+# what is only proposed is made by reflection.
+_INNER: Final = {"body", "audience", "part", "is_candidate"}
+_FIELDS: Final = {field.name for field in fields(Draft)} - _INNER
 # Severity stands in the draft itself, for the gate has a step of its own for it; a lease is
 # claimed, not given.
 _COLUMNS: Final = frozenset(column for policy in KINDS.values() for column in policy.columns) - {

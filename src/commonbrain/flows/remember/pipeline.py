@@ -7,6 +7,7 @@ from typing import Final, Unpack, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import is_report
+from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.gate import Rejected
@@ -34,6 +35,7 @@ from commonbrain.flows.remember.neighbours import (
     judge_neighbours,
 )
 from commonbrain.flows.remember.outcome import (
+    Beside,
     Outcome,
     Remembered,
     Status,
@@ -75,6 +77,10 @@ class Course:
     revises: int = 0
     spares_reports: bool = True
     """Whether action items let messages, incidents and handoffs through."""
+    is_bound: bool = True
+    """Whether action items bind it; what the house makes of what it holds is nobody's deed."""
+    beside: Beside | None = None
+    """What is to be done in the transaction that stores it."""
     proposal: Mapping[str, object] | None = None
     """The payload of a text that its author may only propose: it is stored, and held back."""
 
@@ -151,7 +157,7 @@ class Remember:
         watch.lap("embed")
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
-        if not ready:
+        if not ready and course.beside is None:
             none = Remembered(items=tuple(refused.values()), stages_ms=watch.stages_ms)
             return self._told(none, is_embedding=True)
         if course.compares_meaning:
@@ -162,7 +168,8 @@ class Remember:
             known = replay(tx, ticket, look=look) if ticket else None
             if known is not None:
                 return known
-            self._check_duties(tx, ready, look=look, course=course)
+            if course.is_bound:
+                self._check_duties(tx, ready, look=look, course=course)
             settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
             outcomes = tuple(
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
@@ -174,6 +181,8 @@ class Remember:
             watch.lap("decide")
             stages = dict(watch.stages_ms)
             reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)
+            if course.beside is not None:
+                course.beside(tx, outcomes)
             if ticket is not None:
                 keep(tx, ticket, reply=reply, look=look)
         watch.lap("commit")
@@ -352,7 +361,7 @@ class Remember:
 
     def _mark_conflicts(self, tx: Transaction, memory: Memory, *, judged: Judged) -> None:
         """Link a new memory to what it contradicts, where it is trusted enough to say so."""
-        if memory.state is State.QUARANTINED:
+        if memory.state in AWAITING_STATES:
             return
         for one in judged.conflicts:
             if one.neighbour.id in judged.contested:

@@ -6,10 +6,14 @@ from datetime import timedelta
 from typing import Final
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.limits import JOB_ATTEMPTS
-from commonbrain.domain.scope import Role
-from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores
+from commonbrain.domain.limits import (
+    JOB_ATTEMPTS,
+    REFLECT_CANDIDATES_MAX,
+    REFLECT_HOURS_MAX,
+)
+from commonbrain.domain.scope import Caller, Role
+from commonbrain.flows.jobbing import EMBED, REFLECT
+from commonbrain.flows.upkeep import chores, reflecting
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.store import Transaction
 
@@ -25,7 +29,12 @@ def _are_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_name, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _up_to(most: int) -> Is:
+    """Say whether a value is a whole number from 1 to a greatest."""
+    return lambda value: type(value) is int and 1 <= value <= most
+
+
+@dataclass @ dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
     """What is known of all jobs of one kind."""
 
@@ -47,7 +56,13 @@ class JobKind:
     """How often it asks for itself."""
     is_wanted: Callable[[Transaction], bool] = lambda _: True
     """Says whether there is anything to do, before it asks for itself."""
+    is_soon: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
+    """Says whether it asks for itself before its time."""
+    is_personal: bool = False
+    """Whether it does something else for each agent that asks for it."""
 
+
+_SORTS: Final = "Give a name, a list of them, or a whole number within its bounds."
 
 JOBS: Final[Mapping[str, JobKind]] = {
     EMBED: JobKind(
@@ -63,6 +78,20 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.atomize,
         takes={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
+    ),
+    REFLECT: JobKind(
+        purpose="Make episodes of what happened, and propose what it states.",
+        handle=reflecting.reflect,
+        takes={
+            "window_hours": _up_to(REFLECT_HOURS_MAX),
+            "max_candidates": _up_to(REFLECT_CANDIDATES_MAX),
+            "project": _is_name,
+        },
+        role=Role.WRITER,
+        every=timedelta(days=1),
+        is_wanted=reflecting.is_wanted,
+        is_soon=reflecting.is_soon,
+        is_personal=True,
     ),
     "reword": JobKind(
         purpose="Write the full text anew from the rows.",
@@ -107,4 +136,4 @@ def check_given(name: str, given: Mapping[str, object]) -> None:
             known = ", ".join(takes) or "nothing"
             raise Invalid(f"{name} takes no {one[:40]!r}.", hint=f"It takes {known}.")
         if not takes[one](value):
-            raise Invalid(f"{name} cannot take this {one}.", hint="Give a name, or a list of them.")
+            raise Invalid(f"{name} cannot take this {one}.", hint=_SORTS)

@@ -15,6 +15,7 @@ from commonbrain.interfaces.operations.job import JOB
 from commonbrain.interfaces.operations.message import MESSAGE
 from commonbrain.interfaces.operations.operation import Command, Door, Operation, Profile
 from commonbrain.interfaces.operations.recall import RECALL
+from commonbrain.interfaces.operations.reflect import REFLECT
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
 from commonbrain.interfaces.operations.session import SESSION
@@ -40,6 +41,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     UNSETTLED,
     DOCTOR,
     ATOMIZE,
+    REFLECT,
     ADMIN,
     TENANT,
 )
