@@ -83,7 +83,8 @@ def _facts(claims: Sequence[Point], *, of: Sequence[Memory], caller: Caller) -> 
 
 def _sure(sources: Sequence[Memory], *, text: str, kind: Kind) -> float:
     """Give no more confidence than the sources have on average, and than the text bears."""
-    own = confidence(kind, text, trust=sources[0].trust, is_sourced=True)
+    is_sourced = any(one.source_ref for one in sources)
+    own = confidence(kind, text, trust=sources[0].trust, is_sourced=is_sourced)
     return round(min(own, sum(one.confidence for one in sources) / len(sources)), 4)
 
 

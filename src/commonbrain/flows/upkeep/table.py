@@ -34,7 +34,7 @@ def _up_to(most: int) -> Is:
     return lambda value: type(value) is int and 1 <= value <= most
 
 
-@dataclass @ dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
     """What is known of all jobs of one kind."""
 
