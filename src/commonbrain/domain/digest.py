@@ -1,15 +1,16 @@
-"""A digest of several texts: the sentences that say most of what all of them say, each once.
+"""A digest of several texts: sentences that together say most of what all of them say, each once.
 
-Sentences are weighed by how central they are (LexRank: Erkan and Radev, 2004, a random walk over
-sentences that share words) and chosen so that each says something new (maximal marginal relevance:
-Carbonell and Goldstein, 1998). No word is added to them but who said them.
+One after the other that sentence is taken which adds most for what it costs: greedy coverage within
+a budget (Lin and Bilmes, 2011, "A class of submodular functions for document summarization"). No
+word is added to sentences but who said them. `docs/explanation/retrieval.md` has the figures, and
+why it is not the sentences that are most like the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -29,22 +30,14 @@ _TOKENS_MIN: Final = 120
 _TOKENS_MAX: Final = 600
 """A long page; a recall has 1,400 for all that it answers."""
 _SENTENCES_MAX: Final = 300
-"""Sentences that are held against each other; of many texts the first of each are."""
+"""Sentences that are chosen from; of many texts the first of each are."""
 _WORDS_MIN: Final = 3
 """Fewer words that carry meaning are a greeting or a heading."""
-_DAMPING: Final = 0.85
-_ROUNDS: Final = 12
-"""Steps of the walk; a tenth of them settles which sentences come first."""
-_NOVELTY: Final = 0.4
-"""How much being new counts beside being central, which has the rest."""
-_SAID: Final = 0.75
-"""So like to one that was chosen, a sentence says nothing more."""
+_NEW_MIN: Final = 2
+"""Who adds fewer words says what was said."""
 _TELLING: Final = 1.25
 _NAMING: Final = 1.1
 """How much more a decision, cause or lesson counts, and what names somebody or gives a number."""
-
-Vector = Mapping[str, float]
-"""A sentence by its words, of length 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +46,9 @@ class _Sentence:
     of: int
     """The place of the text that it stands in."""
     reading: Reading
+    worth: float
+    """What a word of it counts: by its source, and by what it tells."""
+    tokens: int
 
     @property
     def words(self) -> frozenset[str]:
@@ -64,7 +60,7 @@ def digest(told: Sequence[Told], *, claims_max: int = 0) -> Reflection:
     """Choose the sentences of an episode, and those that state what may last.
 
     The same texts give the same digest. It takes at most a third of their tokens, or 120 where
-    they have few, and never more than 600.
+    they have few, and never more than 600; one sentence there is always.
 
     Args:
         told: in the order in which they are told of.
@@ -74,17 +70,12 @@ def digest(told: Sequence[Told], *, claims_max: int = 0) -> Reflection:
     sentences = _sentences(told)
     if not sentences:
         return Reflection(fault="nothing_said")
-    near = _nearness(_vectors(sentences))
-    worth = [_worth(one, told[one.of]) for one in sentences]
-    scores = [one * rank for one, rank in zip(worth, _ranked(near), strict=True)]
     room = min(max(_TOKENS_MIN, _KEPT * sum(estimate(one.text) for one in told)), _TOKENS_MAX)
-    costs = [estimate(one.text) + 1 for one in sentences]
-    chosen = _chosen(scores, costs, near=near, room=room)
-    best = max(chosen, key=lambda place: (scores[place], -place))
+    chosen = sorted(_chosen(sentences, room=room))
     return Reflection(
-        points=tuple(_point(sentences[place], told) for place in sorted(chosen)),
-        headline=sentences[best].text,
-        claims=tuple(islice(_claims(sentences, scores, told=told), claims_max)),
+        points=tuple(_point(sentences[place], told) for place in chosen),
+        headline=_shared_most([sentences[place] for place in chosen], sentences).text,
+        claims=tuple(islice(_claims(sentences, told), claims_max)),
     )
 
 
@@ -111,102 +102,69 @@ def _read(told: Told, *, of: int) -> Iterator[_Sentence]:
         text = unmarked(told.text[start:end].strip())
         reading = read(Statement(text=text))
         if len(reading.content) + len(reading.numbers) >= _WORDS_MIN:
-            yield _Sentence(text=text, of=of, reading=reading)
+            yield _Sentence(
+                text=text,
+                of=of,
+                reading=reading,
+                worth=_worth(text, reading, told=told),
+                tokens=estimate(spoken(text, told.speaker)) + 1,
+            )
 
 
-def _vectors(sentences: Sequence[_Sentence]) -> list[Vector]:
-    """Weigh the words of sentences, the rarer the more, as in BM25's idf."""
-    counts = Counter(word for one in sentences for word in one.words)
-    every = len(sentences)
-    rarity = {word: math.log(1 + every / count) for word, count in counts.items()}
-    made: list[Vector] = []
-    for one in sentences:
-        length = math.sqrt(sum(rarity[word] ** 2 for word in one.words))
-        made.append({word: rarity[word] / length for word in sorted(one.words)})
-    return made
-
-
-def _nearness(vectors: Sequence[Vector]) -> list[dict[int, float]]:
-    """Give for each sentence the cosine of every one that shares a word with it, but itself."""
-    holding: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-    for place, vector in enumerate(vectors):
-        for word, weight in vector.items():
-            holding[word].append((place, weight))
-    near: list[dict[int, float]] = []
-    for place, vector in enumerate(vectors):
-        row: defaultdict[int, float] = defaultdict(float)
-        for word, weight in vector.items():
-            for other, others in holding[word]:
-                row[other] += weight * others
-        row.pop(place, None)
-        near.append(dict(row))
-    return near
-
-
-def _ranked(near: Sequence[Mapping[int, float]]) -> list[float]:
-    """Give how often a walk from sentence to sentence comes by; 1 is the mean."""
-    rank = [1.0] * len(near)
-    sums = [sum(row.values()) for row in near]
-    for _ in range(_ROUNDS):
-        came = [0.0] * len(near)
-        for place, row in enumerate(near):
-            if sums[place]:
-                share = rank[place] / sums[place]
-                for other, cosine in row.items():
-                    came[other] += share * cosine
-        rank = [1 - _DAMPING + _DAMPING * one for one in came]
-    return rank
-
-
-def _worth(sentence: _Sentence, told: Told) -> float:
-    """Say what a sentence counts beside how central it is: by its source, and what it tells."""
-    reading = sentence.reading
+def _worth(text: str, reading: Reading, *, told: Told) -> float:
     worth = 0.5 + told.weight
-    if is_telling(sentence.text):
+    if is_telling(text):
         worth *= _TELLING
     if reading.names or reading.numbers:
         worth *= _NAMING
     return worth if reading.is_claim else worth / _TELLING
 
 
-def _chosen(
-    scores: Sequence[float],
-    costs: Sequence[int],
-    *,
-    near: Sequence[Mapping[int, float]],
-    room: float,
-) -> list[int]:
-    """Choose the best that fit, each by what it adds; one there is always."""
-    most = max(scores)
-    nearest = [0.0] * len(scores)
-    waiting = set(range(len(scores)))
+def _chosen(sentences: Sequence[_Sentence], *, room: float) -> list[int]:
+    """Choose one by one what adds most new words for the root of its tokens, as long as it fits.
+
+    Without the root short sentences would win that add little each; without a price the longest.
+    """
+    said: set[str] = set()
+    waiting = set(range(len(sentences)))
     chosen: list[int] = []
+
+    def gain(place: int) -> tuple[float, int]:
+        one = sentences[place]
+        return one.worth * len(one.words - said) / math.sqrt(one.tokens), -place
+
     while waiting:
-
-        def gain(place: int) -> tuple[float, int]:
-            central = scores[place] / most
-            return (1 - _NOVELTY) * central - _NOVELTY * nearest[place], -place
-
         best = max(waiting, key=gain)
         waiting.discard(best)
-        is_first = not chosen
-        if not is_first and (costs[best] > room or nearest[best] >= _SAID):
+        one = sentences[best]
+        if chosen and (one.tokens > room or len(one.words - said) < _NEW_MIN):
             continue
         chosen.append(best)
-        room -= costs[best]
-        for other, cosine in near[best].items():
-            nearest[other] = max(nearest[other], cosine)
+        room -= one.tokens
+        said |= one.words
     return chosen
+
+
+def _shared_most(among: Sequence[_Sentence], sentences: Sequence[_Sentence]) -> _Sentence:
+    """Give the sentence whose words most of the texts have, so that it can stand for them."""
+    texts: defaultdict[str, set[int]] = defaultdict(set)
+    for one in sentences:
+        for word in one.words:
+            texts[word].add(one.of)
+
+    def shared(one: _Sentence) -> float:
+        held = sum(math.log(len(texts[word])) for word in one.words)
+        return one.worth * held / math.sqrt(len(one.words))
+
+    return max(among, key=shared)
 
 
 def _point(sentence: _Sentence, told: Sequence[Told]) -> Point:
     return Point(text=spoken(sentence.text, told[sentence.of].speaker), of=(sentence.of,))
 
 
-def _claims(
-    sentences: Sequence[_Sentence], scores: Sequence[float], *, told: Sequence[Told]
-) -> Iterator[Point]:
-    """Give what may last, the most central first."""
-    lasting = [place for place, one in enumerate(sentences) if is_durable(one.text)]
-    for place in sorted(lasting, key=lambda place: (-scores[place], place)):
-        yield _point(sentences[place], told)
+def _claims(sentences: Sequence[_Sentence], told: Sequence[Told]) -> Iterator[Point]:
+    """Give what may last, what tells most first."""
+    lasting = [one for one in sentences if is_durable(one.text)]
+    for one in sorted(lasting, key=lambda one: -one.worth):
+        yield _point(one, told)

@@ -145,8 +145,8 @@ class Endpoint:
         """Send a body and give the reply's.
 
         Raises:
-            Unavailable: `embedder_down`, `extractor_down` or `reflector_down`; it did not answer in time, refused,
-                or is left alone.
+            Unavailable: `embedder_down`, `extractor_down` or `reflector_down`; it did not answer
+                in time, refused, or is left alone.
 
         """
         if self._breaker.opened:

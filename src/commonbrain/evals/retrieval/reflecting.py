@@ -63,6 +63,8 @@ class Report:
     """Questions all of whose evidence is among the sources of episodes."""
     kept: Mapping[str, Figure]
     """The share of the words of the evidence that the text keeps, by how it was chosen."""
+    whole: Mapping[str, Figure]
+    """The share of the evidence of which the sentence nearest to the question stands in it."""
     gained: Mapping[str, Figure]
     """What episodes keep more than each plain choice, question by question."""
     recalled: Mapping[str, Figure]
@@ -95,9 +97,7 @@ class _Tally:
         return figure([one - other for one, other in pairs], seed=seed)
 
 
-def evaluate(
-    asked: Asked, *, settings: Settings, on_progress: Progress = unwatched
-) -> Report:
+def evaluate(asked: Asked, *, settings: Settings, on_progress: Progress = unwatched) -> Report:
     """Reflect on public data in stores of its own; the user's store is not opened.
 
     Raises:
@@ -157,11 +157,12 @@ def _visit(stand: Stand, questions: Sequence[Question], *, tally: _Tally, seed: 
         gold = [by_source[one] for one in question.gold if one in by_source]
         tally.add("covered", float(bool(gold) and all(one in of_episode for one in gold)))
         for name, chosen in texts.items():
-            shares = [
-                _share(stand.memories[one].text, chosen.get(of_episode.get(one, 0), ""))
-                for one in gold
+            held = [
+                (stand.memories[one].text, chosen.get(of_episode.get(one, 0), "")) for one in gold
             ]
-            tally.add(name, sum(shares) / max(len(shares), 1))
+            tally.add(name, _mean(_share(text, kept) for text, kept in held))
+            answering = [(_answering(text, question.text), kept) for text, kept in held]
+            tally.add(f"{name}, whole", _mean(float(one in kept) for one, kept in answering))
         for name, value in told.items():
             tally.add(f"before, {name}", value)
         for name, value in _recalled(stand, question, made=made).items():
@@ -230,15 +231,30 @@ def _share(of: str, within: str) -> float:
     return len(words & (kept.content | kept.numbers)) / len(words) if words else 0.0
 
 
+def _answering(text: str, question: str) -> str:
+    """Give the sentence of a text that shares most words with a question, of several the longest."""
+    asked = read(Statement(text=question))
+
+    def shared(sentence: str) -> tuple[int, int]:
+        said = read(Statement(text=sentence))
+        both = (said.content | said.numbers) & (asked.content | asked.numbers)
+        return len(both), len(sentence)
+
+    return max((text[start:end] for start, end in pieces(text)), key=shared, default=text)
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / max(len(listed), 1)
+
+
 def _recalled(stand: Stand, question: Question, *, made: Made) -> Mapping[str, float]:
     """Say whether all evidence is recalled: by itself, or by an episode that is made of it."""
     brain = stand.brain
     if question.asked_at is not None:
         brain = stand.at(question.asked_at)
     gold = set(question.gold)
-    ranked = brain.recall(
-        question.text, max_items=_FIRST, max_tokens=RECALL_TOKENS_MAX, bump=False
-    )
+    ranked = brain.recall(question.text, max_items=_FIRST, max_tokens=RECALL_TOKENS_MAX, bump=False)
     served = brain.recall(question.text, bump=False)
     alone, told = _sources(stand, ranked, made=made)
     packed, packed_told = _sources(stand, served, made=made)
@@ -252,9 +268,7 @@ def _recalled(stand: Stand, question: Question, *, made: Made) -> Mapping[str, f
 
 def _sources(stand: Stand, found: Recollection, *, made: Made) -> tuple[set[str], set[str]]:
     """Give what was recalled itself, and what episodes among it are made of."""
-    shown = {
-        ids.parse(ids.MEMORY, one.id) for one in found.items if one.body or one.excerpt
-    }
+    shown = {ids.parse(ids.MEMORY, one.id) for one in found.items if one.body or one.excerpt}
     own = {stand.source(id_) for id_ in shown if id_ in stand.memories}
     behind = {stand.source(one) for id_ in shown if id_ in made for one in made[id_][1]}
     return own, behind
@@ -280,6 +294,7 @@ def _report(tally: _Tally, *, seed: int) -> Report:
         tokens_of_episodes=tally.of_episodes,
         covered=tally.figure("covered", seed=seed),
         kept={name: tally.figure(name, seed=seed) for name in ("episodes", *plain)},
+        whole={name: tally.figure(f"{name}, whole", seed=seed) for name in ("episodes", *plain)},
         gained={name: tally.change("episodes", since=name, seed=seed) for name in plain},
         recalled=recalled,
     )

@@ -101,8 +101,10 @@ def _clusters(
     for those in classes.values():
         places = [Occurrence(at=one.occurred_at, within=_within(one)) for one in those]
         cosines = tx.index.cosines([one.id for one in those])
-        for cluster in clusters(places, cosines, alike_at=alike_at):
-            found.append(tuple(those[place] for place in cluster))
+        found += [
+            tuple(those[place] for place in cluster)
+            for cluster in clusters(places, cosines, alike_at=alike_at)
+        ]
     return found
 
 
