@@ -232,7 +232,7 @@ def _share(of: str, within: str) -> float:
 
 
 def _answering(text: str, question: str) -> str:
-    """Give the sentence of a text that shares most words with a question, of several the longest."""
+    """Give the longest sentence of those that share most words with a question."""
     asked = read(Statement(text=question))
 
     def shared(sentence: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final, cast
 
 from commonbrain.domain.corrections import CORRECTIONS_MIN, Correction, repeated
 from commonbrain.domain.kinds import Kind, Severity
@@ -17,6 +17,7 @@ from commonbrain.domain.reflection import CORRECTION
 from commonbrain.domain.revision import Action, Change
 from commonbrain.domain.scope import Caller, Role, Scope, hold_apart, is_visible
 from commonbrain.domain.trust import Trust
+from commonbrain.flows.recording import annotation_of
 from commonbrain.ports.store import Transaction
 
 _LOOKED_BACK: Final = timedelta(days=30)
@@ -86,8 +87,8 @@ def _text(change: Change) -> str | None:
         case Action.SUPERSEDE:
             return change.reason or ""
         case Action.ANNOTATE:
-            noted = change.after.get("annotation")
-            return str(noted["text"]) if isinstance(noted, dict) and "text" in noted else None
+            image = change.after.get("annotation")
+            return annotation_of(cast("Mapping[str, Any]", image)).text if image else None
         case Action.RATE:
             before, after = change.before.get("rating", 0), change.after.get("rating", 0)
             is_down = isinstance(before, int) and isinstance(after, int) and after < before
@@ -103,7 +104,7 @@ def _heads(tx: Transaction, wanted: set[int]) -> dict[int, Memory]:
         behind = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
         if not behind:
             break
-        later = tx.memories.get(sorted({to for to in behind.values() if to is not None}))
+        later = tx.memories.get(sorted(set(behind.values())))
         heads |= {id_: later[to] for id_, to in behind.items() if to in later}
         if not any(to in later for to in behind.values()):
             break

@@ -62,9 +62,8 @@ def gather(tx: Transaction, wanted: Wanted, *, after: int, until: int) -> Page:
 
     What an episode is made of already is passed over: done again, it gives what was not kept yet.
     """
-    listed = [id_ for id_ in tx.memories.page(after=after, limit=REFLECT_PAGE) if id_ <= until]
-    if not listed:
-        return Page(clusters=(), read=0, last=None)
+    there = tx.memories.page(after=after, limit=REFLECT_PAGE)
+    listed = [id_ for id_ in there if id_ <= until]
     raw = [one for one in tx.memories.get(listed).values() if wanted.takes(one)]
     known = told_of(tx, [one.id for one in raw])
     fresh = sorted(
@@ -73,7 +72,7 @@ def gather(tx: Transaction, wanted: Wanted, *, after: int, until: int) -> Page:
     return Page(
         clusters=tuple(_clusters(tx, fresh, alike_at=wanted.space.relevant_at)),
         read=len(raw),
-        last=listed[-1] if listed[-1] < until else None,
+        last=listed[-1] if len(listed) == REFLECT_PAGE else None,
     )
 
 

@@ -17,7 +17,7 @@ from commonbrain.domain.limits import (
     REFLECT_HOURS_DEFAULT,
     REFLECT_HOURS_MAX,
 )
-from commonbrain.domain.memory import Draft, Memory, State, full_text, semantic_hash
+from commonbrain.domain.memory import Draft, Memory, State
 from commonbrain.domain.normalise import normalise_line
 from commonbrain.domain.query import Filter
 from commonbrain.domain.reflection import Reflection, Spent
@@ -235,8 +235,8 @@ class Reflect:
         look = Look(caller=self.caller, filter=wanted, now=self.house.clock.now())
         hits = tx.memories.newest(look, limit=_PROPOSED_MAX)
         known = tx.memories.get([hit.id for hit in hits]).values()
-        own = semantic_hash(Kind.FACT, full_text(draft.headline or "", draft.body))
-        return any(one.semantic_hash == own or one.body == draft.body for one in known)
+        place = draft.project, draft.scope
+        return any(one.body == draft.body and (one.project, one.scope) == place for one in known)
 
     def _write(self, batch: list[Draft], *, beside: Beside) -> None:
         course = Course(is_bound=False, beside=beside)

@@ -58,10 +58,11 @@ def is_wanted(tx: Transaction) -> bool:
 
 def is_soon(tx: Transaction, caller: Caller) -> bool:
     """Say whether so much has happened since the last reflection that its day is not waited for."""
-    since = tx.jobs.newest(REFLECT)
-    happened = Filter(kinds=tuple(sorted(RAW)), since=since, trust_min=0.0)
-    if since is None:
+    last = tx.jobs.newest(REFLECT)
+    if last is None:
         return False
+    since = last + timedelta(milliseconds=1)
+    happened = Filter(kinds=tuple(sorted(RAW)), since=since, trust_min=0.0)
     look = Look(caller=caller, filter=happened, now=since)
     return len(tx.memories.newest(look, limit=REFLECT_SOON)) >= REFLECT_SOON
 
