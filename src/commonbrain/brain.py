@@ -19,6 +19,7 @@ from commonbrain.flows.governing import Govern
 from commonbrain.flows.house import House
 from commonbrain.flows.importing import Import
 from commonbrain.flows.keep import Keep
+from commonbrain.flows.ledger import ShowLedger
 from commonbrain.flows.merging import Merge
 from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.recall.pipeline import Recall
@@ -79,6 +80,7 @@ class Brain:
     session: Sessions
     status: Status
     watching: Watching
+    ledger: ShowLedger
     unsettled: Unsettled
     doctor: Doctor
     embed_pending: EmbedPending
@@ -114,6 +116,7 @@ class Brain:
             session=Sessions(house, caller),
             status=Status(house, caller),
             watching=Watching(house, caller),
+            ledger=ShowLedger(house, caller),
             unsettled=Unsettled(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),

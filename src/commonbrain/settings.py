@@ -74,6 +74,15 @@ def _safe_url(url: str | None) -> str | None:
     return url
 
 
+def _blobs_place(place: str | None) -> str | None:
+    """Take a folder, or a bucket without a secret in its name."""
+    parts = urlsplit(place or "")
+    is_bucket = parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc
+    if place is not None and "://" in place and not is_bucket:
+        raise ValueError("it is a folder, or s3://BUCKET/PREFIX")
+    return place
+
+
 def _asymmetric(names: str) -> str:
     """Take signatures that only the issuer can make."""
     wrong = {one.strip() for one in names.split(",")} - ASYMMETRIC
@@ -85,6 +94,10 @@ def _asymmetric(names: str) -> str:
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
 Url = Annotated[str | None, Field(max_length=2000)]
 Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
+Model = Annotated[str | None, Field(min_length=1, max_length=100)]
+_OF_MODEL: Final = "Which of an endpoint's models."
+_OF_URL: Final = "The base of the endpoint's API, without name and password."
+_OF_RETRIES: Final = "Further attempts after a failure that may pass."
 _OF_KEY: Final = "The key for the endpoint; it is never shown."
 
 
@@ -185,12 +198,8 @@ class Settings(BaseSettings):
         default="minilm",
         description="Which embedding model to use: minilm (in this process), ollama, or openai.",
     )
-    embedder_model: str | None = Field(
-        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
-    )
-    embedder_url: Url = Field(
-        default=None, description="The base of the endpoint's API, without name and password."
-    )
+    embedder_model: Model = Field(default=None, description=_OF_MODEL)
+    embedder_url: Url = Field(default=None, description=_OF_URL)
     embedder_api_key: Key = Field(default=None, description=_OF_KEY)
     embedder_dimensions: int | None = Field(
         default=None,
@@ -201,26 +210,18 @@ class Settings(BaseSettings):
     embedder_timeout_s: float = Field(
         default=20, gt=0, le=600, description="Seconds an endpoint may take for one request."
     )
-    embedder_retries: int = Field(
-        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
-    )
+    embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     extractor: str = Field(
         default="patterns",
         description="What finds causes for atomize: patterns (no model), ollama or openai.",
     )
-    extractor_model: str | None = Field(
-        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
-    )
-    extractor_url: Url = Field(
-        default=None, description="The base of the endpoint's API, without name and password."
-    )
+    extractor_model: Model = Field(default=None, description=_OF_MODEL)
+    extractor_url: Url = Field(default=None, description=_OF_URL)
     extractor_api_key: Key = Field(default=None, description=_OF_KEY)
     extractor_timeout_s: float = Field(
         default=60, gt=0, le=600, description="Seconds an endpoint may take for one text."
     )
-    extractor_retries: int = Field(
-        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
-    )
+    extractor_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     extractor_tokens_max: int = Field(
         default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
     )
@@ -228,19 +229,13 @@ class Settings(BaseSettings):
         default="extractive",
         description="What sums up for reflect: extractive (no model), ollama or openai.",
     )
-    reflector_model: str | None = Field(
-        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
-    )
-    reflector_url: Url = Field(
-        default=None, description="The base of the endpoint's API, without name and password."
-    )
+    reflector_model: Model = Field(default=None, description=_OF_MODEL)
+    reflector_url: Url = Field(default=None, description=_OF_URL)
     reflector_api_key: Key = Field(default=None, description=_OF_KEY)
     reflector_timeout_s: float = Field(
         default=60, gt=0, le=600, description="Seconds an endpoint may take for one episode."
     )
-    reflector_retries: int = Field(
-        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
-    )
+    reflector_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     reflector_tokens_max: int = Field(
         default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
     )
@@ -320,6 +315,12 @@ class Settings(BaseSettings):
     )
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
+    )
+    blobs: Annotated[str | None, AfterValidator(_blobs_place)] = Field(
+        default=None,
+        max_length=2000,
+        description="Where trained models lie: a folder, or s3://BUCKET/PREFIX; unset: beside the "
+        "store's file, or in the folder of the state.",
     )
     log: bool = Field(
         default=True, description="Whether servers write a log into the folder of their state."

@@ -65,6 +65,13 @@ ANNOTATIONS_MAX: Final = 2
 NEAR_DUPLICATES_MAX: Final = 2
 """Items of one answer that say nearly the same."""
 DEADLINE_MS_MAX: Final = 600_000
+RERANK_MS_MAX: Final = 50.0
+"""What a model may take to order the candidates of one recall; past it fixed weights stand."""
+MODELS_LOADED_MAX: Final = 64
+"""Models that one process holds, some hundred KB each; past it the longest unused one goes."""
+MODELS_SHOWN_MAX: Final = 100
+CANARY_AGENTS_MAX: Final = 50
+"""Agents that a canary serves by name."""
 EMBEDDINGS_AT_ONCE_MAX: Final = 4
 """Threads that wait for an embedder on behalf of recalls with a deadline."""
 IDS_PER_GET_MAX: Final = 20
@@ -178,6 +185,13 @@ JOBS_LIVE_MAX: Final = 1000
 """Unfinished jobs that one tenant may have."""
 RETAINED_AT_ONCE: Final = 1000
 """Rows that retention deletes in one transaction."""
+LEDGER_PAGE_DEFAULT: Final = 20
+LEDGER_PAGE_MAX: Final = 100
+"""Recalls told at once of the ledger."""
+BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of one artifact: a model of a thousand trees takes a few million."""
+BLOBS_S: Final = 10.0
+"""How long a bucket may take to answer; who waits for it is no reader."""
 JOBS_KEPT_DAYS: Final = 30
 """How long a job that has ended can be looked at."""
 DEAD_LETTERS_KEPT_DAYS: Final = 180

@@ -9,8 +9,11 @@ from threading import Event
 from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.guarding import Guards
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.serving import Rankers
 from commonbrain.ports.archive import Archive
+from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
@@ -42,8 +45,14 @@ class House:
     processes: Processes
     bounds: Bounds
     refusals: Refusals
+    rankers: Rankers
+    """The models that order what recalls find."""
+    guards: Guards
+    """Who judges them by what came of it."""
     seals: Callable[[], Seals]
     """Made when they are needed: what a local door never asks for need not be installed."""
+    blobs: Callable[[], Blobs]
+    """Made when they are needed: only who trains or serves a model asks for them."""
     queue: Queue
     """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT

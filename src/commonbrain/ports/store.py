@@ -308,7 +308,8 @@ class Store(Protocol):
         An access counts once more for each memory, and never moves its last access back, nor does
         a beat. A beat makes its session where it is missing, and revives one that was taken for
         over, not one that was ended or rebooted; with an `ending` it ends a live one. Events that
-        `happened` are kept, each once however often it is told, and older ones dropped.
+        `happened` are kept, each once however often it is told, and older ones dropped. What
+        was used is marked on recalls that are there then, these traces included.
 
         Returns:
             How many of the traces are new: one whose id is taken is passed over.

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,12 +12,15 @@ from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.extractive import ExtractiveReflector
 from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.statistics import make_statistics
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import NotFound
 from commonbrain.domain.gate import derive_headline
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
@@ -27,12 +30,14 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
-from commonbrain.ports.models import Embedder
+from commonbrain.ports.models import Embedder, Reranker
 from commonbrain.ports.store import Store
 from commonbrain.testing.clock import FakeClock, SeededChance
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -81,6 +86,8 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
+    rankers = Rankers(_no_artifact, clock=clock)
+    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
     house = House(
         store=store,
         embedder=embedder,
@@ -88,7 +95,9 @@ def a_brain(
         reflector=ExtractiveReflector(),
         clock=clock,
         chance=chance or SeededChance(),
-        journal=Journal(store, screen, clock=clock),
+        journal=Journal(store, screen, clock=clock, told=guards.heard),
+        rankers=rankers,
+        guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
@@ -97,9 +106,14 @@ def a_brain(
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(make_seals),
+        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))
+
+
+def _no_artifact(digest: str) -> Reranker:
+    raise NotFound(f"There is no artifact {digest[:8]}.", hint="Give the house rankers of its own.")
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401

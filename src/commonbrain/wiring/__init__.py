@@ -10,6 +10,7 @@ from typing import Final, Unpack
 from commonbrain.adapters.access import making
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.repeating import Repeating
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
@@ -166,8 +167,16 @@ def build_house(
         ),
         refusals=CountedRefusals(store=store, clock=clock),
         seals=cache(making.make_seals),
+        blobs=cache(partial(make_blobs, _blobs_at(settings, at))),
         early=early(settings, clock),
         probe=Doors(places(settings, at), clock),
         started_at=clock.now(),
         on_secret=OnSecret(settings.secrets),
     )
+
+
+def _blobs_at(settings: Settings, at: Store) -> Path | str:
+    """Say where artifacts lie: as told, or beside the file of the store, or with the state."""
+    if settings.blobs is not None:
+        return settings.blobs
+    return at.with_name(f"{at.name}.blobs") if isinstance(at, Path) else settings.state / "blobs"

@@ -274,7 +274,10 @@ class SqlStore:
         with self.begin(tenant) as tx:
             if happened is not None:
                 write_events(tx.work, happened)
-            return self.dialect.note_reads(tx.work.connection, given)
+            kept = self.dialect.note_reads(tx.work.connection, given)
+            for use in happened.uses if happened is not None else ():
+                tx.ledger.credit(use)
+            return kept
 
     def compact(self) -> None:
         """Give back the room of what was deleted, so that no byte of it stays in the file."""

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode, Tracer
 
-from commonbrain.adapters.telemetry.extra import needed
+from commonbrain.adapters.extra import needed
 from commonbrain.domain import ids
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.telemetry import Recalling, Remembering, Silence

@@ -239,7 +239,7 @@ class Reflect:
         return any(one.body == draft.body and (one.project, one.scope) == place for one in known)
 
     def _write(self, batch: list[Draft], *, beside: Beside) -> None:
-        course = Course(is_bound=False, beside=beside)
+        course = Course(is_deed=False, beside=beside)
         Remember(self.house, self.own).write(batch, course)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.choice import one_of
@@ -115,6 +115,25 @@ def drafts_of(text: str, *, cuts: bool | None, **known: Unpack[DraftFields]) -> 
         )
     drafts = [replace(whole, body=one) for one in kept]
     return Offer(drafts=drafts, skipped=len(passages) - len(kept))
+
+
+def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
+    """Take one draft for a list of it.
+
+    Raises:
+        Invalid: it is neither.
+
+    """
+    # No annotation keeps a program from giving a number.
+    given = cast("object", [drafts] if isinstance(drafts, Draft) else drafts)
+    listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
+    known = [one for one in listed if isinstance(one, Draft)]
+    if len(known) < len(listed):
+        raise Invalid(
+            "What is to be remembered is neither a text nor drafts.",
+            hint="Give a text, a Draft, or a list of them.",
+        )
+    return known
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Unpack, cast
+from typing import Final, Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import is_report
 from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
-from commonbrain.domain.errors import Invalid, Refused, Unavailable
+from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import EventDetail, Kind
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
@@ -26,7 +26,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import await_vectors
 from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.remember.commit import commit, to_memory
-from commonbrain.flows.remember.drafts import DraftFields, Offer, draft_of, drafts_of
+from commonbrain.flows.remember.drafts import DraftFields, Offer, draft_of, drafts_of, listed
 from commonbrain.flows.remember.neighbours import (
     HAPPENINGS,
     Judged,
@@ -50,6 +50,7 @@ from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.flows.remember.replies import keep, make_ticket, replay
 from commonbrain.flows.remember.sources import (
     check_skill,
+    credit_sources,
     link_sources,
     no_more_than,
     premise_hint,
@@ -77,8 +78,8 @@ class Course:
     revises: int = 0
     spares_reports: bool = True
     """Whether action items let messages, incidents and handoffs through."""
-    is_bound: bool = True
-    """Whether action items bind it; what the house makes of what it holds is nobody's deed."""
+    is_deed: bool = True
+    """Whether somebody does it, whom action items bind, and who shows what was of use."""
     beside: Beside | None = None
     """What is to be done in the transaction that stores it."""
     proposal: Mapping[str, object] | None = None
@@ -132,7 +133,7 @@ class Remember:
         if isinstance(text, str):
             offer = drafts_of(text, cuts=chunks, **known)
         else:
-            offer = Offer(drafts=_listed(text))
+            offer = Offer(drafts=listed(text))
             if len(offer.drafts) > ITEMS_PER_CALL_MAX:
                 raise Refused(
                     f"{len(offer.drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are "
@@ -168,7 +169,7 @@ class Remember:
             known = replay(tx, ticket, look=look) if ticket else None
             if known is not None:
                 return known
-            if course.is_bound:
+            if course.is_deed:
                 self._check_duties(tx, ready, look=look, course=course)
             settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
             outcomes = tuple(
@@ -249,6 +250,8 @@ class Remember:
         if refusal is not None:
             return rejected(refusal)
         outcome = self._settle(tx, prepared, look=look, course=course)
+        if outcome.status.is_new and course.compares_meaning and course.is_deed:
+            credit_sources(tx, prepared, look=look, house=self.house)
         if not prepared.derived or outcome.id is None:
             return outcome
         barred = self._barred(tx, prepared, look=look)
@@ -381,22 +384,3 @@ class Remember:
             return Judged(verdict=Novel())
         space = self.house.store.space
         return judge_neighbours(tx, prepared, look=look, space=space, besides=course.besides)
-
-
-def _listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
-    """Take one draft for a list of it.
-
-    Raises:
-        Invalid: it is neither.
-
-    """
-    # No annotation keeps a program from giving a number.
-    given = cast("object", [drafts] if isinstance(drafts, Draft) else drafts)
-    listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
-    known = [one for one in listed if isinstance(one, Draft)]
-    if len(known) < len(listed):
-        raise Invalid(
-            "What is to be remembered is neither a text nor drafts.",
-            hint="Give a text, a Draft, or a list of them.",
-        )
-    return known

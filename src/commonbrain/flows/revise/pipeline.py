@@ -13,6 +13,7 @@ from commonbrain.domain.authority import Proposal, proposal_of
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.kinds import TaskPriority, TaskStatus
+from commonbrain.domain.ledger import Mark, Use
 from commonbrain.domain.links import STRENGTH_DEFAULT, LinkType
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
@@ -31,6 +32,7 @@ from commonbrain.flows.revise.marks import plain_instant, plain_names
 from commonbrain.flows.revise.plan import Completion, Revised
 from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
 from commonbrain.flows.screening import screened
+from commonbrain.flows.uses import credit
 from commonbrain.flows.versions import check_version
 from commonbrain.ports.models import Vectors
 
@@ -294,6 +296,7 @@ class Revise:
             )
             check_version(tx, wanted.id, version=version)
             done = _CARRIED.get(op, perform)(act, wanted)
+            _credit(act, wanted, done)
             done = replace(done, unseated=act.cascade())
         follow_up(self.house, self.caller)
         return done
@@ -305,6 +308,18 @@ class Revise:
             carried = proposal_of(memory)
             both = [memory, *(tx.memories.get([carried.id]).values() if carried else ())]
         return vectors_of(self.house, both)
+
+
+def _credit(act: Act, wanted: Proposal, done: Revised) -> None:
+    """Mark a vote, or what something was linked to, on the recall that showed it."""
+    told = wanted.told
+    if wanted.op is Action.RATE and done.status is Completion.DONE:
+        id_, mark = wanted.id, Mark.USEFUL if told["vote"] > 0 else Mark.WRONG
+    elif wanted.op is Action.LINK and told["type"] != LinkType.CONFLICTS_WITH:
+        id_, mark = ids.parse(ids.MEMORY, told["to"]), Mark.USED
+    else:
+        return
+    credit(act.tx, act.house, Use.by(act.caller, [id_], mark=mark, at=act.now))
 
 
 def _id(text: str) -> str:

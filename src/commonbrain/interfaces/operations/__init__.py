@@ -12,6 +12,7 @@ from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
 from commonbrain.interfaces.operations.job import JOB
+from commonbrain.interfaces.operations.ledger import LEDGER
 from commonbrain.interfaces.operations.message import MESSAGE
 from commonbrain.interfaces.operations.operation import Command, Door, Operation, Profile
 from commonbrain.interfaces.operations.recall import RECALL
@@ -38,6 +39,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     SKILL,
     JOB,
     STATUS,
+    LEDGER,
     UNSETTLED,
     DOCTOR,
     ATOMIZE,
