@@ -37,7 +37,7 @@ GARDEN = (
 )
 
 
-def tell(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:
+def tell(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:  # noqa: ANN401 of a draft
     """Store events; give their ids."""
     told = brain.remember([Draft(body=text, kind="event", **more) for text in texts])
     assert {one.status for one in told.items} == {"stored"}

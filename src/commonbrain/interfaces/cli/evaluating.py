@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -14,9 +15,11 @@ from commonbrain.evals.evaluations import EVALUATIONS
 from commonbrain.evals.retrieval.comparing import compare
 from commonbrain.evals.retrieval.misses import misses_of
 from commonbrain.evals.retrieval.record import default_path, read, write
+from commonbrain.evals.retrieval.reflecting import Asked, evaluate
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
 from commonbrain.evals.retrieval.showing import show_comparison, show_parts, show_run
+from commonbrain.evals.retrieval.told_reflecting import show_reflected
 from commonbrain.interfaces.cli.progress import bar
 from commonbrain.interfaces.cli.wanted import Wanted
 from commonbrain.wiring import load_settings
@@ -65,6 +68,22 @@ def run_on_data(wanted: Wanted) -> None:
         return
     show_run(done)
     typer.echo(f"The record is {path}")
+
+
+def run_reflection(dataset: str, path: Path, *, as_json: bool, **given: Any) -> None:
+    """Measure what reflections keep of public data, and print it.
+
+    Raises:
+        Invalid: the data or a library is missing, or something that was given is unknown.
+
+    """
+    asked = Asked(dataset=dataset, path=path, **given)
+    with bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
+        report = evaluate(asked, settings=load_settings(), on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
+    else:
+        show_reflected(report)
 
 
 def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> None:
