@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.domain.statement import Statement, read
+from commonbrain.domain.trust import Trust
 
 CORRECTIONS_MIN: Final = 3
 """Twice may be chance."""
@@ -25,6 +26,8 @@ class Correction:
     text: str
     by: tuple[str, str | None]
     """The agent and its session."""
+    trust: Trust | None = None
+    """How far it is believed, where it is more than a change of what it corrects."""
 
 
 def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:

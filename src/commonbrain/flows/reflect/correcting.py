@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
@@ -53,10 +53,11 @@ def rules(tx: Transaction, caller: Caller, *, project: str | None, now: datetime
     spoken_of: set[int] = set()
     for group in repeated(said):
         spoken_of.update(one.of for one in group)
-        made.append(_rule(group[-1].text, [told.heads[one.of] for one in group], caller=caller))
+        made.append(_rule(group[-1].text, group, heads=told.heads, caller=caller))
     for head, those in _by_lineage(fresh):
         if head not in spoken_of and len(those) >= CORRECTIONS_MIN:
-            made.append(_rule(_caution(told.heads[head], those), [told.heads[head]], caller=caller))
+            caution = _caution(told.heads[head], those)
+            made.append(_rule(caution, those, heads=told.heads, caller=caller))
     return made
 
 
@@ -64,37 +65,38 @@ def _told(tx: Transaction, caller: Caller, *, project: str | None, since: dateti
     changes = tx.changes.by(
         agent=None, session=None, since=since, until=None, limit=CORRECTIONS_MAX
     )
-    corrected = [(one, text) for one in reversed(changes) if (text := _text(one)) is not None]
-    heads = _heads(tx, {one.memory_id for one, _ in corrected})
+    read = [(one.memory_id, correction) for one in reversed(changes) for correction in _read(one)]
+    heads = _heads(tx, {id_ for id_, _ in read})
     kept = {
         id_: head
         for id_, head in heads.items()
         if _counts(head, caller) and not (project and hold_apart(project, head.project))
     }
     return _Told(
-        corrections=tuple(
-            Correction(of=kept[one.memory_id].id, text=text, by=(one.agent, one.session))
-            for one, text in corrected
-            if one.memory_id in kept
-        ),
+        corrections=tuple(replace(one, of=kept[id_].id) for id_, one in read if id_ in kept),
         heads={head.id: head for head in kept.values()},
     )
 
 
-def _text(change: Change) -> str | None:
-    """Give in which words a change corrects; empty for a vote, None where it corrects nothing."""
+def _read(change: Change) -> Iterator[Correction]:
+    """Read a change as a correction, if it is one; a vote says no word.
+
+    What was noted by whom nobody trusts is none: three strangers would make a rule.
+    """
+    by = change.agent, change.session
     match change.action:
         case Action.SUPERSEDE:
-            return change.reason or ""
-        case Action.ANNOTATE:
-            image = change.after.get("annotation")
-            return annotation_of(cast("Mapping[str, Any]", image)).text if image else None
+            yield Correction(of=change.memory_id, text=change.reason or "", by=by)
+        case Action.ANNOTATE if "annotation" in change.after:
+            noted = annotation_of(cast("Mapping[str, Any]", change.after["annotation"]))
+            if noted.trust is not Trust.UNTRUSTED_WEB:
+                yield Correction(of=noted.memory_id, text=noted.text, by=by, trust=noted.trust)
         case Action.RATE:
-            before, after = change.before.get("rating", 0), change.after.get("rating", 0)
-            is_down = isinstance(before, int) and isinstance(after, int) and after < before
-            return "" if is_down else None
+            before, after = (image.get("rating") for image in (change.before, change.after))
+            if isinstance(before, int) and isinstance(after, int) and after < before:
+                yield Correction(of=change.memory_id, text="", by=by)
         case _:
-            return None
+            return
 
 
 def _heads(tx: Transaction, wanted: set[int]) -> dict[int, Memory]:
@@ -149,13 +151,21 @@ def _caution(head: Memory, corrections: Sequence[Correction]) -> str:
     )
 
 
-def _rule(text: str, sources: Sequence[Memory], *, caller: Caller) -> Draft:
-    """Draft a rule of some memories, resting on the most of them that may stand together."""
+def _rule(
+    text: str,
+    corrections: Sequence[Correction],
+    *,
+    heads: Mapping[int, Memory],
+    caller: Caller,
+) -> Draft:
+    """Draft a rule of what was corrected, resting on the most that may stand together."""
     classes: defaultdict[tuple[object, ...], dict[int, Memory]] = defaultdict(dict)
-    for one in sources:
-        classes[one.project, one.scope, one.trust][one.id] = one
+    for one in corrections:
+        head = heads[one.of]
+        classes[head.project, head.scope, head.trust][head.id] = head
     most = max(classes.values(), key=len)
     first = next(iter(most.values()))
+    said = [one.trust for one in corrections if one.trust is not None]
     is_beyond = first.scope is Scope.GLOBAL and caller.role is not Role.ADMIN
     return Draft(
         body=text,
@@ -164,7 +174,7 @@ def _rule(text: str, sources: Sequence[Memory], *, caller: Caller) -> Draft:
         label=CORRECTION,
         project=first.project,
         scope=Scope.TEAM if is_beyond else first.scope,
-        trust=first.trust,
+        trust=min([first.trust, *said], key=lambda one: one.weight),
         auto_captured=True,
         is_candidate=True,
         derived_from=tuple(most)[:SOURCES_MAX],

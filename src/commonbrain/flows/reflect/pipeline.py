@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -28,7 +28,7 @@ from commonbrain.flows.reflect.drafting import Drafts, drafts, told_by
 from commonbrain.flows.reflect.gathering import Page, Wanted, gather
 from commonbrain.flows.remember.outcome import Beside
 from commonbrain.flows.remember.pipeline import Course, Remember
-from commonbrain.ports.store import Look, Transaction
+from commonbrain.ports.store import Look
 
 _DOWN_MAX: Final = 3
 """Failures in a row after which a model is not asked again in this run: each may take long."""
@@ -196,8 +196,7 @@ class Reflect:
 
     def keep(self, made: Drafts, *, beside: Beside) -> None:
         """Store an episode and what is proposed with it, in one transaction with what is beside."""
-        with self.house.store.snapshot(self.caller.tenant) as tx:
-            fresh = [one for one in made.facts if not self._is_proposed(tx, one)]
+        fresh = self._fresh(made.facts) if made.facts else []
         self._write([made.episode, *fresh], beside=beside)
 
     def corrections(self, wish: Wish) -> list[Draft]:
@@ -229,14 +228,15 @@ class Reflect:
         budget.fallbacks += not told.points
         return told
 
-    def _is_proposed(self, tx: Transaction, draft: Draft) -> bool:
-        """Say whether the very same awaits somebody's approval already."""
+    def _fresh(self, facts: Sequence[Draft]) -> list[Draft]:
+        """Leave out the facts that await somebody's approval already."""
         wanted = Filter(kinds=(Kind.FACT,), states=(State.CANDIDATE,), trust_min=0.0)
         look = Look(caller=self.caller, filter=wanted, now=self.house.clock.now())
-        hits = tx.memories.newest(look, limit=_PROPOSED_MAX)
-        known = tx.memories.get([hit.id for hit in hits]).values()
-        place = draft.project, draft.scope
-        return any(one.body == draft.body and (one.project, one.scope) == place for one in known)
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            hits = tx.memories.newest(look, limit=_PROPOSED_MAX)
+            known = tx.memories.get([hit.id for hit in hits]).values()
+        told = {(one.body, one.project, one.scope) for one in known}
+        return [one for one in facts if (one.body, one.project, one.scope) not in told]
 
     def _write(self, batch: list[Draft], *, beside: Beside) -> None:
         course = Course(is_deed=False, beside=beside)

@@ -10,7 +10,12 @@ from commonbrain.domain import ids
 from commonbrain.domain.clusters import CLUSTER_MIN
 from commonbrain.domain.job import JobState
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import REFLECT_MEMORIES_MAX, REFLECT_PAGE, REFLECT_SOON
+from commonbrain.domain.limits import (
+    JOBS_PAGE_DEFAULT,
+    REFLECT_MEMORIES_MAX,
+    REFLECT_PAGE,
+    REFLECT_SOON,
+)
 from commonbrain.domain.memory import State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.reflection import Spent
@@ -75,14 +80,12 @@ def _span(tx: Transaction, task: Task, wish: Wish) -> tuple[int, int]:
     now = task.house.clock.now()
     window = ids.make_id(now - timedelta(hours=wish.window_hours), 0) - 1
     before = JobFilter(kind=REFLECT, state=JobState.DONE, agent=task.caller.agent)
-    last = tx.jobs.listed(before, before=None, limit=1)
-    ended = [cast("int", one.reached.get("after", window)) for one in last if _is_alike(one.given)]
+    last = tx.jobs.listed(before, before=None, limit=JOBS_PAGE_DEFAULT)
+    # One that kept to a project left the others unread.
+    whole = [one for one in last if "project" not in one.given][:1]
+    ended = [cast("int", one.reached.get("after", window)) for one in whole]
     until = ids.make_id(now + timedelta(milliseconds=1), 0) - 1
     return min([window, *ended]), until
-
-
-def _is_alike(given: object) -> bool:
-    return isinstance(given, dict) and "project" not in given
 
 
 def _keep(task: Task, flow: Reflect, *, wish: Wish, page: Page) -> None:

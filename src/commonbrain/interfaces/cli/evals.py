@@ -120,8 +120,14 @@ def reflect(
     """Measure what episodes keep of the evidence, and what they do to recall."""
     from commonbrain.interfaces.cli.evaluating import run_reflection  # noqa: PLC0415 see _run
 
-    given = {"questions": questions, "conversations": conversations, "seed": seed}
-    run_reflection(dataset, path, as_json=as_json, **given)
+    run_reflection(
+        dataset,
+        path,
+        questions=questions,
+        conversations=conversations,
+        seed=seed,
+        as_json=as_json,
+    )
 
 
 def _add(name: str) -> None:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -70,14 +69,24 @@ def run_on_data(wanted: Wanted) -> None:
     typer.echo(f"The record is {path}")
 
 
-def run_reflection(dataset: str, path: Path, *, as_json: bool, **given: Any) -> None:
+def run_reflection(
+    dataset: str,
+    path: Path,
+    *,
+    questions: int | None,
+    conversations: int | None,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Measure what reflections keep of public data, and print it.
 
     Raises:
         Invalid: the data or a library is missing, or something that was given is unknown.
 
     """
-    asked = Asked(dataset=dataset, path=path, **given)
+    asked = Asked(
+        dataset=dataset, path=path, seed=seed, questions=questions, conversations=conversations
+    )
     with bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
         report = evaluate(asked, settings=load_settings(), on_progress=move)
     if as_json:
