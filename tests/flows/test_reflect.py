@@ -1,9 +1,7 @@
 """Events become episodes, what they state is proposed, and nobody's secret is told on."""
 
-from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,64 +10,18 @@ from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import EpisodeDetail, Kind
 from commonbrain.domain.limits import JOB_LEASE_S, REFLECT_SOON
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import Draft, Memory, State
-from commonbrain.domain.query import Filter
+from commonbrain.domain.memory import State
 from commonbrain.domain.scope import LOCAL_TENANT, Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.upkeep.schedule import schedule
 from commonbrain.flows.upkeep.worker import Happening
-from commonbrain.ports.look import Look
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
+from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, sources, tell
 from tests.flows.working import a_worker
 
-CHECKOUT = (
-    "The checkout service returned errors after the deploy of build 811.",
-    "We rolled the checkout service back to build 810 after the errors.",
-    "The checkout service lacked the variable STRIPE_REGION in build 811.",
-    "We decided to validate variables of the checkout service at every start.",
-)
-GARDEN = (
-    "Watering the garden roses took an hour this morning.",
-    "The garden roses got new soil and watering tubes.",
-    "Ann planted two more garden roses beside the watering tubes.",
-)
 
-
-def tell(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:  # noqa: ANN401 of a draft
-    """Store events; give their ids."""
-    told = brain.remember([Draft(body=text, kind="event", **more) for text in texts])
-    assert {one.status for one in told.items} == {"stored"}
-    return [ids.parse(ids.MEMORY, str(one.id)) for one in told.items]
-
-
-def reflect(brain: Brain, **given: object) -> Mapping[str, Any]:
-    """Reflect as a worker does; give the job's result."""
-    job = brain.jobs.run("reflect", given)
-    a_worker(brain).sweep()
-    done = brain.jobs.show(job.id)
-    assert done.state == "done", done.reason
-    assert done.result is not None
-    return done.result
-
-
-def every(brain: Brain, kind: Kind, *states: State) -> list[Memory]:
-    """Read all of a kind that the caller sees, the oldest first."""
-    wanted = Filter(kinds=(kind,), states=states, trust_min=0.0)
-    look = Look(caller=brain.caller, filter=wanted, now=brain.house.clock.now())
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
-        found = tx.memories.get([hit.id for hit in tx.memories.newest(look, limit=100)])
-    return sorted(found.values(), key=lambda one: one.id)
-
-
-def sources(brain: Brain, memory: Memory) -> set[int]:
-    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
-        links = tx.links.touching([memory.id], types=[LinkType.DERIVED_FROM])
-    return {one.to_id for one in links if one.from_id == memory.id}
-
-
-@pytest.mark.requirement("JB-01", "LC-23")
+@pytest.mark.requirement("JB-01")
 def test_events_of_one_matter_become_an_episode_that_names_them_and_their_span(path: Path) -> None:
     with a_brain(path) as brain:
         checkout = [
@@ -259,47 +211,6 @@ def test_bounds_are_told_before_anything_is_done(path: Path) -> None:
         brain.reflect(window_hours=169)
 
     assert caught.value.code == "limit_exceeded"
-
-
-@pytest.mark.requirement("JB-12")
-def test_what_three_sessions_correct_alike_is_proposed_as_a_rule_with_its_evidence(
-    path: Path,
-) -> None:
-    with a_brain(path) as brain:
-        fact = brain.remember("The tests run against the production proxy.", kind="fact").items[0]
-        for session, text in (
-            ("s1", "Tests must use the staging proxy, not production."),
-            ("s2", "The tests must use the staging proxy, not production!"),
-            ("s3", "Tests must use staging proxy, not the production."),
-        ):
-            assert every(brain, Kind.RULE, State.CANDIDATE) == []
-            brain.acting_as(session=session).revise.annotate(str(fact.id), text)
-            reflect(brain)
-
-        [rule] = every(brain, Kind.RULE, State.CANDIDATE)
-        assert rule.body == "Tests must use staging proxy, not the production."
-        assert getattr(rule.detail, "severity", None) == "PATTERN"
-        assert sources(brain, rule) == {ids.parse(ids.MEMORY, str(fact.id))}
-        brain.revise.reject(ids.show(ids.MEMORY, rule.id), reason="It is obvious.")
-        reflect(brain)
-        assert every(brain, Kind.RULE, State.CANDIDATE) == []
-
-
-def test_a_lineage_that_never_holds_is_proposed_as_a_caution_in_the_words_of_its_correctors(
-    path: Path,
-) -> None:
-    with a_brain(path) as brain:
-        id_ = str(brain.remember("The deploy window opens at 14:00.", kind="fact").items[0].id)
-        for hour, why in ((15, "Ops moved it."), (16, "Moved again."), (17, "And again.")):
-            text = f"The deploy window opens at {hour}:00."
-            id_ = str(brain.revise.supersede(id_, text, reason=why).id)
-
-        reflect(brain)
-
-        [rule] = every(brain, Kind.RULE, State.CANDIDATE)
-        assert "was corrected 3 times" in rule.body
-        assert "Moved again." in rule.body
-        assert sources(brain, rule) == {ids.parse(ids.MEMORY, id_)}
 
 
 @pytest.mark.requirement("JB-06")

@@ -19,7 +19,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import State
 from commonbrain.domain.reflection import Told
 from commonbrain.testing.builders import NOON, a_brain
-from tests.flows.test_reflect import CHECKOUT, GARDEN, every, reflect, tell
+from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, tell
 from tests.models.server import NO_PAUSE, Answer, ModelServer
 
 FAMILIES = {"ollama": OLLAMA_CHAT, "openai": OPENAI_CHAT}

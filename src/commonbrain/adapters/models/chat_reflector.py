@@ -78,7 +78,7 @@ class ChatReflector:
             answer = _Answer.model_validate_json(reply.content)
         except ValidationError:
             answer = None
-        tokens_in, tokens_out = self._chat.cost(_TASK, notes, reply)
+        tokens_in, tokens_out = self._chat.cost(_TASK, notes, reply=reply)
         spent = Spent(calls=1, tokens_in=tokens_in, tokens_out=tokens_out)
         points = tuple(islice(_kept(answer.points, told), _POINTS_MAX)) if answer else ()
         if answer is None or not points:

@@ -163,7 +163,7 @@ class Chat:
         body = {"model": self._model, "messages": asked, **bounds}
         return self._family.read(self._open().post(body))
 
-    def cost(self, task: str, text: str, reply: Reply | None) -> tuple[int, int]:
+    def cost(self, task: str, text: str, *, reply: Reply | None) -> tuple[int, int]:
         """Give the tokens that went in and came out, by the model's count where it gives one."""
         content = reply.content if reply else ""
         tokens_in = reply.tokens_in if reply else None
