@@ -299,19 +299,17 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("ST-15 EV-11", "Poison, spoofing, injection and load have hostile suites."),
     Adopted("ST-16", "Nothing listens beyond loopback without authentication."),
     # Jobs and learning
-    Gap("JB-01", "reflect makes episodes and candidate facts out of recent events."),
+    Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Gap("JB-02", "train fits a reranker on marked traces, a salience model on use."),
     Gap("JB-03 JB-11", "A candidate serves a sticky 5%, then is promoted or rolled back."),
     NotApplicable("JB-04", "There is no large shared model that could be trained online."),
     Gap("JB-05", "Workers run retention; reflection, training and evaluation are no jobs yet."),
-    Gap("JB-06", "reflect starts by schedule, by enough events, by a session's end."),
+    Adopted("JB-06", "reflect starts by schedule, by enough events, by a session's end."),
     NotApplicable("JB-07", "Plan runners and curators are clients like any other."),
     Replaced("JB-08", "The default embedder runs in-process; no daemon serves vectors."),
     Gap("JB-09", "maintain runs itself when due; decay and archiving belong to it."),
     Adopted("JB-10", "A job has three attempts with back-off, then a dead letter."),
-    Gap(
-        "JB-12", "embed fills missing vectors, respace moves a store; corrections propose no rules."
-    ),
+    Adopted("JB-12", "embed fills missing vectors as a job; repeated corrections propose rules."),
     # Observability
     Adopted("OB-01", "The log is JSON lines in rotating files; the last errors are in memory."),
     Adopted("OB-02", "status counts calls and errors and gives latencies by tool."),

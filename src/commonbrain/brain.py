@@ -25,6 +25,7 @@ from commonbrain.flows.merging import Merge
 from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.models import Models
 from commonbrain.flows.recall.pipeline import Recall
+from commonbrain.flows.reflect.pipeline import Reflect
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
@@ -73,6 +74,7 @@ class Brain:
     prune: Prune
     undo: Undo
     atomize: Atomize
+    reflect: Reflect
     trace: Trace
     message: Messages
     import_: Import
@@ -111,6 +113,7 @@ class Brain:
             prune=Prune(house, caller),
             undo=Undo(house, caller),
             atomize=Atomize(house, caller),
+            reflect=Reflect(house, caller),
             trace=Trace(house, caller),
             message=Messages(house, caller),
             import_=Import(house, caller),

@@ -272,3 +272,18 @@ SCORING_MS_MAX: Final = 10.0
 """What scoring 80 candidates may take at the 95th percentile for a model to be offered."""
 LESSONS_ASKED_MIN: Final = 40
 """The least that somebody may declare to be enough recalls."""
+
+REFLECT_HOURS_DEFAULT: Final = 24
+REFLECT_HOURS_MAX: Final = 168
+"""How far back a reflection looks at what was recorded; what it missed before that counts too."""
+REFLECT_CANDIDATES_DEFAULT: Final = 8
+REFLECT_CANDIDATES_MAX: Final = 32
+"""Facts and rules that one reflection may propose: somebody has to look at each."""
+REFLECT_PAGE: Final = 400
+"""Memories that are put together at once: every two of them are compared."""
+REFLECT_MEMORIES_MAX: Final = 10_000
+"""Memories that one reflection looks through; the next goes on from there."""
+REFLECT_SOON: Final = 40
+"""New events after which a reflection does not wait for its day."""
+CORRECTIONS_MAX: Final = 2000
+"""Changes of the last month that are looked through for what is corrected again and again."""

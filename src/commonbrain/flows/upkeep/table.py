@@ -14,11 +14,13 @@ from commonbrain.domain.limits import (
     LESSONS_MAX,
     LOOKBACK_DAYS_MAX,
     LOOKBACK_DAYS_MIN,
+    REFLECT_CANDIDATES_MAX,
+    REFLECT_HOURS_MAX,
 )
-from commonbrain.domain.scope import Role
+from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
-from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores, moving, respacing
+from commonbrain.flows.jobbing import EMBED, REFLECT
+from commonbrain.flows.upkeep import chores, moving, reflecting, respacing
 from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
@@ -78,6 +80,10 @@ class JobKind:
     """How often it asks for itself."""
     is_wanted: Callable[[Transaction], bool] = lambda _: True
     """Says whether there is anything to do, before it asks for itself."""
+    is_soon: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
+    """Says whether it asks for itself before its time."""
+    is_personal: bool = False
+    """Whether it does something else for each agent that asks for it."""
 
 
 JOBS: Final[Mapping[str, JobKind]] = {
@@ -110,6 +116,20 @@ JOBS: Final[Mapping[str, JobKind]] = {
             "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
         },
         role=Role.ADMIN,
+    ),
+    REFLECT: JobKind(
+        purpose="Make episodes of what happened, and propose what it states.",
+        handle=reflecting.reflect,
+        takes={
+            "window_hours": _is_within(1, REFLECT_HOURS_MAX),
+            "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
+            "project": _is_name,
+        },
+        role=Role.WRITER,
+        every=timedelta(days=1),
+        is_wanted=reflecting.is_wanted,
+        is_soon=reflecting.is_soon,
+        is_personal=True,
     ),
     "reword": JobKind(
         purpose="Write the full text anew from the rows.",
