@@ -34,6 +34,7 @@ from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
 from commonbrain.flows.upkeep.jobs import Jobs
+from commonbrain.flows.upkeep.maintaining import Maintain
 from commonbrain.flows.watching import Watching
 
 
@@ -85,6 +86,7 @@ class Brain:
     govern: Govern
     tenants: Tenants
     jobs: Jobs
+    maintain: Maintain
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -119,6 +121,7 @@ class Brain:
             govern=Govern(house, caller),
             tenants=Tenants(house, caller),
             jobs=Jobs(house, caller),
+            maintain=Maintain(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

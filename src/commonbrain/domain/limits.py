@@ -178,6 +178,16 @@ JOBS_LIVE_MAX: Final = 1000
 """Unfinished jobs that one tenant may have."""
 RETAINED_AT_ONCE: Final = 1000
 """Rows that retention deletes in one transaction."""
+RETENTION_DAYS_MAX: Final = 36_500
+"""A century: longer is for ever."""
+RETENTIONS_MAX: Final = 50
+"""Rules of retention of one tenant: each is a condition of one query."""
+MAINTAINED_AT_ONCE: Final = 100
+"""Memories that upkeep turns in one transaction; others write in between."""
+MAINTAINED_SHOWN_MAX: Final = 5
+"""Examples of each sort that a preview of upkeep shows."""
+CHECKED_AT_ONCE: Final = 1000
+"""Rows that upkeep looks at for what they lack, in one page."""
 JOBS_KEPT_DAYS: Final = 30
 """How long a job that has ended can be looked at."""
 DEAD_LETTERS_KEPT_DAYS: Final = 180

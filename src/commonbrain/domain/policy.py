@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.limits import RETENTIONS_MAX
 
 
 class PolicyChange(TypedDict, total=False):
@@ -13,6 +14,7 @@ class PolicyChange(TypedDict, total=False):
     tenant_calls_per_minute: int | None
     memories_max: int | None
     is_boot_required: bool
+    retention: tuple[str, ...]
 
 
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
@@ -31,12 +33,14 @@ class Policy:
     """Memories held at once, those superseded or forgotten not counted; None is no bound."""
     is_boot_required: bool = False
     """Whether a session must boot before anything else is answered."""
+    retention: tuple[str, ...] = ()
+    """What is kept only for so long, each as `Retention.read` takes it; all else is for ever."""
 
     def __post_init__(self) -> None:
         """Refuse a bound that lets nothing through.
 
         Raises:
-            Invalid: a rate is below 1, or a quota below 0.
+            Invalid: a rate is below 1, a quota below 0, or there are too many rules of retention.
 
         """
         rates = (self.key_calls_per_minute, self.tenant_calls_per_minute)
@@ -45,6 +49,8 @@ class Policy:
                 "A rate is at least 1 a minute and a quota at least 0.",
                 hint="To shut a tenant, suspend it.",
             )
+        if len(self.retention) > RETENTIONS_MAX:
+            raise Invalid(f"A tenant has up to {RETENTIONS_MAX} rules of retention.")
 
 
 NO_POLICY = Policy()

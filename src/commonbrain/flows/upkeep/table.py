@@ -10,6 +10,7 @@ from commonbrain.domain.limits import JOB_ATTEMPTS
 from commonbrain.domain.scope import Role
 from commonbrain.flows.jobbing import EMBED
 from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep.maintaining import maintain
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.store import Transaction
 
@@ -19,6 +20,10 @@ Is = Callable[[object], bool]
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _are_names(value: object) -> bool:
@@ -71,10 +76,10 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.ADMIN,
         is_of_store=True,
     ),
-    "retention": JobKind(
-        purpose="Drop jobs that ended long ago, and old events.",
-        handle=chores.retention,
-        takes={},
+    "maintain": JobKind(
+        purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
+        handle=maintain,
+        takes={"dry_run": _is_flag},
         role=Role.ADMIN,
         every=timedelta(days=1),
     ),

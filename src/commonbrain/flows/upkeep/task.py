@@ -16,6 +16,8 @@ from commonbrain.ports.store import Transaction
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 LEASE: Final = timedelta(seconds=JOB_LEASE_S)
+UPKEEP: Final = "upkeep"
+"""The agent for whom the brain keeps itself."""
 
 
 class Stopped(Exception):

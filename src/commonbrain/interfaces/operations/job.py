@@ -36,7 +36,7 @@ class JobRequest(Request):
         default="list", description="What to do", json_schema_extra=PLAIN
     )
     id: str | None = Field(default=None, description="job_...")
-    kind: Name = Field(default=None, description="embed, atomize, reword, retention")
+    kind: Name = Field(default=None, description="embed, atomize, reword, maintain")
     kinds: list[str] = Field(
         default=[], description="atomize: only memories of these kinds", json_schema_extra=UNSEEN
     )
@@ -107,7 +107,7 @@ def tell_job(one: ShownJob) -> str:
 _PURPOSES: Final = {
     "list": "List jobs, the newest first; --state dead: those that failed for good.",
     "show": "Show one job: how far it has come, what came of it, why it failed.",
-    "run": "Ask for a job: embed, atomize, reword or retention.",
+    "run": "Ask for a job: embed, atomize, reword or maintain.",
     "retry": "Give a dead letter, or what was cancelled, all its attempts again.",
     "cancel": "End a job that waits or runs; what it did so far stays.",
 }

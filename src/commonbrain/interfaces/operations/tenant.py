@@ -11,7 +11,7 @@ from commonbrain.domain.policy import PolicyChange
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.governing import Usage
-from commonbrain.interfaces.operations.admin import policy_line, usage_line
+from commonbrain.interfaces.operations.admin import policy_line, retention_of, usage_line
 from commonbrain.interfaces.operations.operation import Command, Door, Operation, Request
 from commonbrain.ports.credentials import Tenant
 
@@ -33,6 +33,11 @@ class TenantRequest(Request):
         default=None, ge=-1, description="How many it may hold; -1: without a bound"
     )
     boot_required: bool | None = Field(default=None, description="Whether sessions must boot first")
+    retention: list[str] | None = Field(
+        default=None,
+        description="What is kept only for so long, each as: kind=event label=log scope=team "
+        "days=30 action=archive; none: all is kept for ever",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +75,8 @@ def _change(told: TenantRequest) -> PolicyChange:
         change["memories_max"] = None if told.memories_max < 0 else told.memories_max
     if told.boot_required is not None:
         change["is_boot_required"] = told.boot_required
+    if told.retention is not None:
+        change["retention"] = retention_of(told.retention)
     return change
 
 
