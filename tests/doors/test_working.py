@@ -58,7 +58,7 @@ def test_what_happens_is_told_to_programs_line_by_line(brain: Run) -> None:
 
     lines = [json.loads(line) for line in worked.stdout.splitlines()]
     assert [one["event"] for one in lines] == ["taken", "done"]
-    assert lines[1]["result"] == {"jobs": 0, "events": 0}
+    assert set(lines[1]["result"].values()) == {0}
     assert (lines[1]["kind"], lines[1]["attempt"], lines[1]["tenant"]) == (
         "maintain", 1, "default",
     )  # fmt: skip

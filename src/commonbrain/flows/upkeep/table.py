@@ -11,7 +11,7 @@ from commonbrain.domain.scope import Role
 from commonbrain.flows.jobbing import EMBED
 from commonbrain.flows.upkeep import chores
 from commonbrain.flows.upkeep.maintaining import maintain
-from commonbrain.flows.upkeep.task import Task
+from commonbrain.flows.upkeep.task import MAINTAIN, Task
 from commonbrain.ports.store import Transaction
 
 Is = Callable[[object], bool]
@@ -76,7 +76,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.ADMIN,
         is_of_store=True,
     ),
-    "maintain": JobKind(
+    MAINTAIN: JobKind(
         purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
         handle=maintain,
         takes={"dry_run": _is_flag},

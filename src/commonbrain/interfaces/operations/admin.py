@@ -65,10 +65,10 @@ class AdminRequest(Request):
     boot_required: bool | None = Field(
         default=None, description="policy: whether sessions must boot first"
     )
-    retention: list[str] | None = Field(
-        default=None,
+    retention: list[str] = Field(
+        default=[],
         description="policy: what is kept only for so long, each as: kind=event label=log "
-        "scope=team days=30 action=archive (or forget); none: all is kept for ever",
+        "scope=team days=30 action=archive (or forget); the word none: all is kept for ever",
     )
     limit: int = Field(
         default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
@@ -139,7 +139,7 @@ def _policy(govern: Govern, told: AdminRequest) -> _Parts:
     change = PolicyChange()
     if told.boot_required is not None:
         change["is_boot_required"] = told.boot_required
-    if told.retention is not None:
+    if told.retention:
         change["retention"] = retention_of(told.retention)
     return {"policy": govern.policy(**change)}
 

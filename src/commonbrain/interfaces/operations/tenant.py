@@ -33,10 +33,10 @@ class TenantRequest(Request):
         default=None, ge=-1, description="How many it may hold; -1: without a bound"
     )
     boot_required: bool | None = Field(default=None, description="Whether sessions must boot first")
-    retention: list[str] | None = Field(
-        default=None,
+    retention: list[str] = Field(
+        default=[],
         description="What is kept only for so long, each as: kind=event label=log scope=team "
-        "days=30 action=archive; none: all is kept for ever",
+        "days=30 action=archive; the word none: all is kept for ever",
     )
 
 
@@ -75,7 +75,7 @@ def _change(told: TenantRequest) -> PolicyChange:
         change["memories_max"] = None if told.memories_max < 0 else told.memories_max
     if told.boot_required is not None:
         change["is_boot_required"] = told.boot_required
-    if told.retention is not None:
+    if told.retention:
         change["retention"] = retention_of(told.retention)
     return change
 
