@@ -10,6 +10,7 @@ from commonbrain.domain.limits import JOB_ATTEMPTS
 from commonbrain.domain.scope import Role
 from commonbrain.flows.jobbing import EMBED
 from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep.consolidating import consolidate
 from commonbrain.flows.upkeep.maintaining import maintain
 from commonbrain.flows.upkeep.task import MAINTAIN, Task
 from commonbrain.ports.store import Transaction
@@ -75,6 +76,12 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={},
         role=Role.ADMIN,
         is_of_store=True,
+    ),
+    "consolidate": JobKind(
+        purpose="Report rules and facts that say nearly the same, or are corrected ever again.",
+        handle=consolidate,
+        takes={"project": _is_name},
+        role=Role.WRITER,
     ),
     MAINTAIN: JobKind(
         purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
