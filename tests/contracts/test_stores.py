@@ -51,7 +51,6 @@ from commonbrain.testing.store_steps import (
     put,
     stored,
 )
-from commonbrain.testing.upkeep_contract import UpkeepContract
 
 
 def opened(path: Path, *, space: Space = SPACE) -> SqlStore:
@@ -71,10 +70,6 @@ class TestSqlite(StoreContract):
 
 
 class TestSqliteCascade(CascadeContract):
-    pass
-
-
-class TestSqliteUpkeep(UpkeepContract):
     pass
 
 
@@ -406,13 +401,3 @@ def test_a_copy_that_is_not_in_wal_mode_is_put_there(path: Path) -> None:
     with closing(opened(copy)) as store:
         assert stored(store, 1)
         assert [finding for finding in store.examine() if not finding.is_sound] == []
-
-
-def test_a_row_that_lost_its_body_is_found(path: Path, open_store: OpenStore) -> None:
-    store = open_store()
-    for number in (1, 2):
-        put(store, a_memory(number, f"Number {number}"))
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute("DELETE FROM facts WHERE memory_id = 2")
-    with store.snapshot(LOCAL_TENANT) as tx:
-        assert tx.memories.bodiless(after=0, limit=9) == [2]

@@ -32,7 +32,7 @@ def reported(brain: Brain, **wanted: object) -> dict[str, Any]:
     return dict(done.result or {})
 
 
-@pytest.mark.requirement("LC-20", "LC-22")
+@pytest.mark.requirement("LC-20")
 def test_rules_that_say_nearly_the_same_are_reported_with_the_calls_and_left_alone(
     brain: Brain,
 ) -> None:

@@ -1,16 +1,22 @@
 """Upkeep: what time did is written down, audited, taken back by undo, and never the other way."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import JOB_LEASE_S, MAINTAINED_AT_ONCE
 from commonbrain.domain.memory import State
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.flows.upkeep.jobs import ShownJob
+from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import put
 from tests.flows.asking import bodies, stored
+from tests.flows.test_jobs_again import kill_at
 from tests.flows.working import a_worker
 
 DAY = timedelta(days=1)
@@ -32,7 +38,6 @@ def counted(brain: Brain, **given: object) -> dict[str, object]:
     return {name: told[name] for name in told if told[name] and name not in {"jobs", "events"}}
 
 
-@pytest.mark.requirement("LC-24")
 def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -153,7 +158,7 @@ def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: 
     assert brain.recall("kettle kitchen", bump=False).items[0].confidence == fresh
 
 
-@pytest.mark.requirement("JB-09", "JB-05")
+@pytest.mark.requirement("JB-09")
 def test_upkeep_asks_for_itself_once_a_day_for_its_own_agent(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -176,3 +181,29 @@ def test_what_lacks_a_vector_is_embedded_by_the_job_for_it(brain: Brain) -> None
     a_worker(brain).sweep()
     assert brain.status().embedding_pending == 0
     assert brain.get(id_, bump=False).state is State.ACTIVE
+
+
+def test_upkeep_killed_after_any_of_its_steps_turns_each_memory_once(
+    path: Path, clock: FakeClock
+) -> None:
+    """Three pages, with a death after each thing that happens on the way."""
+    count, lived = 2 * MAINTAINED_AT_ONCE + 1, clock.now() + DAY
+    with a_brain(path, clock=clock) as brain:
+        for number in range(1, count + 1):
+            one = a_memory(number, f"Number {number}", kind=Kind.EVENT, expires_at=lived)
+            put(brain.house.store, one)
+        clock.move(2 * DAY)
+        asked = brain.jobs.run("maintain")
+        for deaths in range(4):
+            kill_at(brain, 1 + min(deaths, 1))
+            clock.move(timedelta(seconds=JOB_LEASE_S))
+            if brain.jobs.show(asked.id).state == "dead":
+                brain.jobs.retry(asked.id)
+        a_worker(brain, kinds=frozenset({"maintain"})).sweep()
+        done = brain.jobs.show(asked.id)
+        assert (done.state, (done.result or {})["expired"]) == ("done", count)
+        assert brain.status().by_state == {State.EXPIRED: count}
+        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+            told = tx.changes.of(list(range(1, count + 1)))
+        assert [one.action for one in told if one.action != "create"] == ["expire"] * count
+        assert brain.doctor().is_sound

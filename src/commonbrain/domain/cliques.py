@@ -25,7 +25,7 @@ def cliques(near: Mapping[tuple[int, int], float]) -> list[Clique]:
     what it has found.
     """
     search = _Search(beside=_beside(near))
-    search.grow(frozenset(), set(search.beside), set())
+    search.grow(frozenset(), open_=set(search.beside), closed=set())
     found = [Clique(ids=tuple(sorted(one)), weakest=_weakest(one, near)) for one in search.found]
     found.sort(key=lambda one: (-one.weakest, one.ids))
     return found[:CLIQUES_MAX]
@@ -37,7 +37,7 @@ class _Search:
     found: list[frozenset[int]] = field(default_factory=list[frozenset[int]])
     steps: int = 0
 
-    def grow(self, taken: frozenset[int], open_: set[int], closed: set[int]) -> None:
+    def grow(self, taken: frozenset[int], *, open_: set[int], closed: set[int]) -> None:
         """Find cliques with all that is taken, some of what is open, and nothing closed."""
         self.steps += 1
         if self.steps > CLIQUE_STEPS_MAX:
@@ -49,7 +49,7 @@ class _Search:
         pivot = max(open_ | closed, key=lambda one: (len(self.beside[one] & open_), one))
         for one in sorted(open_ - self.beside[pivot]):
             beside = self.beside[one]
-            self.grow(taken | {one}, open_ & beside, closed & beside)
+            self.grow(taken | {one}, open_=open_ & beside, closed=closed & beside)
             open_.discard(one)
             closed.add(one)
 

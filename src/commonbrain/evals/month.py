@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -118,6 +118,21 @@ def evaluate(
                 month.night()
                 on_progress((day + 1) / days)
             return month.report(days)
+
+
+def tell_month(report: MonthReport) -> Iterator[str]:
+    """Say in lines what came out."""
+    acts = ", ".join(f"{count} {name}" for name, count in report.acts.items())
+    yield f"{report.agents} agents, {report.days} days: {acts}"
+    states = ", ".join(f"{count} {state}" for state, count in report.memories.items())
+    yield f"memories: {states}; {report.dormant} sleep, {report.woken} woke up"
+    yield "upkeep: " + ", ".join(f"{name} {count}" for name, count in report.kept.items())
+    yield "after each ten days: " + ", ".join(
+        f"{size / 1e6:.1f} MB, recall p95 {ms:.0f} ms"
+        for size, ms in zip(report.bytes_by_ten_days, report.recall_ms_by_ten_days, strict=False)
+    )
+    yield f"{report.checks:,} checks against the model, {len(report.wrong)} wrong"
+    yield from report.wrong
 
 
 def _chance(seed: int) -> random.Random:

@@ -18,8 +18,8 @@ from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
-from commonbrain.domain.retention import Retention
 from commonbrain.domain.space import Space
+from commonbrain.ports.ageing import Ageing
 from commonbrain.ports.board import Board
 from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
@@ -54,17 +54,7 @@ class Finding:
     """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DueBy:
-    """What upkeep looks for: memories whose time is over, tasks long due, what is too old."""
-
-    now: datetime
-    tasks_before: datetime
-    """Tasks that are not done and were due before it."""
-    rules: Sequence[Retention] = ()
-
-
-class Memories(Protocol):
+class Memories(Ageing, Protocol):
     """The shelf of memories: the rows that are the only truth."""
 
     def add(self, memory: Memory) -> None:
@@ -128,14 +118,6 @@ class Memories(Protocol):
 
     def page(self, *, after: int, limit: int) -> list[int]:
         """List ids of memories of any state above one id, ascending."""
-        ...
-
-    def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of current memories that may be due for something."""
-        ...
-
-    def bodiless(self, *, after: int, limit: int) -> list[int]:
-        """List ids above one id, ascending, of rows whose body is lost; there should be none."""
         ...
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:

@@ -9,7 +9,8 @@ from commonbrain.domain.kinds import Kind, TaskDetail, TaskStatus
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.retention import Retention
 from commonbrain.domain.scope import LOCAL_TENANT, Scope
-from commonbrain.ports.store import DueBy, Store
+from commonbrain.ports.ageing import DueBy
+from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import OpenStore, put
 

@@ -7,7 +7,7 @@ from commonbrain.domain.action_items import OWED
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.retention import Retention
-from commonbrain.ports.store import DueBy
+from commonbrain.ports.ageing import DueBy
 
 
 def due_by(wanted: DueBy, tenant: str) -> Select[int]:

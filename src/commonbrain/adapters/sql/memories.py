@@ -32,8 +32,9 @@ from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.domain.query import Filter
+from commonbrain.ports.ageing import DueBy
 from commonbrain.ports.index import Hit
-from commonbrain.ports.store import DueBy, IdTaken, Look
+from commonbrain.ports.store import IdTaken, Look
 
 # Statements are built once: building one costs more than running it.
 _ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}

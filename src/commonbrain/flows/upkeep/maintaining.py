@@ -31,7 +31,8 @@ from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import EMBED, add_job
 from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.upkeep.task import UPKEEP, Task
-from commonbrain.ports.store import DueBy, Transaction
+from commonbrain.ports.ageing import DueBy
+from commonbrain.ports.store import Transaction
 
 _AFTER: Final = "after"
 """Of what was reached: the last memory that was looked at; it goes once all were."""
@@ -117,9 +118,9 @@ def _turn_page(task: Task, reached: dict[str, object]) -> None:
         wanted = _wanted(tx, house)
         # To find what is due reads much: no writer is to wait for that.
         page = tx.memories.due(wanted, after=after, limit=MAINTAINED_AT_ONCE)
-    is_cut = False
+    caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
     with task.step() as tx:
-        is_cut = _turned(tx, task, page, wanted=wanted, reached=reached)
+        is_cut = _turned(tx, page, caller=caller, wanted=wanted, reached=reached)
         if len(page) < MAINTAINED_AT_ONCE:
             reached.pop(_AFTER, None)
             reached["turned"] = True
@@ -127,22 +128,26 @@ def _turn_page(task: Task, reached: dict[str, object]) -> None:
             reached[_AFTER] = page[-1]
         task.reach(tx, _TURNING if "turned" in reached else _TURNING / 2, reached=reached)
     if is_cut:
-        follow_up(house, Caller(tenant=task.caller.tenant, agent=UPKEEP))
+        follow_up(house, caller)
 
 
 def _turned(
-    tx: Transaction, task: Task, page: Sequence[int], *, wanted: DueBy, reached: dict[str, object]
+    tx: Transaction,
+    page: Sequence[int],
+    *,
+    caller: Caller,
+    wanted: DueBy,
+    reached: dict[str, object],
 ) -> bool:
     """Turn a page of memories; say whether not all that rests on them could be marked."""
-    caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
     for turn in _turns(tx, page, wanted=wanted):
         deed = Deed(action=turn.action, caller=caller, at=wanted.now, reason=turn.reason)
         amend(tx, turn.before, after=turn.after, deed=deed)
-        _count(reached, turn.name, 1)
+        _count(reached, turn.name, more=1)
     if not page:
         return False
     fallen = spread(tx, Deed(action=Action.CASCADE, caller=caller, at=wanted.now))
-    _count(reached, "unseated", len(fallen.unseated))
+    _count(reached, "unseated", more=len(fallen.unseated))
     return fallen.is_cut
 
 
@@ -157,8 +162,8 @@ def _drop_page(task: Task, reached: dict[str, object]) -> None:
         )
         before = now - timedelta(days=OUTBOX_KEPT_DAYS)
         events = tx.records.drop_events(before=before, limit=RETAINED_AT_ONCE)
-        _count(reached, "jobs", jobs)
-        _count(reached, "events", events)
+        _count(reached, "jobs", more=jobs)
+        _count(reached, "events", more=events)
         if max(jobs, events) < RETAINED_AT_ONCE:
             reached["dropped"] = True
         task.reach(tx, _DROPPING, reached=reached)
@@ -171,7 +176,7 @@ def _check_page(task: Task, reached: dict[str, object]) -> None:
         page = tx.memories.bodiless(after=after, limit=CHECKED_AT_ONCE)
         pending = tx.index.pending()
     with task.step() as tx:
-        _count(reached, "bodiless", len(page))
+        _count(reached, "bodiless", more=len(page))
         if len(page) == CHECKED_AT_ONCE:
             reached[_CHECKED] = page[-1]
             task.reach(tx, _DROPPING, reached=reached)
@@ -215,6 +220,6 @@ def _example(turn: Turn) -> Example:
     return Example(id=ids.show(ids.MEMORY, one.id), headline=one.headline, reason=turn.reason)
 
 
-def _count(reached: dict[str, object], name: str, more: int) -> None:
+def _count(reached: dict[str, object], name: str, *, more: int) -> None:
     """Add to a count of what was reached."""
     reached[name] = cast("int", reached.get(name, 0)) + more
