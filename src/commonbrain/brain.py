@@ -39,6 +39,7 @@ from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
 from commonbrain.flows.upkeep.jobs import Jobs
+from commonbrain.flows.upkeep.maintaining import Maintain
 from commonbrain.flows.watching import Watching
 
 
@@ -95,6 +96,7 @@ class Brain:
     jobs: Jobs
     models: Models
     evaluate: Evaluate
+    maintain: Maintain
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -134,6 +136,7 @@ class Brain:
             jobs=Jobs(house, caller),
             models=Models(house, caller),
             evaluate=Evaluate(house, caller),
+            maintain=Maintain(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

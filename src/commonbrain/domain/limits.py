@@ -219,6 +219,26 @@ BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of one artifact: a model of a thousand trees takes a few million."""
 BLOBS_S: Final = 10.0
 """How long a bucket may take to answer; who waits for it is no reader."""
+RETENTION_DAYS_MAX: Final = 36_500
+"""A century: longer is for ever."""
+RETENTIONS_MAX: Final = 50
+"""Rules of retention of one tenant: each is a condition of one query."""
+MAINTAINED_AT_ONCE: Final = 100
+"""Memories that upkeep turns in one transaction; others write in between."""
+MAINTAINED_SHOWN_MAX: Final = 5
+"""Examples of each sort that a preview of upkeep shows."""
+CHECKED_AT_ONCE: Final = 1000
+"""Rows that upkeep looks at for what they lack, in one page."""
+CLIQUES_MAX: Final = 200
+"""Groups of near memories that one search gives, the surest."""
+CLIQUE_STEPS_MAX: Final = 20_000
+"""Steps of the search for groups: about a second, where memories are near in every way."""
+CONSOLIDATED_RULES_MAX: Final = 500
+"""Rules that one report is about: nobody goes through more."""
+CONSOLIDATED_SHOWN_MAX: Final = 50
+"""Groups, and lineages, that one report names."""
+NEAR_PAIRS_MAX: Final = 2000
+"""Near pairs that a report is made of: they are kept with the job from step to step."""
 JOBS_KEPT_DAYS: Final = 30
 """How long a job that has ended can be looked at."""
 DEAD_LETTERS_KEPT_DAYS: Final = 180

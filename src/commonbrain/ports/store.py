@@ -18,6 +18,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
+from commonbrain.ports.ageing import Ageing
 from commonbrain.ports.board import Board
 from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
@@ -54,7 +55,7 @@ class Finding:
     """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
-class Memories(Protocol):
+class Memories(Ageing, Protocol):
     """The shelf of memories: the rows that are the only truth."""
 
     def add(self, memory: Memory) -> None:

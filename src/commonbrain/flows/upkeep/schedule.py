@@ -1,15 +1,11 @@
 """What asks for itself: kinds of jobs that are done every so often for every tenant."""
 
-from typing import Final
-
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import add_job
 from commonbrain.flows.upkeep.table import JOBS
+from commonbrain.flows.upkeep.task import UPKEEP
 from commonbrain.ports.store import Transaction
-
-UPKEEP: Final = "upkeep"
-"""The agent for whom the brain keeps itself."""
 
 
 def schedule(house: House, tenant: str) -> int:

@@ -21,9 +21,11 @@ from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED, REFLECT
 from commonbrain.flows.upkeep import chores, moving, reflecting, respacing
+from commonbrain.flows.upkeep.consolidating import consolidate
 from commonbrain.flows.upkeep.evaluating import evaluate
+from commonbrain.flows.upkeep.maintaining import maintain
 from commonbrain.flows.upkeep.salience import train_salience
-from commonbrain.flows.upkeep.task import Task
+from commonbrain.flows.upkeep.task import MAINTAIN, Task
 from commonbrain.flows.upkeep.training import train_reranker
 from commonbrain.ports.store import Transaction
 
@@ -43,6 +45,10 @@ def _are_days(value: object) -> bool:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _are_names(value: object) -> bool:
@@ -176,10 +182,16 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_of_store=True,
         limit=timedelta(days=1),
     ),
-    "retention": JobKind(
-        purpose="Drop jobs that ended long ago, and old events.",
-        handle=chores.retention,
-        takes={},
+    "consolidate": JobKind(
+        purpose="Report rules and facts that say nearly the same, or are corrected ever again.",
+        handle=consolidate,
+        takes={"project": _is_name},
+        role=Role.WRITER,
+    ),
+    MAINTAIN: JobKind(
+        purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
+        handle=maintain,
+        takes={"dry_run": _is_flag},
         role=Role.ADMIN,
         every=timedelta(days=1),
     ),

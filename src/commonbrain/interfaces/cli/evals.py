@@ -177,6 +177,23 @@ def reflect(
     )
 
 
+@app.command()
+def month(
+    *,
+    data: Annotated[
+        Path | None, typer.Option(help="A LoCoMo file: also whether fading costs evidence.")
+    ] = None,
+    conversations: Annotated[
+        int | None, typer.Option(min=1, help="Only so many of the file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Live through a month of ten agents on one store, and hold it against a plain model."""
+    from commonbrain.interfaces.cli.evaluating import run_month  # noqa: PLC0415 see _run
+
+    run_month(data, conversations=conversations, as_json=as_json)
+
+
 def _add(name: str) -> None:
     def evaluate(*, as_json: Json = False) -> None:
         from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415 see _run

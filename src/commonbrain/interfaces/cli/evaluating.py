@@ -9,6 +9,7 @@ import typer
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import escaped
+from commonbrain.evals import aged, month
 from commonbrain.evals.curves import curves
 from commonbrain.evals.evaluations import EVALUATIONS
 from commonbrain.evals.retrieval.comparing import compare
@@ -42,6 +43,29 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
         evaluation.show(report)
+
+
+def run_month(data: Path | None, *, conversations: int | None, as_json: bool) -> None:
+    """Live through a month and print what came out; let public talks age beside it, where given.
+
+    Raises:
+        Invalid: the data or a library is missing.
+
+    """
+    with bar("living a month", is_shown=not as_json) as move:
+        lived = month.evaluate(on_progress=move)
+    told = None
+    if data is not None:
+        with bar("letting talks age", is_shown=not as_json) as move:
+            told = aged.evaluate(
+                data, settings=load_settings(), conversations=conversations, on_progress=move
+            )
+    if as_json:
+        reports = {"month": asdict(lived), "aged": told and asdict(told)}
+        typer.echo(json.dumps(reports, ensure_ascii=False))
+        return
+    for line in (*month.tell_month(lived), *(aged.tell_aged(told) if told else ())):
+        typer.echo(line)
 
 
 def run_on_data(wanted: Wanted) -> None:
