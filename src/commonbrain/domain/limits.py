@@ -65,6 +65,13 @@ ANNOTATIONS_MAX: Final = 2
 NEAR_DUPLICATES_MAX: Final = 2
 """Items of one answer that say nearly the same."""
 DEADLINE_MS_MAX: Final = 600_000
+RERANK_MS_MAX: Final = 50.0
+"""What a model may take to order the candidates of one recall; past it fixed weights stand."""
+MODELS_LOADED_MAX: Final = 64
+"""Models that one process holds, some hundred KB each; past it the longest unused one goes."""
+MODELS_SHOWN_MAX: Final = 100
+CANARY_AGENTS_MAX: Final = 50
+"""Agents that a canary serves by name."""
 EMBEDDINGS_AT_ONCE_MAX: Final = 4
 """Threads that wait for an embedder on behalf of recalls with a deadline."""
 IDS_PER_GET_MAX: Final = 20
@@ -183,8 +190,6 @@ LEDGER_PAGE_MAX: Final = 100
 """Recalls told at once of the ledger."""
 SALIENCE_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of one model of salience: one of 150 small trees takes some hundred thousand."""
-SALIENCES_LOADED_MAX: Final = 64
-"""Models that one process holds, some hundred KB each; past it all are loaded anew."""
 SALIENCE_MS_MAX: Final = 50.0
 """How long a model may take for what one call stores; then the rule scores it."""
 SALIENCE_LOOKBACK_DAYS: Final = 90

@@ -9,8 +9,10 @@ from threading import Event
 from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.guarding import Guards
 from commonbrain.flows.journal import Journal
 from commonbrain.flows.saliences import Saliences
+from commonbrain.flows.serving import Rankers
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.clock import Chance, Clock
@@ -44,6 +46,10 @@ class House:
     processes: Processes
     bounds: Bounds
     refusals: Refusals
+    rankers: Rankers
+    """The models that order what recalls find."""
+    guards: Guards
+    """Who judges them by what came of it."""
     seals: Callable[[], Seals]
     """Made when they are needed: what a local door never asks for need not be installed."""
     blobs: Callable[[], Blobs]

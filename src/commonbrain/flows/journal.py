@@ -104,8 +104,12 @@ class Journal:
         clock: Clock,
         ledger: Ledger | None = None,
         gather_s: float = _PAUSE_S,
+        told: Callable[[str, Sequence[Trace]], None] | None = None,
     ) -> None:
-        """Carry for a store whose tenants' entries are written together once so many seconds."""
+        """Carry for a store whose tenants' entries are written together once so many seconds.
+
+        Whoever is `told` hears of every batch of a tenant's traces that was kept.
+        """
         self._store = store
         self._screen = screen
         self._clock = clock
@@ -117,6 +121,7 @@ class Journal:
         self._uses: deque[_Queued] = deque()
         self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
         self._gather_s = gather_s
+        self._told = told
         self._since_ms: dict[str, float] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -292,11 +297,20 @@ class Journal:
             _LOG.warning("%s", batch.lost(), exc_info=True)
         else:
             self._dropped += len(batch.traces) - kept
+            self._tell(tenant, batch.traces)
             return
         self._dropped += len(batch.traces)
         self._accesses_dropped += len(batch.accesses)
         self._beats_dropped += len(batch.beats)
         self._events_dropped += len(batch.events)
+
+    def _tell(self, tenant: str, traces: Sequence[Trace]) -> None:
+        if self._told is None:
+            return
+        try:
+            self._told(tenant, traces)
+        except Exception:  # noqa: BLE001 and whatever one listener meets
+            _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
 
     def _screened(self, trace: Trace) -> Trace:
         """Take secrets out of what was asked; here, for the reader has no time to wait for it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from commonbrain.domain.ids import LAST
 from commonbrain.domain.ledger import Entry, Feedback, Use
 
 
@@ -24,6 +25,10 @@ class EntryFilter:
     agent: str | None = None
     """Only this one's."""
     session: str | None = None
+    is_by_weights: bool = False
+    """Only those with a question that no model ordered."""
+    share: float = 1.0
+    """Only so many of them, 0..1, drawn by their ids: every reader draws the same."""
 
 
 class Ledger(Protocol):
@@ -48,6 +53,8 @@ class Ledger(Protocol):
         """List recalls above an id with their marks, the oldest first."""
         ...
 
-    def latest(self, wanted: EntryFilter, *, before: int, limit: int) -> list[Entry]:
-        """List recalls below an id with their marks, the newest first."""
+    def latest(
+        self, wanted: EntryFilter, *, limit: int, before: int = LAST, is_brief: bool = False
+    ) -> list[Entry]:
+        """List recalls below an id, the newest first; the brief without what they weighed."""
         ...

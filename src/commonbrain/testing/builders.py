@@ -18,7 +18,9 @@ from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.statistics import make_statistics
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import NotFound
 from commonbrain.domain.gate import derive_headline
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
@@ -28,13 +30,15 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
 from commonbrain.flows.saliences import Saliences
+from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
-from commonbrain.ports.models import Embedder
+from commonbrain.ports.models import Embedder, Reranker
 from commonbrain.ports.store import Store
 from commonbrain.testing.clock import FakeClock, SeededChance
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -85,13 +89,17 @@ def a_brain(
     screen = PatternScreen()
     blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
     salience_trainer = cache(make_salience_trainer)
+    rankers = Rankers(_no_artifact, clock=clock)
+    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
     house = House(
         store=store,
         embedder=embedder,
         extractor=PatternExtractor(),
         clock=clock,
         chance=chance or SeededChance(),
-        journal=Journal(store, screen, clock=clock),
+        journal=Journal(store, screen, clock=clock, told=guards.heard),
+        rankers=rankers,
+        guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
@@ -108,6 +116,10 @@ def a_brain(
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))
+
+
+def _no_artifact(digest: str) -> Reranker:
+    raise NotFound(f"There is no artifact {digest[:8]}.", hint="Give the house rankers of its own.")
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401

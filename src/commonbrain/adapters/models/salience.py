@@ -86,9 +86,7 @@ class LearntSalience:
     def scores(self, rows: Matrix) -> Matrix:
         """Score memories on the scale of the rule."""
         likely = self.likely(np.asarray(rows, dtype=np.float64))
-        told = _interpolated(
-            likely, self._envelope.likely, values=self._envelope.salience
-        )
+        told = _interpolated(likely, self._envelope.likely, values=self._envelope.salience)
         return told.astype(np.float32)
 
     def likely(self, rows: Any) -> Any:  # noqa: ANN401 arrays

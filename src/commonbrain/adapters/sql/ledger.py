@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, and_, exists, select
+from sqlalchemy import JSON, ColumnElement, Row, Select, and_, exists, literal, select
 
 from commonbrain.adapters.sql.ledger_tables import feedback, recall_traces
 from commonbrain.adapters.sql.work import Work
@@ -75,19 +75,28 @@ class LedgerShelf:
 
     def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
         """List recalls above an id with their marks, the oldest first."""
-        above = recall_traces.c.id > after
-        return self._asked(above, *self._of(wanted), order=recall_traces.c.id, limit=limit)
+        table = recall_traces.c
+        found = self._found(wanted).where(table.id > after)
+        return self._read(found.order_by(table.id).limit(limit))
 
-    def latest(self, wanted: EntryFilter, *, before: int, limit: int) -> list[Entry]:
-        """List recalls below an id with their marks, the newest first."""
-        below = recall_traces.c.id < before
-        return self._asked(below, *self._of(wanted), order=recall_traces.c.id.desc(), limit=limit)
-
-    def _asked(
-        self, *conditions: ColumnElement[bool], order: ColumnElement[int], limit: int
+    def latest(
+        self, wanted: EntryFilter, *, limit: int, before: int = ids.LAST, is_brief: bool = False
     ) -> list[Entry]:
-        question = select(recall_traces).where(self._here(recall_traces, *conditions))
-        rows = self.work.connection.execute(question.order_by(order).limit(limit)).all()
+        """List recalls below an id with their marks, the newest first."""
+        table = recall_traces.c
+        below = self._found(wanted).where(table.id < before)
+        found = below.order_by(table.id.desc()).limit(limit)
+        if is_brief:
+            nothing = literal([], JSON).label("considered")
+            brief = [column for column in table if column.name != "considered"]
+            found = found.with_only_columns(*brief, nothing)
+        return self._read(found)
+
+    def _found(self, wanted: EntryFilter) -> Select[Any]:
+        return select(recall_traces).where(self._here(recall_traces, *self._of(wanted)))
+
+    def _read(self, question: Select[Any]) -> list[Entry]:
+        rows = self.work.connection.execute(question).all()
         marks = self._marks(row.id for row in rows)
         return [_entry(row, marks.get(row.id, {})) for row in rows]
 
@@ -100,6 +109,11 @@ class LedgerShelf:
         for name in ("ranker", "agent", "session"):
             if (value := getattr(wanted, name)) is not None:
                 yield table[name] == value
+        if wanted.is_by_weights:
+            yield table.ranker.is_(None) & (table.query != "")
+        if wanted.share < 1:
+            span = 1 << ids.RANDOM_BITS
+            yield table.id % span < int(wanted.share * span)
         if wanted.is_marked:
             yield exists().where(self._here(feedback, feedback.c.trace_id == table.id))
 

@@ -36,6 +36,7 @@ from commonbrain.flows.recall.options import (
 from commonbrain.flows.recall.passages import read_around
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
+from commonbrain.flows.recall.rerank import rerank
 from commonbrain.flows.recall.telling import recalling
 from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 from commonbrain.flows.recall.weigh import tells_much, weigh
@@ -59,6 +60,12 @@ class _Laps:
         self.taken[stage] = round(now_ms - self.before_ms, 3)
         self.before_ms = now_ms
 
+    def apart(self, stage: str, of: Mapping[str, float]) -> None:
+        """Tell parts of a stage that is over as stages of their own."""
+        if of:
+            self.taken[stage] = round(max(self.taken[stage] - sum(of.values()), 0.0), 3)
+            self.taken.update(of)
+
     def begin_reading(self) -> None:
         """Note how long it took until somebody answers; where one failed, with its time."""
         lost_ms = self.taken.get("replica", 0.0) + self.taken.pop("arms", 0.0)
@@ -78,6 +85,10 @@ class _Ranked:
     """Whether the filter allows nothing at all."""
     is_answered: bool
     """Whether what is allowed seems to answer, or only comes nearest."""
+    ranker: int | None = None
+    """The model that put it in this order, or failed to."""
+    taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of that, by stage."""
 
     @property
     def verdict(self) -> Verdict:
@@ -134,10 +145,11 @@ class Recall:
                 laps.begin_reading()
             asked = ask_arms(tx, plan, meaning=meaning, deadline=deadline)
             laps.end("arms")
-            return self._rank(tx, plan, asked=asked)
+            return self._rank(tx, plan, asked=asked, deadline=deadline)
 
         ranked = self.house.store.read(self.caller.tenant, ranking)
         laps.end("rank")
+        laps.apart("rank", ranked.taken_ms)
         budget = budget_of(plan, is_answered=ranked.is_answered)
         packed = pack(
             ranked.allowed,
@@ -197,8 +209,8 @@ class Recall:
             done.set_exception(error)
         return done
 
-    def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
-        """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
+    def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked, deadline: Deadline) -> _Ranked:
+        """Fuse, follow links, weigh, order, and let policy have the last word on each candidate."""
         around = read_around(tx, plan, found=self._telling(plan, asked), asked=asked)
         fused = fuse(around.found, plan.tuning, views=around.views, threads=around.threads)
         found = tx.memories.get(fused.shortlist(count=plan.candidates))
@@ -212,7 +224,9 @@ class Recall:
         moment = plan.filter.as_of or plan.now
         needs = needing(tx, [memory.id for memory in memories], moment=moment)
         told = _with_links(fused, memories, graph=graph, against=against, needs=needs)
-        considered = weigh(plan, memories, features=told)
+        weighed = weigh(plan, memories, features=told)
+        ordered = rerank(self.house, tx, plan=plan, weighed=weighed, deadline=deadline)
+        considered = ordered.ranked
         past = tx.changes.believed([memory.id for memory in memories]) if plan.filter.as_of else {}
         allowed = permitted(plan, considered, past=past, needs=needs)
         stale = () if plan.filter.as_of else _outdated(tx, plan, allowed=allowed, needs=needs)
@@ -220,11 +234,13 @@ class Recall:
             considered=considered,
             allowed=annotated(tx, plan, ranked=allowed, graph=graph, needs=needs),
             conflicts=[*_conflicts(plan, graph, known=known), *stale],
-            degraded=asked.degraded,
+            degraded=(*asked.degraded, *ordered.degraded),
             is_empty=not memories and not tx.memories.any(plan.look),
             is_answered=seems_answered(
                 plan, allowed, meaning=around.found[MEANING], space=self.house.store.space
             ),
+            ranker=ordered.ranker,
+            taken_ms=ordered.taken_ms,
         )
 
     def _telling(self, plan: Plan, asked: Asked) -> Found:
@@ -251,6 +267,7 @@ class Recall:
             left_out=_left_out(ranked, near=packed.near, kept=packed.ids),
             degraded=ranked.degraded,
             stages_ms=stages_ms,
+            ranker=ranked.ranker,
         )
 
     def _touch(self, plan: Plan, packed: Packed) -> None:

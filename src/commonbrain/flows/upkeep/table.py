@@ -1,5 +1,6 @@
 """Every kind of job once: who does it, who may ask for it, and how long and often it is tried."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -116,9 +117,33 @@ def check_given(name: str, given: Mapping[str, object]) -> None:
 
     """
     takes = kind_of(name).takes
+    hint = f"It takes {', '.join(takes) or 'nothing'}."
     for one, value in given.items():
         if one not in takes:
-            known = ", ".join(takes) or "nothing"
-            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=f"It takes {known}.")
+            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=hint)
         if not takes[one](value):
-            raise Invalid(f"{name} cannot take this {one}.", hint="Give a name, or a list of them.")
+            raise Invalid(f"{name} cannot take {str(value)[:40]!r} as {one}.", hint=hint)
+
+
+def as_taken(name: str, given: Mapping[str, object]) -> dict[str, object]:
+    """Read what somebody typed as what the kind takes: a text, what it is in JSON, a list of it.
+
+    Raises:
+        Invalid: there is no such kind.
+
+    """
+    takes = kind_of(name).takes
+    return {one: _as_taken(value, takes.get(one)) for one, value in given.items()}
+
+
+def _as_taken(value: object, fits: Is | None) -> object:
+    """Give the first reading that fits; what never does is given back, to be refused as it is."""
+    readings = (value, *_read(value), [value])
+    return value if fits is None else next(filter(fits, readings), value)
+
+
+def _read(value: object) -> tuple[object, ...]:
+    try:
+        return (json.loads(value),) if isinstance(value, str) else ()
+    except ValueError:
+        return ()
