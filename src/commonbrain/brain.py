@@ -22,6 +22,7 @@ from commonbrain.flows.keep import Keep
 from commonbrain.flows.ledger import ShowLedger
 from commonbrain.flows.merging import Merge
 from commonbrain.flows.messages.pipeline import Messages
+from commonbrain.flows.models import Models
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
@@ -87,6 +88,7 @@ class Brain:
     govern: Govern
     tenants: Tenants
     jobs: Jobs
+    models: Models
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -122,6 +124,7 @@ class Brain:
             govern=Govern(house, caller),
             tenants=Tenants(house, caller),
             jobs=Jobs(house, caller),
+            models=Models(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
@@ -140,6 +143,7 @@ class Brain:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
         self.house.waiting.shutdown(wait=False, cancel_futures=True)
         self.house.saliences.close()
+        self.house.rankers.close()
         self.house.journal.close()
         self.house.refusals.close()
         self.house.queue.close()

@@ -192,8 +192,6 @@ SALIENCE_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of one model of salience: one of 150 small trees takes some hundred thousand."""
 SALIENCE_MS_MAX: Final = 50.0
 """How long a model may take for what one call stores; then the rule scores it."""
-SALIENCE_LOOKBACK_DAYS: Final = 90
-"""As long as recalls are kept by default: what was used before cannot be told any more."""
 SETTLED_MIN: Final = 200
 """Memories that must have settled before anything is learnt of them."""
 USEFUL_MIN: Final = 30
@@ -216,3 +214,23 @@ OUTBOX_KEPT_DAYS: Final = 7
 """How long events wait for a worker that reads them."""
 WORKERS_MAX: Final = 64
 """Jobs that one process works on at once."""
+FEATURES_MAX: Final = 64
+"""Features of one model; recalls know some forty."""
+MODEL_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Of one artifact: 200 trees of 8 leaves have 200 kB."""
+LESSONS_MAX: Final = 20_000
+"""Recalls that one training learns from, the latest; each is some 12 memories."""
+LESSONS_MIN: Final = 100
+"""Recalls with a mark below which nothing is learnt."""
+LESSON_GROUPS_MIN: Final = 20
+"""Sessions below which it cannot be told what is learnt from what is one session's way."""
+LEDGER_PAGE: Final = 200
+"""Recalls of the ledger read in one transaction: each has some 40 candidates."""
+LOOKBACK_DAYS_MIN: Final = 14
+LOOKBACK_DAYS_MAX: Final = 180
+LOOKBACK_DAYS_DEFAULT: Final = 90
+"""How far back training reads; the ledger keeps as many days unless told otherwise."""
+SCORING_MS_MAX: Final = 10.0
+"""What scoring 80 candidates may take at the 95th percentile for a model to be offered."""
+LESSONS_ASKED_MIN: Final = 40
+"""The least that somebody may declare to be enough recalls."""

@@ -18,6 +18,7 @@ from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
+from commonbrain.ports.learning import Trainer
 from commonbrain.ports.models import Embedder, Extractor
 from commonbrain.ports.probing import Probe, unprobed
 from commonbrain.ports.processes import Processes
@@ -52,6 +53,8 @@ class House:
     """Who judges them by what came of it."""
     seals: Callable[[], Seals]
     """Made when they are needed: what a local door never asks for need not be installed."""
+    trainer: Callable[[], Trainer]
+    """The same: what learns loads what it takes when it is asked."""
     blobs: Callable[[], Blobs]
     """Made when they are needed: only who trains or serves a model asks for them."""
     saliences: Saliences

@@ -7,31 +7,37 @@ from datetime import timedelta
 from typing import Final
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.limits import JOB_ATTEMPTS
+from commonbrain.domain.limits import (
+    JOB_ATTEMPTS,
+    LESSONS_ASKED_MIN,
+    LESSONS_MAX,
+    LOOKBACK_DAYS_MAX,
+    LOOKBACK_DAYS_MIN,
+)
 from commonbrain.domain.scope import Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED
 from commonbrain.flows.upkeep import chores
 from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
+from commonbrain.flows.upkeep.training import train_reranker
 from commonbrain.ports.store import Transaction
 
 Is = Callable[[object], bool]
 """Says whether a value may be given."""
-_DAYS_MAX: Final = 3650
-"""As long as recalls can be kept."""
 
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _are_days(value: object) -> bool:
-    return type(value) is int and SETTLED_AFTER.days < value <= _DAYS_MAX
-
-
 def _are_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_name, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _is_within(low: int, high: int) -> Is:
+    """Say of a value whether it is a whole number within bounds."""
+    return lambda value: type(value) is int and low <= value <= high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,16 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "train_salience": JobKind(
         purpose="Learn from what memories came to how much new ones matter.",
         handle=train_salience,
-        takes={"lookback_days": _are_days},
+        takes={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
+        role=Role.ADMIN,
+    ),
+    "train_reranker": JobKind(
+        purpose="Learn from marked recalls what order is better, and hold it against what serves.",
+        handle=train_reranker,
+        takes={
+            "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
+            "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
+        },
         role=Role.ADMIN,
     ),
     "reword": JobKind(
