@@ -1,94 +1,31 @@
 """Models as admins see them: what there is, what serves whom, and every way to move one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.canary import PERCENT_DEFAULT
 from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.guards import Keep, Promote, RollBack, TooEarly, Verdict
+from commonbrain.domain.guards import Promote
 from commonbrain.domain.limits import (
     CANARY_AGENTS_MAX,
     MODELS_SHOWN_MAX,
     NAME_CHARS_MAX,
     REASON_CHARS_MAX,
 )
-from commonbrain.domain.model_card import SERVING, ModelCard, ModelRole, ModelState
-from commonbrain.domain.outcomes import Figures
+from commonbrain.domain.model_card import SERVING, ModelCard, ModelRole
 from commonbrain.domain.scope import Caller, Role
+from commonbrain.flows.cards import ModelsShown, judgement, moves_of, reason_of, shown, whole
 from commonbrain.flows.guarding import Judged
 from commonbrain.flows.house import House
-from commonbrain.flows.moves import ACTION, By, named, promote, put_to_test, retire, roll_back
+from commonbrain.flows.moves import By, named, promote, put_to_test, retire, roll_back
 from commonbrain.ports.store import Transaction
 
-_AUDIT_LINES: Final = 1000
-"""The latest lines of the audit of access, in which the moves of a model are looked for."""
+_BETTER: Final = "better"
+"""What a card tells of its outcome where the model was found better than what serves."""
 _Moves = Callable[[Transaction, ModelCard], list[ModelCard]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownMove:
-    """One move of a model."""
-
-    at: datetime
-    agent: str | None
-    """`guards` where nobody did it."""
-    to: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownModel:
-    """One model: what it is, where it stands and since when."""
-
-    id: str
-    role: ModelRole
-    state: ModelState
-    since: datetime
-    reason: str | None
-    made_at: datetime
-    percent: float | None = None
-    """Of the sessions that it serves, while it is a canary."""
-    allow: tuple[str, ...] = ()
-    parent: str | None = None
-    digest: str | None = None
-    features: tuple[str, ...] | None = None
-    told: Mapping[str, object] | None = None
-    """Of what it was made, how, and how it fared before it served."""
-    moves: tuple[ShownMove, ...] | None = None
-    """The latest first, as far as the audit of access is looked through."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownJudgement:
-    """What guards make of a model that serves."""
-
-    id: str
-    state: ModelState
-    verdict: str
-    """keep, too_early, promote or roll_back."""
-    reason: str
-    served: Figures
-    control: Figures
-    """Of what serves the others meanwhile; of an active model, its own as a canary."""
-    riskier: int
-    """In how many of its latest recalls it showed more that should not be trusted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelsShown:
-    """Models after a call, and what the guards make of them where that was asked."""
-
-    op: str
-    models: tuple[ShownModel, ...]
-    guards: tuple[ShownJudgement, ...] | None = None
-    is_preview: bool = False
-    """Whether that is how they would be, and nothing was moved."""
-    job: str | None = None
-    """Which trains a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +34,7 @@ class Move:
 
     reason: str | None = None
     is_forced: bool = False
-    """Whether it is promoted though nothing has shown yet that it is not worse."""
+    """Whether it is moved though nothing has shown that it is better, or not worse."""
     is_preview: bool = False
 
 
@@ -121,7 +58,7 @@ class Models:
         self._check()
         with self.house.store.snapshot(self.caller.tenant) as tx:
             cards = tx.registry.listed(role, limit=MODELS_SHOWN_MAX)
-        return ModelsShown(op="list", models=tuple(map(_shown, cards)))
+        return ModelsShown(op="list", models=tuple(map(shown, cards)))
 
     def show(self, id_: str) -> ModelsShown:
         """Show the card of one, with its moves.
@@ -133,8 +70,8 @@ class Models:
         self._check()
         with self.house.store.snapshot(self.caller.tenant) as tx:
             card = _known(tx, id_)
-            moves = tuple(_moves_of(tx, card))
-        return ModelsShown(op="show", models=(_whole(card, moves),))
+            moves = tuple(moves_of(tx, card))
+        return ModelsShown(op="show", models=(whole(card, moves),))
 
     def canary(
         self,
@@ -148,10 +85,11 @@ class Models:
 
         Raises:
             NotFound: there is none in this tenant.
-            Invalid: the share is none, or there are too many agents.
-            Refused: `model_state` or `canary_taken`.
+            Invalid: the share is none, there are too many agents, or it is forced without a reason.
+            Refused: `model_unproven`, it was found no better; `model_state` or `canary_taken`.
 
         """
+        _check_reason(move)
         if not 0 <= percent <= 100 or not (percent or allow):  # noqa: PLR2004 of a hundred
             raise Invalid(
                 f"A canary cannot serve {percent}% of the sessions.",
@@ -164,7 +102,7 @@ class Models:
         by = self._by(move, usual=f"on trial with {percent:g}% of the sessions")
 
         def begin(tx: Transaction, card: ModelCard) -> list[ModelCard]:
-            _check_is_reranker(card)
+            _check_is_offered(card, is_forced=move.is_forced)
             return put_to_test(tx, card, percent=percent, allow=allow, by=by)
 
         return self._moved("canary", id_, begin, is_preview=move.is_preview)
@@ -178,8 +116,7 @@ class Models:
             Refused: `model_unproven`, its trial has not shown that it is not worse; `model_state`.
 
         """
-        if move.is_forced and not move.reason:
-            raise Invalid("What is forced needs a reason.", hint="Give reason.")
+        _check_reason(move)
         by = self._by(move, usual="promoted by hand")
 
         def lift(tx: Transaction, card: ModelCard) -> list[ModelCard]:
@@ -230,8 +167,8 @@ class Models:
             judged = [self._needed(tx, card) for card in cards]
         return ModelsShown(
             op="guards",
-            models=tuple(_shown(card) for card in cards),
-            guards=tuple(map(_judgement, judged)),
+            models=tuple(shown(card) for card in cards),
+            guards=tuple(map(judgement, judged)),
         )
 
     def _needed(self, tx: Transaction, card: ModelCard) -> Judged:
@@ -259,7 +196,7 @@ class Models:
                 raise _OnlyLooked
         if not is_preview:
             self.house.rankers.forget(self.caller.tenant)
-        return ModelsShown(op=op, models=tuple(map(_shown, moved)), is_preview=is_preview)
+        return ModelsShown(op=op, models=tuple(map(shown, moved)), is_preview=is_preview)
 
     def _by(self, move: Move, *, usual: str) -> By:
         reason = move.reason or usual
@@ -298,13 +235,26 @@ def _known(tx: Transaction, id_: str) -> ModelCard:
     return card
 
 
-def _check_is_reranker(card: ModelCard) -> None:
+def _check_is_offered(card: ModelCard, *, is_forced: bool) -> None:
+    """Refuse a trial to what has none, and to what was found no better before it served."""
+    outcome = card.told.get("outcome", _BETTER)
+    if outcome != _BETTER and not is_forced:
+        raise Refused(
+            f"{named(card)} was judged {outcome} when it was made.",
+            code="model_unproven",
+            hint="Train another when there are more marks, or force it and say why.",
+        )
     if card.role is not ModelRole.RERANKER:
         raise Refused(
             f"{named(card)} is for {card.role}, which has no trial: nothing tells it apart.",
             code="model_state",
             hint="Promote it with force and a reason, by what its card tells.",
         )
+
+
+def _check_reason(move: Move) -> None:
+    if move.is_forced and not move.reason:
+        raise Invalid("What is forced needs a reason.", hint="Give reason.")
 
 
 def _check_is_proven(card: ModelCard, judged: Judged | None) -> None:
@@ -317,80 +267,3 @@ def _check_is_proven(card: ModelCard, judged: Judged | None) -> None:
         code="model_unproven",
         hint="Wait for more recalls, or force it and say why.",
     )
-
-
-def _moves_of(tx: Transaction, card: ModelCard) -> list[ShownMove]:
-    begins = f"{named(card)}: "
-    return [
-        ShownMove(
-            at=line.at,
-            agent=line.agent,
-            to=line.action.removeprefix(ACTION),
-            why=(line.subject or "").removeprefix(begins),
-        )
-        for line in tx.credentials.noted(limit=_AUDIT_LINES)
-        if line.action.startswith(ACTION) and (line.subject or "").startswith(begins)
-    ]
-
-
-def _shown(card: ModelCard) -> ShownModel:
-    is_canary = card.state is ModelState.CANARY
-    return ShownModel(
-        id=named(card),
-        role=card.role,
-        state=card.state,
-        since=card.moved_at,
-        reason=card.reason,
-        made_at=card.made_at,
-        percent=card.percent if is_canary else None,
-        allow=card.allow if is_canary else (),
-    )
-
-
-def _whole(card: ModelCard, moves: tuple[ShownMove, ...]) -> ShownModel:
-    return ShownModel(
-        id=named(card),
-        role=card.role,
-        state=card.state,
-        since=card.moved_at,
-        reason=card.reason,
-        made_at=card.made_at,
-        percent=card.percent,
-        allow=card.allow,
-        parent=None if card.parent is None else ids.show(ids.MODEL, card.parent),
-        digest=card.digest,
-        features=card.features,
-        told=card.told,
-        moves=moves,
-    )
-
-
-def _judgement(judged: Judged) -> ShownJudgement:
-    return ShownJudgement(
-        id=named(judged.card),
-        state=judged.card.state,
-        verdict=_VERDICTS[type(judged.verdict)],
-        reason=reason_of(judged.verdict),
-        served=judged.served,
-        control=judged.control,
-        riskier=judged.riskier,
-    )
-
-
-_VERDICTS: Final[Mapping[type[Verdict], str]] = {
-    Keep: "keep",
-    TooEarly: "too_early",
-    Promote: "promote",
-    RollBack: "roll_back",
-}
-
-
-def reason_of(verdict: Verdict) -> str:
-    """Say why a verdict is what it is."""
-    match verdict:
-        case TooEarly(needs=needs):
-            return f"{'; '.join(needs)}."
-        case RollBack(guard=guard, reason=reason):
-            return f"{guard}: {reason}."
-        case Keep(reason=reason) | Promote(reason=reason):
-            return reason

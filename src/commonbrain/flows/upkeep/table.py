@@ -15,18 +15,26 @@ from commonbrain.domain.limits import (
     LOOKBACK_DAYS_MIN,
 )
 from commonbrain.domain.scope import Role
+from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED
 from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.flows.upkeep.training import train_reranker
 from commonbrain.ports.store import Transaction
 
 Is = Callable[[object], bool]
 """Says whether a value may be given."""
+_DAYS_MAX: Final = 3650
+"""As long as recalls can be kept."""
 
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _are_days(value: object) -> bool:
+    return type(value) is int and SETTLED_AFTER.days < value <= _DAYS_MAX
 
 
 def _are_names(value: object) -> bool:
@@ -76,6 +84,12 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.atomize,
         takes={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
+    ),
+    "train_salience": JobKind(
+        purpose="Learn from what memories came to how much new ones matter.",
+        handle=train_salience,
+        takes={"lookback_days": _are_days},
+        role=Role.ADMIN,
     ),
     "train_reranker": JobKind(
         purpose="Learn from marked recalls what order is better, and hold it against what serves.",

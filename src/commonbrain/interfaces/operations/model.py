@@ -16,7 +16,8 @@ from commonbrain.domain.model_card import ModelRole
 from commonbrain.domain.outcomes import Figures
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import show_instant
-from commonbrain.flows.models import ModelsShown, Move, ShownJudgement, ShownModel
+from commonbrain.flows.cards import ModelsShown, ShownJudgement, ShownModel
+from commonbrain.flows.models import Move
 from commonbrain.interfaces.operations.operation import Command, Operation, Profile, Request
 
 Op = Literal["list", "show", "canary", "promote", "rollback", "retire", "guards", "train"]
@@ -42,7 +43,7 @@ class ModelRequest(Request):
     )
     reason: str | None = Field(default=None, description="Why, in a sentence; it is kept")
     force: bool = Field(
-        default=False, description="promote: though its trial has not shown that it is not worse"
+        default=False, description="canary, promote: though it is not proven; takes a reason"
     )
     dry_run: bool = Field(default=False, description="Show what would be moved, and move nothing")
 
@@ -52,7 +53,7 @@ _MOVE: Final = frozenset({"id", "reason", "dry_run"})
 _ALLOWED: Final[Mapping[Op, frozenset[str]]] = {
     "list": frozenset({"role"}),
     "show": _ID,
-    "canary": _MOVE | {"percent", "allow"},
+    "canary": _MOVE | {"percent", "allow", "force"},
     "promote": _MOVE | {"force"},
     "rollback": _MOVE,
     "retire": _MOVE,
