@@ -9,7 +9,8 @@ import pytest
 
 from commonbrain.brain import Brain
 from commonbrain.domain.ledger import Entry
-from commonbrain.domain.model_card import ModelState
+from commonbrain.domain.model_card import ModelCard, ModelState
+from commonbrain.flows.moves import By, put_to_test
 from commonbrain.ports.ledger import EntryFilter
 from commonbrain.ports.models import Reranker
 from commonbrain.testing.builders import a_brain
@@ -24,7 +25,6 @@ from tests.flows.ranking import (
     crashing,
     hanging,
     marked,
-    on_trial,
     sessions_of,
     slow,
     state_of,
@@ -45,6 +45,23 @@ def brain(path: Path, clock: FakeClock, shop: Shop) -> Iterator[Brain]:
         for number in range(8):
             stored(plain, f"The kettle number {number} stands {'up ' * number}there.", kind="fact")
         yield with_models(plain, shop)
+
+
+def on_trial(
+    brain: Brain,
+    shop: Shop,
+    reranker: Reranker,
+    *,
+    percent: float = 100.0,
+    allow: tuple[str, ...] = (),
+) -> ModelCard:
+    """Put a model in canary as somebody would."""
+    card = shop.card(brain, reranker)
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        by = By(at=brain.house.clock.now(), agent="ann", reason="a trial")
+        [card] = put_to_test(tx, card, percent=percent, allow=allow, by=by)
+    brain.house.rankers.forget(brain.caller.tenant)
+    return card
 
 
 def entries(brain: Brain) -> list[Entry]:

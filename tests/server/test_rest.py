@@ -213,8 +213,18 @@ def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None
     gone = ann.delete(f"/v0/memory/{id_}", params={"reason": "Nobody asks."})
     assert gone.status_code == 200
     assert ann.get(f"/v0/memory/{id_}").json()["state"] == "forgotten"
-    for name in ("reflect", "train"):
-        is_problem(ann.post(f"/v0/memory/{name}"), 501, "not_built")
+    is_problem(ann.post("/v0/memory/reflect"), 501, "not_built")
+
+
+@pytest.mark.requirement("JB-02")
+def test_the_mirror_asks_for_training_for_admins_and_within_bounds(ann: TestClient) -> None:
+    ada = as_key("key-of-ada")
+    job = ann.post("/v0/memory/train", json={"lookback_days": 14}, headers=ada).json()
+    assert (job["kind"], job["state"]) == ("train_reranker", "queued")
+    assert job["given"] == {"lookback_days": 14}
+    far = ann.post("/v0/memory/train", json={"lookback_days": 181}, headers=ada)
+    is_problem(far, 422, "invalid")
+    is_problem(ann.post("/v0/memory/train", json={}), 403, "insufficient_role")
 
 
 @pytest.mark.requirement("ST-12")

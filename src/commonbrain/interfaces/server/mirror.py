@@ -11,6 +11,7 @@ from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
+from commonbrain.interfaces.operations.train import TRAIN
 from commonbrain.interfaces.server.admission import Desk
 from commonbrain.interfaces.server.problems import problem
 from commonbrain.interfaces.server.rest import (
@@ -24,7 +25,6 @@ from commonbrain.interfaces.server.rest import (
 
 ABSENT: Final = {
     "reflect": "Nothing here thinks over what is stored yet; recall, or ask trace why.",
-    "train": "No model here learns from what is stored yet; what ranks is set, not trained.",
 }
 """What other servers have and this one has not, with what to do instead."""
 _NOT_BUILT: Final = 501
@@ -33,7 +33,7 @@ _NOT_BUILT: Final = 501
 def draw_mirror(desk: Desk) -> APIRouter:
     """Draw the routes."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
-    for operation in (REMEMBER, RECALL):
+    for operation in (REMEMBER, RECALL, TRAIN):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
         add(router, desk, operation=operation, path=path, name=name)
     for name, told in ABSENT.items():
