@@ -300,7 +300,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-16", "Nothing listens beyond loopback without authentication."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
-    Gap("JB-02", "train fits a reranker on marked traces, a salience model on use."),
+    Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),
     Gap("JB-03 JB-11", "A candidate serves a sticky 5%, then is promoted or rolled back."),
     NotApplicable("JB-04", "There is no large shared model that could be trained online."),
     Adopted("JB-05", "Workers run upkeep, reflection, training and evaluation as jobs."),

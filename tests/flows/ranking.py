@@ -19,6 +19,7 @@ from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.moves import By, put_to_test
 from commonbrain.flows.serving import Rankers
 from commonbrain.ports.models import Reranker
 from commonbrain.testing.clock import FakeClock
@@ -119,6 +120,23 @@ def with_models(brain: Brain, shop: Shop) -> Brain:
     journal = Journal(house.store, house.screen, clock=house.clock, told=guards.heard)
     mine = replace(house, rankers=rankers, guards=guards, journal=journal)
     return Brain.of(mine, brain.caller)
+
+
+def on_trial(
+    brain: Brain,
+    shop: Shop,
+    reranker: Reranker,
+    *,
+    percent: float = 100.0,
+    allow: tuple[str, ...] = (),
+) -> ModelCard:
+    """Put a model in canary as somebody would."""
+    card = shop.card(brain, reranker)
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        by = By(at=brain.house.clock.now(), agent="ann", reason="a trial")
+        [card] = put_to_test(tx, card, percent=percent, allow=allow, by=by)
+    brain.house.rankers.forget(brain.caller.tenant)
+    return card
 
 
 def sessions_of(card: ModelCard, *, count: int, served: bool = True) -> list[str]:

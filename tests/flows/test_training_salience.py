@@ -163,7 +163,7 @@ def test_of_too_little_nothing_is_learnt_and_it_is_told_what_is_needed(path: Pat
     clock.move(NOW)
     with a_brain(path, clock=clock) as brain:
         write(brain, count=150)
-        result, card = trained(brain, lookback_days=200)
+        result, card = trained(brain, lookback_days=180)
     assert card is None
     assert result["outcome"] == "too_little_data"
     assert (result["settled"], result["settled_needed"]) == (150, 200)

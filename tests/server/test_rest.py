@@ -216,7 +216,17 @@ def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None
     seen = ann.post("/v0/memory/reflect", json={"dry_run": True}).json()
     assert seen["foreseen"] == {"read": 0, "episodes": [], "candidates": [], "is_more": False}
     assert ann.post("/v0/memory/reflect", json={}).json()["job"]["kind"] == "reflect"
-    is_problem(ann.post("/v0/memory/train"), 501, "not_built")
+
+
+@pytest.mark.requirement("JB-02")
+def test_the_mirror_asks_for_training_for_admins_and_within_bounds(ann: TestClient) -> None:
+    ada = as_key("key-of-ada")
+    job = ann.post("/v0/memory/train", json={"lookback_days": 14}, headers=ada).json()
+    assert (job["kind"], job["state"]) == ("train_reranker", "queued")
+    assert job["given"] == {"lookback_days": 14}
+    far = ann.post("/v0/memory/train", json={"lookback_days": 181}, headers=ada)
+    is_problem(far, 422, "invalid")
+    is_problem(ann.post("/v0/memory/train", json={}), 403, "insufficient_role")
 
 
 @pytest.mark.requirement("ST-12")

@@ -199,12 +199,8 @@ LEDGER_PAGE_MAX: Final = 100
 """Recalls told at once of the ledger."""
 SALIENCE_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of one model of salience: one of 150 small trees takes some hundred thousand."""
-SALIENCES_LOADED_MAX: Final = 64
-"""Models that one process holds, some hundred KB each; past it all are loaded anew."""
 SALIENCE_MS_MAX: Final = 50.0
 """How long a model may take for what one call stores; then the rule scores it."""
-SALIENCE_LOOKBACK_DAYS: Final = 90
-"""As long as recalls are kept by default: what was used before cannot be told any more."""
 SETTLED_MIN: Final = 200
 """Memories that must have settled before anything is learnt of them."""
 USEFUL_MIN: Final = 30
@@ -275,7 +271,7 @@ WORKERS_MAX: Final = 64
 FEATURES_MAX: Final = 64
 """Features of one model; recalls know some forty."""
 MODEL_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Of one artifact: 200 trees of 8 leaves have 200 kB."""
+"""Of one artifact: 100 trees of 8 leaves have 100 kB."""
 LESSONS_MAX: Final = 20_000
 """Recalls that one training learns from, the latest; each is some 12 memories."""
 LESSONS_MIN: Final = 100
@@ -288,8 +284,9 @@ LOOKBACK_DAYS_MIN: Final = 14
 LOOKBACK_DAYS_MAX: Final = 180
 LOOKBACK_DAYS_DEFAULT: Final = 90
 """How far back training reads; the ledger keeps as many days unless told otherwise."""
-SCORING_MS_MAX: Final = 10.0
-"""What scoring 80 candidates may take at the 95th percentile for a model to be offered."""
+SCORING_MS_MAX: Final = 5.0
+"""What scoring 80 candidates may take for a model to be offered: the median, for a machine that
+trains is busy."""
 LESSONS_ASKED_MIN: Final = 40
 """The least that somebody may declare to be enough recalls."""
 

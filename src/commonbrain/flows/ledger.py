@@ -130,7 +130,7 @@ class ShowLedger:
         id_ = ids.parse(ids.TRACE, trace)
         self.house.journal.flush()
         with self.house.store.snapshot(self.caller.tenant) as tx:
-            found = tx.ledger.entries(EntryFilter(), after=id_ - 1, limit=1)
+            found = tx.ledger.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
             entry = found[0] if found and found[0].id == id_ else None
             if entry is None or not (self._is_admin or entry.agent == self.caller.agent):
                 raise NotFound(

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final
 
 from commonbrain.domain.errors import CommonbrainError
-from commonbrain.domain.limits import SALIENCE_MS_MAX, SALIENCES_LOADED_MAX
+from commonbrain.domain.limits import MODELS_LOADED_MAX, SALIENCE_MS_MAX
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.usefulness import UNKNOWN_AUTHOR, features_of
@@ -122,7 +122,7 @@ class Saliences:
         with self._lock:
             known = self._models.get((tenant, card.id))
             if known is None or self._is_due_again(known):
-                if len(self._models) >= SALIENCES_LOADED_MAX:
+                if len(self._models) >= MODELS_LOADED_MAX:
                     self._models.clear()
                 known = _Model(self._waiting.submit(_loaded, self._load, card))
                 self._models[tenant, card.id] = known

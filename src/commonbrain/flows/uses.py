@@ -7,7 +7,7 @@ from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
 
 
-def credit(tx: Transaction, house: House, use: Use) -> None:
+def credit(tx: Transaction, house: House, *, use: Use) -> None:
     """Mark what was used on the latest recall of its session that showed it, if there was one.
 
     A recall that is still on its way to the store is marked when it is there.

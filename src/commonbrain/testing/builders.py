@@ -90,9 +90,9 @@ def a_brain(
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
     blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
+    salience_trainer = cache(make_salience_trainer)
     rankers = Rankers(lambda digest: make_trainer().load(blobs().get(digest)), clock=clock)
     guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
-    salience_trainer = cache(make_salience_trainer)
     house = House(
         store=store,
         embedder=embedder,

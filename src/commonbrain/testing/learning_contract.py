@@ -54,7 +54,7 @@ def noted(store: Store, *traces: Trace, keep_from: timedelta = -MINUTE) -> None:
     store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON + keep_from)
 
 
-def marked(store: Store, trace: Trace, memory: int, mark: Mark = Mark.USED) -> int:
+def marked(store: Store, trace: Trace, *, memory: int = 5, mark: Mark = Mark.USED) -> int:
     """Put one mark on a trace; count what is new."""
     told = Feedback(
         trace_id=trace.id, memory_id=memory, mark=mark, agent="bo", session="s1", at=NOON
@@ -83,7 +83,7 @@ def a_card(id_: int, **more: Any) -> ModelCard:  # noqa: ANN401
     return replace(plain, **more)
 
 
-def moved(store: Store, before: ModelCard, to: ModelState) -> ModelCard | None:
+def moved(store: Store, before: ModelCard, *, to: ModelState) -> ModelCard | None:
     """Bring a card into a state; None where another was faster, or its place is taken."""
     after = before.moved(to, at=before.moved_at + MINUTE, reason="tried")
     with store.begin(LOCAL_TENANT) as tx:
@@ -101,8 +101,8 @@ class LearningContract:
     def test_a_recall_is_read_as_it_was_noted_with_its_marks(self, store: Store) -> None:
         trace = a_trace(1, 5, 6, ranker=77)
         noted(store, trace)
-        assert marked(store, trace, 5) == 1
-        assert marked(store, trace, 5, Mark.USEFUL) == 1
+        assert marked(store, trace) == 1
+        assert marked(store, trace, mark=Mark.USEFUL) == 1
         with store.snapshot(LOCAL_TENANT) as tx:
             (entry,) = tx.ledger.entries(EntryFilter(), limit=10)
         assert (entry.id, entry.asked_at, entry.query) == (trace.id, trace.asked_at, trace.query)
@@ -115,13 +115,13 @@ class LearningContract:
     def test_a_mark_is_kept_once_and_none_on_a_trace_that_is_not_there(self, store: Store) -> None:
         trace, lost = a_trace(1, 5), a_trace(2, 5)
         noted(store, trace)
-        assert [marked(store, trace, 5), marked(store, trace, 5)] == [1, 0]
-        assert marked(store, lost, 5) == 0
+        assert [marked(store, trace), marked(store, trace)] == [1, 0]
+        assert marked(store, lost) == 0
 
     def test_old_traces_take_their_marks_with_them(self, store: Store) -> None:
         trace = a_trace(1, 5)
         noted(store, trace)
-        marked(store, trace, 5)
+        marked(store, trace)
         noted(store, a_trace(3, 5), keep_from=2 * MINUTE)
         noted(store, trace)
         with store.snapshot(LOCAL_TENANT) as tx:
@@ -169,7 +169,7 @@ class LearningContract:
     ) -> None:
         traces = [a_trace(1, 5), a_trace(2, 5, ranker=77), a_trace(3, 5)]
         noted(store, *traces)
-        marked(store, traces[2], 5)
+        marked(store, traces[2])
         with store.snapshot(LOCAL_TENANT) as tx:
 
             def found(wanted: EntryFilter, *, after: int = 0, limit: int = 10) -> list[int]:
@@ -203,12 +203,12 @@ class LearningContract:
         with store.begin(LOCAL_TENANT) as tx:
             tx.registry.add(one)
             tx.registry.add(two)
-        canary = moved(store, one, ModelState.CANARY)
+        canary = moved(store, one, to=ModelState.CANARY)
         assert canary is not None
-        assert moved(store, two, ModelState.CANARY) is None
-        active = moved(store, canary, ModelState.ACTIVE)
+        assert moved(store, two, to=ModelState.CANARY) is None
+        active = moved(store, canary, to=ModelState.ACTIVE)
         assert active is not None
-        assert moved(store, two, ModelState.CANARY) is not None
+        assert moved(store, two, to=ModelState.CANARY) is not None
         with store.snapshot(LOCAL_TENANT) as tx:
             states = {card.id: card.state for card in tx.registry.serving(ModelRole.RERANKER)}
             assert tx.registry.get(1) == active
@@ -218,8 +218,8 @@ class LearningContract:
         card = a_card(1)
         with store.begin(LOCAL_TENANT) as tx:
             tx.registry.add(card)
-        assert moved(store, card, ModelState.CANARY) is not None
-        assert moved(store, card, ModelState.RETIRED) is None
+        assert moved(store, card, to=ModelState.CANARY) is not None
+        assert moved(store, card, to=ModelState.RETIRED) is None
 
     def test_a_model_that_was_rolled_back_never_serves_again(self) -> None:
         with pytest.raises(Refused, match="rolled_back and cannot become canary"):

@@ -27,7 +27,7 @@ _FORMAT: Final = 1
 _SCALES: Final = (10.0, 20.0)
 """What a difference of 1 in the weighted sum is to LambdaMART, whose unit is a logistic one."""
 _LEAVES: Final = (4, 8)
-_TREES_MAX: Final = 200
+_TREES_MAX: Final = 100
 _FOLDS: Final = 3
 _FIXED: Final[Mapping[str, Any]] = {
     "objective": "lambdarank",
@@ -36,7 +36,7 @@ _FIXED: Final[Mapping[str, Any]] = {
     # A leaf stands on 20 memories at least, and is drawn towards nothing by as many as 10.
     "min_data_in_leaf": 20,
     "lambda_l2": 10.0,
-    "learning_rate": 0.05,
+    "learning_rate": 0.1,
     "lambdarank_truncation_level": 12,
     # The same lessons give the same bytes.
     "deterministic": True,

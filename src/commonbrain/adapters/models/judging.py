@@ -24,7 +24,7 @@ _ASKED: Final = {"ndcg_cut.10", "recip_rank", "recall.5"}
 _RESAMPLES: Final = 2000
 """Enough for the ends of a 95% interval to stand still in the second digit (Efron 1993)."""
 _SESSIONS_MIN: Final = 2
-"""One session has no spread."""
+"""One session has no spread: a difference of what is 0..1 may be anything from -1 to 1."""
 
 _ByMetric = Mapping[str, float]
 
@@ -85,7 +85,7 @@ def _margin(pairs: Sequence[tuple[str, _ByMetric, _ByMetric]], *, metric: str, s
 def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tuple[float, float]:
     """Give the ends of the 95% interval of a mean over recalls, drawn session by session."""
     if len(sums) < _SESSIONS_MIN:
-        return float("-inf"), float("inf")
+        return -1.0, 1.0
 
     def mean(of: Any, over: Any, axis: int) -> Any:  # noqa: ANN401 arrays
         return of.sum(axis=axis) / over.sum(axis=axis)

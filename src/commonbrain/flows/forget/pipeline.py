@@ -131,7 +131,7 @@ def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str
     if ids:
         # Who names what it was shown and has it forgotten was misled by it.
         taken = [one.id for one in selection.taken]
-        credit(act.tx, act.house, Use.by(act.caller, taken, mark=Mark.WRONG, at=act.now))
+        credit(act.tx, act.house, use=Use.by(act.caller, taken, mark=Mark.WRONG, at=act.now))
     left = "More are left: repeat the call to see them." if selection.is_more else None
     status = Stage.DONE if selection.taken else Stage.UNCHANGED
     before = [] if selection.taken else [named(one) for one in select(act, given)]

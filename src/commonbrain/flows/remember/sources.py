@@ -92,7 +92,7 @@ def credit_sources(tx: Transaction, prepared: Prepared, *, look: Look, house: Ho
         return
     named = (one.id for one in mentions(prepared.text))
     wanted = (*draft.derived_from, *draft.depends_on, *named)
-    credit(tx, house, Use.by(look.caller, wanted, mark=Mark.USED, at=look.now))
+    credit(tx, house, use=Use.by(look.caller, wanted, mark=Mark.USED, at=look.now))
 
 
 def premise_hint(tx: Transaction, memory: Memory, *, look: Look) -> str | None:

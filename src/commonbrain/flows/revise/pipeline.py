@@ -320,7 +320,7 @@ def _credit(act: Act, wanted: Proposal, *, done: Revised) -> None:
         id_, mark = ids.parse(ids.MEMORY, told["to"]), Mark.USED
     else:
         return
-    credit(act.tx, act.house, Use.by(act.caller, [id_], mark=mark, at=act.now))
+    credit(act.tx, act.house, use=Use.by(act.caller, [id_], mark=mark, at=act.now))
 
 
 def _id(text: str) -> str:

@@ -101,7 +101,7 @@ def replace_by(
     outcome = writer.settle(act.tx, prepared, look=act.look(Filter()), course=course)
     if outcome.id is None or not outcome.status.is_new:
         return outcome
-    credit(act.tx, act.house, Use.by(act.caller, [old.id], mark=Mark.USED, at=act.now))
+    credit(act.tx, act.house, use=Use.by(act.caller, [old.id], mark=Mark.USED, at=act.now))
     new = act.fetch(ids.parse(ids.MEMORY, outcome.id))
     if outcome.status is Status.QUARANTINED:
         return _proposed(outcome, new)

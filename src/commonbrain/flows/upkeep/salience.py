@@ -16,7 +16,7 @@ from commonbrain.domain.ledger import Mark
 from commonbrain.domain.limits import (
     AUTHORS_MAX,
     LEARNING_PAGE,
-    SALIENCE_LOOKBACK_DAYS,
+    LOOKBACK_DAYS_DEFAULT,
     SAMPLES_MAX,
     SETTLED_MIN,
     USEFUL_MIN,
@@ -61,7 +61,7 @@ class _Read:
 
 def train_salience(task: Task) -> None:
     """Learn what is of use from what was, hold it against the rule, and put its card there."""
-    days = cast("int", task.job.given.get("lookback_days", SALIENCE_LOOKBACK_DAYS))
+    days = cast("int", task.job.given.get("lookback_days", LOOKBACK_DAYS_DEFAULT))
     read = _read(task, since=task.job.created_at - timedelta(days=days))
     useful = sum(one.is_useful for one in read.samples)
     counts = {"settled": len(read.samples), "useful": useful}

@@ -31,8 +31,6 @@ from commonbrain.ports.store import Transaction
 
 Is = Callable[[object], bool]
 """Says whether a value may be given."""
-_DAYS_MAX: Final = 3650
-"""As long as recalls can be kept."""
 
 
 def _is_name(value: object) -> bool:
@@ -111,7 +109,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
     "train_salience": JobKind(
         purpose="Learn from what memories came to how much new ones matter.",
         handle=train_salience,
-        takes={"lookback_days": _are_days},
+        takes={"lookback_days": _is_within(SETTLED_AFTER.days + 1, LOOKBACK_DAYS_MAX)},
         role=Role.ADMIN,
     ),
     "train_reranker": JobKind(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from statistics import quantiles
 from typing import TYPE_CHECKING, Final, cast
@@ -59,7 +59,7 @@ class _Trial:
         """Whether it may be offered: better beyond noise, and fast enough."""
         if self.margins[DECISIVE].low <= 0:
             return "not_better"
-        return "too_slow" if self.scoring_ms["p95"] > SCORING_MS_MAX else "better"
+        return "too_slow" if self.scoring_ms["p50"] > SCORING_MS_MAX else "better"
 
 
 def train_reranker(task: Task) -> None:
@@ -74,7 +74,7 @@ def train_reranker(task: Task) -> None:
         return
     trainer = task.house.trainer()
     parent = _active(task)
-    margins = _judged(task, trainer, parts=parts, before=_loaded(task, trainer, parent))
+    margins = _judged(task, trainer, parts=_unseen(parts, parent), parent=parent)
     task.pause()
     # What serves is learnt from everything, in the way that was judged.
     fitted = trainer.fit(lessons, base=SHARES, seed=_SEED)
@@ -166,14 +166,27 @@ def _loaded(task: Task, trainer: Trainer, card: ModelCard | None) -> Reranker | 
         return None
 
 
+def _unseen(parts: Sequence[Split], parent: ModelCard | None) -> Sequence[Split]:
+    """Hold out only what the model that serves has not learnt from either."""
+    if parent is None:
+        return parts
+    return [
+        replace(part, held=tuple(one for one in part.held if one.asked_at >= parent.made_at))
+        for part in parts
+    ]
+
+
 def _judged(
-    task: Task, trainer: Trainer, *, parts: Sequence[Split], before: Reranker | None
+    task: Task, trainer: Trainer, *, parts: Sequence[Split], parent: ModelCard | None
 ) -> Mapping[str, Margin]:
     """Learn as of several moments, and judge each time by what came after."""
+    before = _loaded(task, trainer, parent)
     held: list[Lesson] = []
     scores: list[Matrix] = []
     for part in parts:
         task.pause()
+        if not part.held:
+            continue
         model = trainer.load(trainer.fit(part.learnt, base=SHARES, seed=_SEED).artifact)
         held += part.held
         scores += [_scored(model, lesson) for lesson in part.held]

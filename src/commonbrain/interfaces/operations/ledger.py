@@ -50,8 +50,8 @@ def _lines(one: ShownRecall) -> Iterator[str]:
     marks = [", ".join(f"{count} {mark}" for mark, count in one.marks.items())] if one.marks else []
     counts = f"{one.packed} of {one.considered}"
     yield inert_line(" | ".join([one.id, asked, who, one.verdict, counts, by, took, *marks]))
-    yield inert_line(f"  {one.query}" if one.query else "  (no question)")
-    yield from (inert_line(f"  skipped: {what}") for what in one.degraded)
+    yield f"  {inert_line(one.query) or '(no question)'}"
+    yield from (f"  skipped: {inert_line(what)}" for what in one.degraded)
     for candidate in one.candidates or ():
         yield from _candidate(candidate)
 
@@ -60,9 +60,9 @@ def _candidate(one: ShownCandidate) -> Iterator[str]:
     fate = one.shown or one.left_out or "not shown"
     marks = f" [{', '.join(one.marks)}]" if one.marks else ""
     told = one.headline or "(no words of it are to be seen)"
-    yield inert_line(f"  {one.place}. {one.id} {one.score:.3f} {fate}{marks}: {told}")
+    yield "  " + inert_line(f"{one.place}. {one.id} {one.score:.3f} {fate}{marks}: {told}")
     features = ", ".join(f"{name} {value:g}" for name, value in one.features.items())
-    yield inert_line(f"     {features}")
+    yield f"     {inert_line(features)}"
 
 
 LEDGER = Operation(

@@ -11,6 +11,7 @@ from commonbrain.interfaces.operations.get import GET
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.reflect import REFLECT
 from commonbrain.interfaces.operations.remember import REMEMBER
+from commonbrain.interfaces.operations.train import TRAIN
 from commonbrain.interfaces.server.admission import Desk
 from commonbrain.interfaces.server.rest import (
     PROBLEMS,
@@ -25,7 +26,7 @@ from commonbrain.interfaces.server.rest import (
 def draw_mirror(desk: Desk) -> APIRouter:
     """Draw the routes."""
     router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
-    for operation in (REMEMBER, RECALL, REFLECT):
+    for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
         add(router, desk, operation=operation, path=path, name=name)
     router.add_api_route(

@@ -1,0 +1,43 @@
+"""The operation train, for who knows other memory servers; ours have `model train` and `job`."""
+
+from pydantic import Field
+
+from commonbrain.brain import Brain
+from commonbrain.domain.limits import (
+    LOOKBACK_DAYS_DEFAULT,
+    LOOKBACK_DAYS_MAX,
+    LOOKBACK_DAYS_MIN,
+)
+from commonbrain.domain.scope import Role
+from commonbrain.flows.upkeep.jobs import ShownJob
+from commonbrain.interfaces.operations.job import tell_job
+from commonbrain.interfaces.operations.operation import Door, Operation, Request
+
+
+class TrainRequest(Request):
+    """What is learnt from."""
+
+    lookback_days: int = Field(
+        default=LOOKBACK_DAYS_DEFAULT,
+        ge=LOOKBACK_DAYS_MIN,
+        le=LOOKBACK_DAYS_MAX,
+        description=f"Recalls of so many days, {LOOKBACK_DAYS_MIN} to {LOOKBACK_DAYS_MAX}",
+    )
+
+
+def _handle(brain: Brain, request: TrainRequest) -> ShownJob:
+    return brain.jobs.run("train_reranker", request.model_dump())
+
+
+TRAIN = Operation(
+    name="train",
+    title="Train",
+    purpose="Ask for the job that learns from marked recalls how to order what is found.",
+    request=TrainRequest,
+    reply=ShownJob,
+    handle=_handle,
+    tell=tell_job,
+    role=Role.ADMIN,
+    doors=frozenset({Door.REST}),
+    is_idempotent=True,
+)

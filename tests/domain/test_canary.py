@@ -1,0 +1,94 @@
+"""Whom a canary serves: the same for ever, as many as it was given, and each model others."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commonbrain.domain.canary import place_of, serves, serving_of
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.domain.scope import Caller
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+MODELS = st.integers(1, 2**63 - 1)
+NAMES = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=20)
+
+
+def card(
+    id_: int = 1,
+    state: ModelState = ModelState.CANARY,
+    *,
+    percent: float = 5.0,
+    allow: tuple[str, ...] = (),
+) -> ModelCard:
+    return ModelCard(
+        id=id_,
+        role=ModelRole.RERANKER,
+        state=state,
+        digest="0" * 64,
+        features=("fused",),
+        told={},
+        percent=percent,
+        allow=allow,
+        made_at=NOON,
+        moved_at=NOON,
+    )
+
+
+@pytest.mark.requirement("JB-11")
+@given(MODELS, NAMES, st.floats(0, 100), st.floats(0, 100))
+def test_who_is_served_stays_so_whatever_more_are(
+    model: int, session: str, less: float, more: float
+) -> None:
+    less, more = sorted((less, more))
+    caller = Caller(agent="bo", session=session)
+    served = serves(card(model, percent=less), caller)
+    assert served == serves(card(model, percent=less), caller)
+    assert serves(card(model, percent=more), caller) or not served
+    assert serves(card(model, percent=100), caller)
+    assert not serves(card(model, percent=0), caller)
+
+
+@pytest.mark.requirement("JB-11")
+@settings(max_examples=20)
+@given(MODELS, NAMES, st.sampled_from((5, 10, 50)))
+def test_as_many_sessions_are_served_as_were_given(model: int, tenant: str, percent: int) -> None:
+    count = 2000
+    places = [place_of(model, tenant=tenant, who=f"s{number}") for number in range(count)]
+    served = sum(place < percent for place in places)
+    # Six standard deviations of a binomial count: one run in five hundred million is further off.
+    spread = 6 * (count * percent / 100 * (1 - percent / 100)) ** 0.5
+    assert abs(served - count * percent / 100) <= spread
+
+
+@settings(max_examples=20)
+@given(MODELS, MODELS.map(lambda one: one // 2 * 2 + 1))
+def test_who_one_model_serves_says_nothing_of_another(one: int, other: int) -> None:
+    if one == other:
+        return
+    names = [f"s{number}" for number in range(2000)]
+    both = sum(
+        place_of(one, tenant="t", who=who) < 50 and place_of(other, tenant="t", who=who) < 50
+        for who in names
+    )
+    assert abs(both - 500) <= 6 * (2000 * 0.25 * 0.75) ** 0.5
+
+
+def test_an_agent_that_it_is_tried_on_is_served_in_every_session() -> None:
+    tried = card(percent=0, allow=("bo",))
+    assert all(serves(tried, Caller(agent="bo", session=f"s{number}")) for number in range(20))
+    assert not serves(tried, Caller(agent="al", session="s1"))
+
+
+@pytest.mark.parametrize("state", ModelState)
+def test_only_what_serves_serves(state: ModelState) -> None:
+    is_serving = state in {ModelState.CANARY, ModelState.ACTIVE}
+    assert serves(card(1, state, percent=100), Caller(agent="bo")) is is_serving
+
+
+def test_a_canary_comes_before_the_active_model_where_it_may() -> None:
+    tried, active = card(1, percent=0, allow=("bo",)), card(2, ModelState.ACTIVE)
+    assert serving_of([active, tried], Caller(agent="bo")) == tried
+    assert serving_of([active, tried], Caller(agent="al")) == active
+    assert serving_of([tried], Caller(agent="al")) is None

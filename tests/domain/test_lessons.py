@@ -1,0 +1,119 @@
+"""What a recall teaches, and how lessons are parted so that nothing is judged by what it taught."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.ledger import Entry, Extent, Mark, Weighed
+from commonbrain.domain.lessons import Lesson, lesson_of, splits
+from commonbrain.domain.outcomes import BY_WEIGHTS
+from commonbrain.testing.builders import NOON
+
+ANY: Final = Extent.HEADLINE
+
+
+def an_entry(
+    shown: Mapping[int, Extent | None],
+    marks: Mapping[int, set[Mark]],
+    *,
+    session: str | None = "s1",
+) -> Entry:
+    """Make a recall that considered these, and 9 that it did not pack."""
+    return Entry(
+        id=1,
+        asked_at=NOON,
+        agent="bo",
+        session=session,
+        query="Where is the kettle?",
+        verdict="found",
+        ranker=None,
+        considered=tuple(
+            Weighed(
+                memory_id=id_,
+                score=0.5,
+                features={"fused": id_ / 10, BY_WEIGHTS: 0.5},
+                left_out=None if id_ in shown else "no_room",
+                shown=shown.get(id_),
+            )
+            for id_ in (*shown, 9)
+        ),
+        packed=tuple(shown),
+        degraded=(),
+        stages_ms={},
+        marks={id_: frozenset(of) for id_, of in marks.items()},
+    )
+
+
+def grades(entry: Entry) -> dict[int, int]:
+    lesson = lesson_of(entry)
+    return {one.memory_id: one.grade for one in lesson.shown} if lesson else {}
+
+
+def test_what_was_shown_is_graded_by_its_marks_and_nothing_else_is() -> None:
+    entry = an_entry(
+        dict.fromkeys((1, 2, 3, 4), ANY),
+        {1: {Mark.USED}, 2: {Mark.USEFUL, Mark.USED}, 3: {Mark.USEFUL, Mark.WRONG}},
+    )
+    assert grades(entry) == {1: 2, 2: 3, 3: 0, 4: 1}
+
+
+def test_what_is_only_known_where_a_model_ordered_teaches_nothing() -> None:
+    lesson = lesson_of(an_entry({1: ANY, 2: ANY}, {1: {Mark.USED}}))
+    assert lesson is not None
+    assert [one.features for one in lesson.shown] == [{"fused": 0.1}, {"fused": 0.2}]
+
+
+def test_a_recall_whose_memories_are_all_alike_teaches_nothing() -> None:
+    assert lesson_of(an_entry({1: ANY, 2: ANY}, {})) is None
+    assert lesson_of(an_entry({1: ANY}, {1: {Mark.USED}})) is None
+    assert lesson_of(an_entry({1: ANY, 2: ANY}, {9: {Mark.USED}})) is None
+
+
+def test_of_a_bare_id_nobody_knew_what_it_holds() -> None:
+    shown = {1: ANY, 2: ANY, 3: Extent.BARE, 4: Extent.BARE}
+    assert grades(an_entry(shown, {1: {Mark.USEFUL}, 4: {Mark.USED}})) == {1: 3, 2: 1, 4: 2}
+
+
+@pytest.mark.parametrize(
+    ("marks", "judged"),
+    [
+        ({2: {Mark.USED}}, {2: 2, 3: 1}),
+        ({2: {Mark.USEFUL}}, {1: 1, 2: 3, 3: 1}),
+        ({1: {Mark.USED}}, {1: 2, 2: 1, 3: 1}),
+    ],
+)
+def test_what_was_fetched_is_not_held_against_what_needed_no_fetching(
+    marks: Mapping[int, set[Mark]], judged: Mapping[int, int]
+) -> None:
+    shown = {1: Extent.WHOLE, 2: Extent.HEADLINE, 3: Extent.EXCERPT}
+    assert grades(an_entry(shown, marks)) == judged
+
+
+def test_without_a_session_lessons_of_an_agent_and_a_day_belong_together() -> None:
+    lesson = lesson_of(an_entry({1: ANY, 2: ANY}, {1: {Mark.USED}}, session=None))
+    assert lesson is not None
+    assert lesson.group == "bo 2026-03-02"
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=60))
+def test_nothing_is_judged_by_what_knows_its_session_or_its_future(groups: list[int]) -> None:
+    lessons = [
+        Lesson(trace_id=n, asked_at=NOON + n * timedelta(minutes=1), group=f"s{group}", shown=())
+        for n, group in enumerate(groups)
+    ]
+    parts = splits(lessons)
+    for part in parts:
+        held, learnt = ({one.group for one in of} for of in (part.held, part.learnt))
+        assert not held & learnt
+        assert all(one.asked_at < part.since for one in part.learnt)
+        assert all(one.asked_at >= part.since for one in part.held)
+    judged = [one.trace_id for part in parts for one in part.held]
+    assert judged == [one.trace_id for one in lessons if one.asked_at >= parts[0].since]
+
+
+def test_of_no_lessons_there_is_nothing_to_part() -> None:
+    assert splits([]) == ()

@@ -1,0 +1,46 @@
+"""`brain eval learn`: one half is used, the job learns from it, the other half is asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from commonbrain.domain.errors import Invalid
+from commonbrain.evals.retrieval.learning import LearnWish, learn
+from commonbrain.evals.retrieval.learnt import told, unhelped
+from commonbrain.evals.retrieval.record import ALL
+from commonbrain.interfaces.cli import evals
+from commonbrain.settings import Settings
+from tests.evals import samples
+
+
+@pytest.mark.requirement("JB-02", "EV-03")
+def test_each_half_is_marked_and_learnt_from_while_the_other_is_asked(tmp_path: Path) -> None:
+    data = samples.locomo(tmp_path / "tiny.json", "one", "two", "three")
+    done = learn(LearnWish(dataset="locomo", path=data), settings=Settings())
+    assert [half.conversations for half in done.halves] == [("one", "three"), ("two",)]
+    assert [half.recalls for half in done.halves] == [6, 3]
+    assert all(half.marks >= half.recalls for half in done.halves)
+    # So few teach nothing: what is then asked both times is told as that, and not as a gain.
+    assert {half.job["outcome"] for half in done.halves} == {"too_little_data"}
+    whole = [row for row in done.comparison.rows if row.category == ALL]
+    assert {row.difference.mean for row in whole} == {0.0}
+    assert done.comparison.questions == 9
+    assert "nothing serves" in "\n".join(told(done))
+    assert unhelped(done).endswith("single-hop, multi-hop, adversarial")
+
+
+def test_learning_takes_more_than_one_conversation(tmp_path: Path) -> None:
+    alone = samples.locomo(tmp_path / "alone.json", "one")
+    with pytest.raises(Invalid, match="two at least"):
+        learn(LearnWish(dataset="locomo", path=alone), settings=Settings())
+    with pytest.raises(Invalid, match="no data set"):
+        learn(LearnWish(dataset="loco", path=alone), settings=Settings())
+
+
+def test_the_command_gives_it_as_json(tmp_path: Path) -> None:
+    data = samples.locomo(tmp_path / "tiny.json")
+    ran = CliRunner().invoke(evals.app, ["learn", "locomo", str(data), "--noise", "1", "--json"])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["noise"] == 1

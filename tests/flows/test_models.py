@@ -1,0 +1,299 @@
+"""Models move by the hands of admins and of guards, whole or not at all, and the audit tells."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.canary import place_of
+from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.model_card import ModelRole, ModelState
+from commonbrain.domain.query import Trace
+from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.scope import Caller, Role
+from commonbrain.flows.cards import ShownModel
+from commonbrain.flows.journal import Journal
+from commonbrain.flows.models import Move
+from commonbrain.flows.moves import named
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.asking import stored
+from tests.flows.ranking import (
+    ByFeature,
+    Shop,
+    audited,
+    crashing,
+    marked,
+    on_trial,
+    sessions_of,
+    state_of,
+    with_models,
+)
+
+ASKED = "Where does the kettle stand?"
+FORCED = Move(reason="It was proved elsewhere.", is_forced=True)
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock, shop: Shop) -> Iterator[Brain]:
+    with a_brain(path, clock=clock) as plain:
+        for number in range(4):
+            stored(plain, f"The kettle number {number} stands {'up ' * number}there.", kind="fact")
+        yield with_models(plain, shop)
+
+
+def only(models: tuple[ShownModel, ...]) -> ShownModel:
+    [one] = models
+    return one
+
+
+@pytest.mark.requirement("EV-06")
+def test_a_model_is_listed_and_its_card_is_read_with_its_moves(
+    brain: Brain, shop: Shop, clock: FakeClock
+) -> None:
+    card = shop.card(brain, ByFeature())
+    id_ = named(card)
+    brain.models.canary(id_, percent=20, allow=["bo"])
+    clock.move(timedelta(hours=1))
+    brain.models.canary(id_, percent=40, move=Move(reason="It goes well."))
+    listed = only(brain.models(ModelRole.RERANKER).models)
+    assert (listed.id, listed.state, listed.percent) == (id_, ModelState.CANARY, 40)
+    assert brain.models(ModelRole.SALIENCE).models == ()
+    shown = only(brain.models.show(id_).models)
+    assert shown.told == {"ndcg@10": 0.5}
+    assert shown.features == ("fused",)
+    assert [(move.to, move.why) for move in shown.moves or ()] == [
+        ("canary", "It goes well."),
+        ("canary", "on trial with 20% of the sessions"),
+    ]
+
+
+def test_a_preview_moves_nothing(brain: Brain, shop: Shop) -> None:
+    card = shop.card(brain, ByFeature())
+    preview = brain.models.canary(named(card), move=Move(is_preview=True))
+    assert preview.is_preview
+    assert only(preview.models).state is ModelState.CANARY
+    assert state_of(brain, card) is ModelState.CANDIDATE
+    assert audited(brain) == {}
+
+
+def test_what_is_not_proven_is_not_promoted_unless_forced_with_a_reason(
+    brain: Brain, shop: Shop
+) -> None:
+    card = shop.card(brain, ByFeature())
+    id_ = named(card)
+    with pytest.raises(Refused, match="it was on no trial"):
+        brain.models.promote(id_)
+    brain.models.canary(id_)
+    with pytest.raises(Refused, match="the model has 0 of 50 recalls") as error:
+        brain.models.promote(id_)
+    assert error.value.code == "model_unproven"
+    with pytest.raises(Invalid, match="needs a reason"):
+        brain.models.promote(id_, move=Move(is_forced=True))
+    brain.models.promote(id_, move=FORCED)
+    assert state_of(brain, card) is ModelState.ACTIVE
+    assert "It was proved elsewhere." in audited(brain)["model_active"]
+
+
+def test_what_was_found_no_better_has_no_trial_unless_forced(brain: Brain, shop: Shop) -> None:
+    card = shop.card(brain, ByFeature(), told={"outcome": "not_better"}, state=ModelState.RETIRED)
+    with pytest.raises(Refused, match="judged not_better"):
+        brain.models.canary(named(card))
+    brain.models.canary(named(card), move=FORCED)
+    assert state_of(brain, card) is ModelState.CANARY
+
+
+@pytest.mark.requirement("EV-04")
+def test_rolling_back_gives_its_place_back_to_what_served_before(
+    brain: Brain, shop: Shop, clock: FakeClock
+) -> None:
+    weights = [item.id for item in brain.recall(ASKED).items]
+    first, second = shop.card(brain, ByFeature(sign=-1)), shop.card(brain, ByFeature("recency"))
+    brain.models.promote(named(first), move=FORCED)
+    by_first = [item.id for item in brain.recall(ASKED).items]
+    assert by_first != weights
+    clock.move(timedelta(hours=1))
+    brain.models.promote(named(second), move=FORCED)
+    assert state_of(brain, first) is ModelState.RETIRED
+    clock.move(timedelta(hours=1))
+
+    moved = brain.models.roll_back(named(second), move=Move(reason="Nobody likes it."))
+
+    assert {one.id: one.state for one in moved.models} == {
+        named(second): ModelState.ROLLED_BACK,
+        named(first): ModelState.ACTIVE,
+    }
+    # At once, in the process that did it.
+    assert [item.id for item in brain.recall(ASKED).items] == by_first
+    brain.models.roll_back(named(first))
+    assert [item.id for item in brain.recall(ASKED).items] == weights
+    with pytest.raises(Refused, match="rolled_back and cannot become canary"):
+        brain.models.canary(named(first))
+
+
+def test_an_active_model_that_fails_is_rolled_back_as_a_canary_is(
+    brain: Brain, shop: Shop, clock: FakeClock
+) -> None:
+    card = shop.card(brain, crashing())
+    brain.models.promote(named(card), move=FORCED)
+    for _ in range(5):
+        assert brain.recall(ASKED).items
+        clock.move(timedelta(seconds=2))
+    brain.house.journal.flush()
+    assert state_of(brain, card) is ModelState.ROLLED_BACK
+
+
+def test_only_one_is_on_trial(brain: Brain, shop: Shop) -> None:
+    first, second = shop.card(brain, ByFeature()), shop.card(brain, ByFeature())
+    brain.models.canary(named(first))
+    with pytest.raises(Refused, match="is the canary already"):
+        brain.models.canary(named(second))
+    brain.models.retire(named(first))
+    brain.models.canary(named(second))
+    assert state_of(brain, second) is ModelState.CANARY
+
+
+def test_only_an_admin_sees_and_moves_models(brain: Brain, shop: Shop) -> None:
+    id_ = named(shop.card(brain, ByFeature()))
+    writer = Brain.of(brain.house, replace(brain.caller, role=Role.WRITER))
+    for call in (
+        writer.models,
+        lambda: writer.models.show(id_),
+        writer.models.guards,
+        lambda: writer.models.canary(id_),
+        lambda: writer.models.roll_back(id_),
+    ):
+        with pytest.raises(Refused, match="models take an admin"):
+            call()
+
+
+@pytest.mark.requirement("JB-03")
+def test_another_tenants_model_is_not_there_and_serves_nobody_here(
+    brain: Brain, shop: Shop
+) -> None:
+    card = shop.card(brain, crashing())
+    brain.models.canary(named(card), percent=100)
+    brain.tenants.make("other")
+    other = Brain.of(brain.house, replace(brain.caller, tenant="other"))
+    stored(other, "The kettle stands there.", kind="fact")
+    assert other.recall(ASKED).degraded == ()
+    for call in (other.models.show, other.models.promote, other.models.roll_back):
+        with pytest.raises(NotFound):
+            call(named(card))
+    assert other.models().models == ()
+
+
+def noted(brain: Brain, card_id: int | None, *, session: str, helps: bool, number: int) -> None:
+    """Keep what a recall of the past left."""
+    at = brain.house.clock.now() - timedelta(hours=2) + timedelta(seconds=number)
+    trace = Trace(
+        id=ids.make_id(at, number),
+        caller=Caller(agent="ann", session=session),
+        asked_at=at,
+        query="?",
+        verdict=Verdict.FOUND,
+        considered=(),
+        packed=(5,),
+        degraded=(),
+        stages_ms={"arms": 5.0 + number % 3},
+        ranker=card_id,
+    )
+    brain.house.store.note_reads(
+        brain.caller.tenant, traces=[trace], accesses=(), keep_from=at - timedelta(days=1)
+    )
+    if helps:
+        marked(brain, ids.show(ids.TRACE, trace.id), ids.show(ids.MEMORY, 5))
+
+
+@pytest.mark.parametrize("is_automatic", [False, True])
+@pytest.mark.requirement("JB-03")
+def test_a_canary_that_does_well_is_promoted_by_itself_where_the_tenant_says_so(
+    brain: Brain,
+    shop: Shop,
+    clock: FakeClock,
+    is_automatic: bool,  # noqa: FBT001
+) -> None:
+    brain.govern.policy(is_promotion_automatic=is_automatic)
+    card = on_trial(brain, shop, ByFeature(), percent=50)
+    served, others = (sessions_of(card, count=20, served=yes) for yes in (True, False))
+    clock.move(timedelta(hours=3))
+    for number in range(410):
+        ranker = card.id if number % 2 else None
+        session = (served if number % 2 else others)[number // 2 % 20]
+        noted(brain, ranker, session=session, helps=number // 40 % 4 < 3, number=number)
+    judged = brain.models.guards().guards
+    assert judged is not None
+    assert judged[0].verdict == "promote", judged[0]
+    brain.acting_as(session=served[0]).recall(ASKED)
+    brain.house.journal.flush()
+
+    assert state_of(brain, card) is (ModelState.ACTIVE if is_automatic else ModelState.CANARY)
+    if not is_automatic:
+        # By hand it takes no force now.
+        brain.models.promote(named(card))
+        assert state_of(brain, card) is ModelState.ACTIVE
+
+
+@pytest.mark.requirement("EV-04")
+def test_two_processes_that_share_a_store_roll_back_once_and_both_learn_of_it(
+    path: Path, clock: FakeClock
+) -> None:
+    shop = Shop()
+    with a_brain(path, clock=clock) as plain, a_brain(path, clock=clock) as beside:
+        stored(plain, "The kettle stands there.", kind="fact")
+        one, other = with_models(plain, shop), with_models(beside, shop)
+        card = on_trial(one, shop, crashing())
+        for _ in range(3):
+            for brain in (one, other):
+                assert brain.recall(ASKED).degraded
+            clock.move(timedelta(seconds=2))
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(Journal.flush, (one.house.journal, other.house.journal)))
+        clock.move(timedelta(seconds=2))
+
+        assert state_of(one, card) is ModelState.ROLLED_BACK
+        assert [brain.recall(ASKED).degraded for brain in (one, other)] == [(), ()]
+        with one.house.store.snapshot("default") as tx:
+            moves = [line.action for line in tx.credentials.noted(limit=50)]
+        assert moves.count("model_rolled_back") == 1
+
+
+def test_of_two_hands_one_moves_a_model(path: Path, clock: FakeClock) -> None:
+    shop = Shop()
+    with a_brain(path, clock=clock) as plain, a_brain(path, clock=clock) as beside:
+        one, other = with_models(plain, shop), with_models(beside, shop)
+        first, second = shop.card(one, ByFeature()), shop.card(one, ByFeature())
+
+        def try_out(brain: Brain, id_: str) -> bool:
+            try:
+                brain.models.canary(id_)
+            except Refused as error:
+                return error.code not in {"canary_taken", "model_moved"}
+            return True
+
+        with ThreadPoolExecutor(2) as threads:
+            done = list(threads.map(try_out, (one, other), (named(first), named(second))))
+        assert sorted(done) == [False, True]
+
+
+def test_a_session_of_a_canary_stays_with_it(brain: Brain, shop: Shop) -> None:
+    card = on_trial(brain, shop, ByFeature(sign=-1), percent=5)
+    session = next(f"s{n}" for n in range(10_000) if place(brain, card.id, f"s{n}") < 5)
+    mine = brain.acting_as(session=session)
+    first = [item.id for item in mine.recall(ASKED).items]
+    assert all([item.id for item in mine.recall(ASKED).items] == first for _ in range(3))
+    assert [item.id for item in brain.recall(ASKED).items] != first
+
+
+def place(brain: Brain, model: int, session: str) -> float:
+    return place_of(model, tenant=brain.caller.tenant, who=session)

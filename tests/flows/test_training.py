@@ -1,0 +1,199 @@
+"""The job that trains a reranker: what it learns, when it says no, and what a kill leaves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.ledger import Feedback, Mark
+from commonbrain.domain.limits import JOB_LEASE_S, LESSON_GROUPS_MIN, LESSONS_MIN
+from commonbrain.domain.model_card import ModelCard, ModelState
+from commonbrain.domain.query import Candidate, Trace
+from commonbrain.domain.recollection import Verdict
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.flows.models import Move
+from commonbrain.flows.upkeep.jobs import ShownJob
+from commonbrain.ports.blobs import Blobs
+from commonbrain.testing.builders import NOON, a_brain, a_memory
+from commonbrain.testing.clock import FakeClock
+from tests.flows.test_jobs_again import Killed
+from tests.flows.working import a_worker
+
+RECALLS = 66
+ENOUGH = {"min_marked": 60}
+KIND = "train_reranker"
+
+
+def use(brain: Brain, *, told_by: str | None, count: int = RECALLS) -> None:
+    """Let agents recall in sessions of three, and use the one of six that a feature tells."""
+    chance = Random(7)  # noqa: S311 it is meant to be foreseen
+    traces, marks = list[Trace](), list[Feedback]()
+    for number in range(count):
+        at = NOON - timedelta(days=10) + number * timedelta(minutes=10)
+        caller = Caller(agent="bo", session=f"s{number // 3}")
+        good = chance.randrange(6)
+        considered = [
+            Candidate(
+                memory=a_memory(place + 1, f"Kettle {place}."),
+                features={"fused": chance.random(), told_by or "chance": float(place == good)},
+                score=0.5,
+            )
+            for place in range(6)
+        ]
+        used = good if told_by else chance.randrange(6)
+        trace = Trace(
+            id=ids.make_id(at, number),
+            caller=caller,
+            asked_at=at,
+            query="kettle",
+            verdict=Verdict.FOUND,
+            considered=tuple(considered),
+            packed=tuple(range(1, 7)),
+            degraded=(),
+            stages_ms={},
+        )
+        traces.append(trace)
+        marks.append(
+            Feedback(
+                trace_id=trace.id, memory_id=used + 1, mark=Mark.USEFUL, agent="bo",
+                session=caller.session, at=at,
+            )
+        )  # fmt: skip
+    keep_from = NOON - timedelta(days=90)
+    brain.house.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=keep_from)
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        assert tx.ledger.mark(marks) == count
+
+
+def trained(brain: Brain, **given: object) -> ShownJob:
+    job = brain.jobs.run(KIND, {**ENOUGH, **given})
+    a_worker(brain).sweep()
+    return brain.jobs.show(job.id)
+
+
+def cards(brain: Brain) -> list[ModelCard]:
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        return tx.registry.listed(limit=10)
+
+
+@pytest.mark.requirement("JB-02", "JB-03")
+def test_a_model_is_made_of_marks_judged_and_offered_and_made_again_byte_for_byte(
+    brain: Brain, clock: FakeClock
+) -> None:
+    use(brain, told_by="replies")
+    done = trained(brain)
+    assert done.result is not None
+    (card,) = cards(brain)
+    assert (done.state, done.result["outcome"]) == ("done", "better")
+    assert done.result["model"] == ids.show(ids.MODEL, card.id)
+    assert (card.state, card.parent) == (ModelState.CANDIDATE, None)
+    told: Any = card.told
+    assert next(iter(told["importances"])) == "replies"
+    assert told["metrics"]["nDCG@10"]["low"] > 0
+    assert [one["learnt"] + one["held"] <= RECALLS for one in told["judged"]] == [True] * 3
+    model = brain.house.trainer().load(brain.house.blobs().get(card.digest))
+    assert model.features == card.features
+
+    # Once it serves, what it has learnt from itself shows nothing.
+    brain.models.canary(done.result["model"], percent=100)  # type: ignore[arg-type]
+    forced = Move(reason="It is tried.", is_forced=True)
+    brain.models.promote(done.result["model"], move=forced)  # type: ignore[arg-type]
+    clock.move(timedelta(minutes=1))
+    again = trained(brain)
+    assert again.result is not None
+    assert again.result["outcome"] == "not_better"
+    second = next(one for one in cards(brain) if one.id != card.id)
+    assert (second.digest, second.parent) == (card.digest, card.id)
+    assert (second.state, second.reason) == (ModelState.RETIRED, "not_better")
+
+
+@pytest.mark.requirement("JB-03")
+def test_a_model_that_learnt_from_chance_is_kept_and_not_offered(brain: Brain) -> None:
+    use(brain, told_by=None)
+    done = trained(brain)
+    (card,) = cards(brain)
+    assert done.result is not None
+    assert done.result["outcome"] == "not_better"
+    assert (card.state, card.reason) == (ModelState.RETIRED, "not_better")
+
+
+def test_too_little_data_is_an_answer_and_no_model(brain: Brain) -> None:
+    use(brain, told_by="replies", count=30)
+    done = trained(brain, min_marked=100)
+    assert done.state == "done"
+    assert done.result == {
+        "outcome": "too_little_data",
+        "recalls": 30,
+        "recalls_needed": LESSONS_MIN,
+        "sessions": 10,
+        "sessions_needed": LESSON_GROUPS_MIN,
+    }
+    assert cards(brain) == []
+
+
+def test_the_ledger_is_read_as_far_back_as_is_asked_and_of_no_other_tenant(brain: Brain) -> None:
+    use(brain, told_by="replies")
+    brain.tenants.make("other")
+    other = Brain.of(brain.house, Caller(tenant="other", agent="bo", role=Role.ADMIN))
+    told = trained(other).result
+    assert told is not None
+    assert (told["outcome"], told["recalls"]) == ("too_little_data", 0)
+
+
+@pytest.mark.parametrize(
+    "given", [{"lookback_days": 13}, {"lookback_days": 181}, {"min_marked": True}, {"days": 20}]
+)
+def test_what_training_cannot_take_is_refused_before_it_is_asked_for(
+    brain: Brain, given: dict[str, object]
+) -> None:
+    with pytest.raises(Invalid):
+        brain.jobs.run(KIND, given)
+    writer = Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(Refused, match="admin"):
+        writer.jobs.run(KIND)
+
+
+@dataclass(frozen=True)
+class Dying:
+    """Keeps what it is given, and then its process is gone."""
+
+    blobs: Blobs
+
+    @property
+    def location(self) -> str:
+        return self.blobs.location
+
+    def put(self, content: bytes) -> str:
+        raise Killed(self.blobs.put(content))
+
+    def get(self, digest: str) -> bytes:
+        return self.blobs.get(digest)
+
+    def drop(self, digest: str) -> None:
+        self.blobs.drop(digest)
+
+
+def test_a_worker_killed_before_its_card_is_there_leaves_one_card_of_the_same_model(
+    path: Path, clock: FakeClock
+) -> None:
+    with a_brain(path, clock=clock) as brain:
+        use(brain, told_by="replies")
+        job = brain.jobs.run(KIND, ENOUGH)
+        kept: Callable[[], Blobs] = partial(Dying, brain.house.blobs())
+        dying = Brain.of(replace(brain.house, blobs=kept), brain.caller)
+        with pytest.raises(Killed) as caught:
+            a_worker(dying).sweep()
+        assert cards(brain) == []
+        clock.move(timedelta(seconds=JOB_LEASE_S))
+        a_worker(brain).sweep()
+        (card,) = cards(brain)
+        assert caught.value.args == (card.digest,)
+        assert brain.jobs.show(job.id).attempts == 2

@@ -1,0 +1,122 @@
+"""Rerankers that are boosted: the same lessons give the same bytes, and none turns trust round."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import cache
+from random import Random
+from typing import Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.adapters.models.boosting import Boosting
+from commonbrain.domain.errors import Corrupt
+from commonbrain.domain.lessons import Lesson, Shown
+from commonbrain.domain.limits import MODEL_BYTES_MAX
+from commonbrain.ports.learning import Fitted
+from commonbrain.testing.builders import NOON
+
+BASE: Final = {"fused": 1.0, "trust": 0.05}
+UNIT: Final = st.floats(0, 1, width=32)
+
+
+def lessons(count: int = 48, *, seed: int = 1) -> list[Lesson]:
+    """Make recalls in which what replies is what helps, and the trusted misleads."""
+    chance = Random(seed)  # noqa: S311 it is meant to be foreseen
+    return [
+        Lesson(
+            trace_id=number,
+            asked_at=NOON + number * timedelta(minutes=1),
+            group=f"s{number // 2}",
+            shown=tuple(
+                Shown(
+                    memory_id=place,
+                    features={
+                        "fused": chance.random(),
+                        "replies": float(place == number % 6),
+                        "trust": float(place != number % 6),
+                    },
+                    grade=3 if place == number % 6 else 1,
+                )
+                for place in range(6)
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+@cache
+def fitted() -> Fitted:
+    return Boosting().fit(lessons(), base=BASE, seed=0)
+
+
+def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
+    model = Boosting().load(fitted().artifact)
+    rows = [[one.get(name, 0.0) for name in model.features] for one in features]
+    return model.scores(np.array(rows, dtype=np.float32)).tolist()
+
+
+@pytest.mark.requirement("JB-02")
+def test_what_helped_comes_first_and_the_same_lessons_give_the_same_bytes() -> None:
+    first, second = scored([{"fused": 0.6, "replies": 1.0}, {"fused": 0.8}])
+    assert first > second
+    assert Boosting().fit(lessons(), base=BASE, seed=0).artifact == fitted().artifact
+    assert fitted().told["importances"] == {"replies": 1.0}
+
+
+@given(UNIT, UNIT, UNIT, UNIT)
+def test_no_lesson_makes_less_trust_better(
+    fused: float, replies: float, one: float, other: float
+) -> None:
+    low, high = sorted((one, other))
+    known = {"fused": fused, "replies": replies}
+    less, more = scored([{**known, "trust": low}, {**known, "trust": high}])
+    assert less <= more
+
+
+def artifact(**changed: object) -> bytes:
+    return json.dumps({**json.loads(fitted().artifact), **changed}).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"\x80\x04pickled",
+        fitted().artifact[:-20],
+        artifact(format=2),
+        artifact(role="salience"),
+        artifact(features=["fused", "replies", "other"]),
+        artifact(booster="tree"),
+        artifact(scale="10 times"),
+        b" " * (MODEL_BYTES_MAX + 1),
+    ],
+    ids=range(10),
+)
+def test_what_is_no_artifact_of_this_format_is_refused(content: bytes) -> None:
+    with pytest.raises(Corrupt) as caught:
+        Boosting().load(content)
+    assert caught.value.code == "model_corrupt"
+
+
+def test_two_orders_are_judged_by_what_was_good_session_by_session() -> None:
+    told = lessons(8)
+    worst = [np.array([-float(one.grade) for one in of.shown]) for of in told]
+    best = [np.array([float(one.grade) for one in of.shown]) for of in told]
+    margins = Boosting().judge(told, before=worst, after=best, seed=0)
+    assert (margins["MRR"].before, margins["MRR"].after) == (round(1 / 6, 5), 1.0)
+    assert (margins["R@5"].before, margins["R@5"].after) == (0.0, 1.0)
+    assert margins["nDCG@10"].low == margins["nDCG@10"].high > 0.6
+    same = Boosting().judge(told, before=best, after=best, seed=0)
+    assert (same["nDCG@10"].low, same["nDCG@10"].high) == (0.0, 0.0)
+
+
+def test_of_one_session_nothing_can_be_said() -> None:
+    told = lessons(2)
+    given_ = [np.array([float(one.grade) for one in of.shown]) for of in told]
+    margin = Boosting().judge(told, before=given_, after=given_, seed=0)["nDCG@10"]
+    assert (margin.low, margin.high) == (-1.0, 1.0)
