@@ -142,6 +142,7 @@ class Brain:
     def close(self) -> None:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
         self.house.waiting.shutdown(wait=False, cancel_futures=True)
+        self.house.saliences.close()
         self.house.rankers.close()
         self.house.journal.close()
         self.house.refusals.close()

@@ -188,6 +188,24 @@ RETAINED_AT_ONCE: Final = 1000
 LEDGER_PAGE_DEFAULT: Final = 20
 LEDGER_PAGE_MAX: Final = 100
 """Recalls told at once of the ledger."""
+SALIENCE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of one model of salience: one of 150 small trees takes some hundred thousand."""
+SALIENCES_LOADED_MAX: Final = 64
+"""Models that one process holds, some hundred KB each; past it all are loaded anew."""
+SALIENCE_MS_MAX: Final = 50.0
+"""How long a model may take for what one call stores; then the rule scores it."""
+SALIENCE_LOOKBACK_DAYS: Final = 90
+"""As long as recalls are kept by default: what was used before cannot be told any more."""
+SETTLED_MIN: Final = 200
+"""Memories that must have settled before anything is learnt of them."""
+USEFUL_MIN: Final = 30
+"""Of those, so many useful ones, and as many others, or the trees learn names and no reasons."""
+SAMPLES_MAX: Final = 50_000
+"""Memories that one model is made of, the latest."""
+AUTHORS_MAX: Final = 1000
+"""Authors whose history a model holds, those who wrote most."""
+LEARNING_PAGE: Final = 200
+"""Memories, or recalls, that are read at once for training."""
 BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of one artifact: a model of a thousand trees takes a few million."""
 BLOBS_S: Final = 10.0

@@ -11,6 +11,7 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.saliences import Saliences
 from commonbrain.flows.serving import Rankers
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.blobs import Blobs
@@ -23,6 +24,7 @@ from commonbrain.ports.probing import Probe, unprobed
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.queue import Queue
 from commonbrain.ports.refusals import Refusals
+from commonbrain.ports.salience import SalienceTrainer
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.seals import Seals
 from commonbrain.ports.store import Store
@@ -55,6 +57,10 @@ class House:
     """The same: what learns loads what it takes when it is asked."""
     blobs: Callable[[], Blobs]
     """Made when they are needed: only who trains or serves a model asks for them."""
+    saliences: Saliences
+    """The models that say how much new memories matter."""
+    salience_trainer: Callable[[], SalienceTrainer]
+    """Made when it is needed."""
     queue: Queue
     """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT

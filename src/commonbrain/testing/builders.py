@@ -14,6 +14,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
@@ -32,6 +33,7 @@ from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.saliences import Saliences
 from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
@@ -88,6 +90,7 @@ def a_brain(
     blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
     rankers = Rankers(lambda digest: make_trainer().load(blobs().get(digest)), clock=clock)
     guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
+    salience_trainer = cache(make_salience_trainer)
     house = House(
         store=store,
         embedder=embedder,
@@ -107,6 +110,10 @@ def a_brain(
         trainer=cache(make_trainer),
         seals=cache(make_seals),
         blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

@@ -13,6 +13,7 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.repeating import Repeating
+from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
@@ -26,6 +27,7 @@ from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
+from commonbrain.flows.saliences import Saliences
 from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.blobs import Blobs
@@ -134,6 +136,7 @@ def build_house(
         store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
     screen = PatternScreen()
     blobs = cache(partial(make_blobs, _blobs_at(settings, at)))
+    salience_trainer = cache(make_salience_trainer)
     rankers = Rankers(partial(_reranker, blobs), clock=clock)
     guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
     return House(
@@ -173,6 +176,10 @@ def build_house(
         trainer=cache(make_trainer),
         seals=cache(making.make_seals),
         blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
         early=early(settings, clock),
         probe=Doors(places(settings, at), clock),
         started_at=clock.now(),

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.job import LIVE, Job, JobState
+from commonbrain.domain.job import FAILED, LIVE, Job, JobState
 from commonbrain.domain.limits import JOBS_LIVE_MAX, JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.flows.house import House
@@ -16,8 +15,6 @@ from commonbrain.flows.jobbing import add_job, announce
 from commonbrain.flows.upkeep.table import check_given, kind_of
 from commonbrain.ports.jobs import JobFilter
 from commonbrain.ports.store import Transaction
-
-_RETRIED: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +126,7 @@ class Jobs:
         """
         with self.house.store.begin(self.caller.tenant) as tx:
             job = self._own(tx, id_)
-            if job.state not in _RETRIED:
+            if job.state not in FAILED:
                 raise _not_for(job, "retried", hint="Only dead and cancelled jobs are.")
             now = self.house.clock.now()
             # What does the same was asked for since: then it is that one.

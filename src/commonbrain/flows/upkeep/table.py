@@ -1,5 +1,6 @@
 """Every kind of job once: who does it, who may ask for it, and how long and often it is tried."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,18 +15,26 @@ from commonbrain.domain.limits import (
     LOOKBACK_DAYS_MIN,
 )
 from commonbrain.domain.scope import Role
+from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED
 from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.flows.upkeep.training import train_reranker
 from commonbrain.ports.store import Transaction
 
 Is = Callable[[object], bool]
 """Says whether a value may be given."""
+_DAYS_MAX: Final = 3650
+"""As long as recalls can be kept."""
 
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str)
+
+
+def _are_days(value: object) -> bool:
+    return type(value) is int and SETTLED_AFTER.days < value <= _DAYS_MAX
 
 
 def _are_names(value: object) -> bool:
@@ -76,6 +85,12 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
     ),
+    "train_salience": JobKind(
+        purpose="Learn from what memories came to how much new ones matter.",
+        handle=train_salience,
+        takes={"lookback_days": _are_days},
+        role=Role.ADMIN,
+    ),
     "train_reranker": JobKind(
         purpose="Learn from marked recalls what order is better, and hold it against what serves.",
         handle=train_reranker,
@@ -123,9 +138,33 @@ def check_given(name: str, given: Mapping[str, object]) -> None:
 
     """
     takes = kind_of(name).takes
+    hint = f"It takes {', '.join(takes) or 'nothing'}."
     for one, value in given.items():
         if one not in takes:
-            known = ", ".join(takes) or "nothing"
-            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=f"It takes {known}.")
+            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=hint)
         if not takes[one](value):
-            raise Invalid(f"{name} cannot take this {one}.", hint="Give a name, or a list of them.")
+            raise Invalid(f"{name} cannot take {str(value)[:40]!r} as {one}.", hint=hint)
+
+
+def as_taken(name: str, given: Mapping[str, object]) -> dict[str, object]:
+    """Read what somebody typed as what the kind takes: a text, what it is in JSON, a list of it.
+
+    Raises:
+        Invalid: there is no such kind.
+
+    """
+    takes = kind_of(name).takes
+    return {one: _as_taken(value, takes.get(one)) for one, value in given.items()}
+
+
+def _as_taken(value: object, fits: Is | None) -> object:
+    """Give the first reading that fits; what never does is given back, to be refused as it is."""
+    readings = (value, *_read(value), [value])
+    return value if fits is None else next(filter(fits, readings), value)
+
+
+def _read(value: object) -> tuple[object, ...]:
+    try:
+        return (json.loads(value),) if isinstance(value, str) else ()
+    except ValueError:
+        return ()

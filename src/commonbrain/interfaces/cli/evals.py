@@ -44,6 +44,23 @@ app.command("run", help="Measure recall on public data, beside plain baselines, 
 
 
 @app.command()
+def learn(
+    *,
+    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval.")],
+    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
+    seed: Annotated[int, typer.Option(help="Decides who asks what when.")] = 0,
+    noise: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the marks on what does not answer.")
+    ] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """Learn from one half of some conversations, ask the other with it and without, and swap."""
+    from commonbrain.interfaces.cli.evaluating import learn_on_data  # noqa: PLC0415 see _run
+
+    learn_on_data((dataset, path), seed=seed, noise=noise, as_json=as_json)
+
+
+@app.command()
 def compare(
     *,
     before: Annotated[Path, typer.Argument(help="The record of a run.")],
