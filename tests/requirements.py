@@ -309,7 +309,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("JB-08", "The default embedder runs in-process; no daemon serves vectors."),
     Gap("JB-09", "maintain runs itself when due; decay and archiving belong to it."),
     Adopted("JB-10", "A job has three attempts with back-off, then a dead letter."),
-    Gap("JB-12", "embed fills missing vectors as a job; corrections propose no rules yet."),
+    Gap(
+        "JB-12", "embed fills missing vectors, respace moves a store; corrections propose no rules."
+    ),
     # Observability
     Adopted("OB-01", "The log is JSON lines in rotating files; the last errors are in memory."),
     Adopted("OB-02", "status counts calls and errors and gives latencies by tool."),
@@ -349,7 +351,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     NotApplicable("DO-14", "Memory infrastructure runs no agents and executes no tasks."),
     NotApplicable("DO-15", "Neither reasoning nor recall beyond doubt is promised."),
     Adopted("DO-16", "A packaged MiniLM is the default; global means the whole tenant."),
-    Gap("DO-17", "Spaces and schemas change online, with a preview and a way back."),
+    Adopted("DO-17", "A store changes its embedder online, with a preview and a way back."),
     Gap("DO-18", "Backups restore under test, types gate; release and image smoke are missing."),
     Adopted("DO-19", "export and import carry a store as JSON lines without loss."),
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),

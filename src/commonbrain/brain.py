@@ -10,6 +10,7 @@ from commonbrain.domain.session import Contact
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.atomizing import Atomize
 from commonbrain.flows.embedding import EmbedPending
+from commonbrain.flows.evaluating.pipeline import Evaluate
 from commonbrain.flows.exporting import Export
 from commonbrain.flows.forget.erase import Erase
 from commonbrain.flows.forget.pipeline import Forget
@@ -30,6 +31,7 @@ from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.sessions.boot import Boot
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.skills import Skills
+from commonbrain.flows.spaces.pipeline import Spaces
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.tenancy import Tenants
 from commonbrain.flows.trace.pipeline import Trace
@@ -83,12 +85,14 @@ class Brain:
     unsettled: Unsettled
     doctor: Doctor
     embed_pending: EmbedPending
+    spaces: Spaces
     repair: Repair
     backup: Keep
     govern: Govern
     tenants: Tenants
     jobs: Jobs
     models: Models
+    evaluate: Evaluate
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -119,12 +123,14 @@ class Brain:
             unsettled=Unsettled(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),
+            spaces=Spaces(house, caller),
             repair=Repair(house, caller),
             backup=Keep(house, caller),
             govern=Govern(house, caller),
             tenants=Tenants(house, caller),
             jobs=Jobs(house, caller),
             models=Models(house, caller),
+            evaluate=Evaluate(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

@@ -84,6 +84,15 @@ IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
 EMBED_BATCH: Final = 64
 """Memories that get their vectors later, embedded and committed together."""
+SPACE_PASSES_MAX: Final = 3
+"""Times that a tenant is gone through for what lacks vectors; what an embedder refuses is left."""
+SPACE_SWEPT_AT_ONCE: Final = 2000
+"""Vectors of a dropped space that are deleted in one transaction: some hundredths of a second."""
+COMPARED_MAX: Final = 200
+"""Questions that two spaces are compared by: with the default embedder some seconds."""
+COMPARED_PAGE: Final = 500
+COMPARED_PAGES_MAX: Final = 40
+"""Pages of the ledger that are read for them: 20,000 recalls."""
 EVENT_ARGS_CHARS_MAX: Final = 80
 """What an event tells of the arguments of a call."""
 SLOW_CALL_MS: Final = 10_000.0
@@ -216,6 +225,31 @@ DEAD_LETTERS_KEPT_DAYS: Final = 180
 """How long a job that was given up waits for somebody to look at it."""
 OUTBOX_KEPT_DAYS: Final = 7
 """How long events wait for a worker that reads them."""
+PARCEL_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024
+"""Of a file that a job is to read, or has written: what a million memories take."""
+PARCEL_PART_BYTES: Final = 16 * 1024 * 1024
+"""Of such a file held in memory at once."""
+PARCEL_FILES_MAX: Final = 100_000
+"""In a folder that was sent."""
+UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
+"""Of all files of such a folder."""
+UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Of one upload to a server, which holds it in memory until it is all there."""
+UPLOAD_KEPT_DAYS: Final = 7
+"""How long what was sent waits for the job that reads it."""
+ARCHIVE_KEPT_H: Final = 24
+"""How long what a job wrote waits to be fetched."""
+EVALUATED_DEFAULT: Final = 100
+"""Questions of each sort that an evaluation asks: intervals of some eight hundredths at most."""
+EVALUATED_MIN: Final = 20
+"""Fewer tell nothing: their intervals are wider than any difference."""
+EVALUATED_MAX: Final = 1000
+EVALUATED_AT_ONCE: Final = 20
+"""Questions between two steps of the job that evaluates: half a second where it is slow."""
+EVALUATED_FROM: Final = 200
+"""Memories from which on a store is measured by itself."""
+EVALUATION_SCANNED_MAX: Final = 1_000_000
+"""Memories that those which are asked for are drawn from, the oldest first."""
 WORKERS_MAX: Final = 64
 """Jobs that one process works on at once."""
 FEATURES_MAX: Final = 64

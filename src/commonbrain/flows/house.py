@@ -27,6 +27,7 @@ from commonbrain.ports.refusals import Refusals
 from commonbrain.ports.salience import SalienceTrainer
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.seals import Seals
+from commonbrain.ports.staging import Staging
 from commonbrain.ports.store import Store
 from commonbrain.ports.telemetry import SILENT, Telemetry
 
@@ -61,8 +62,14 @@ class House:
     """The models that say how much new memories matter."""
     salience_trainer: Callable[[], SalienceTrainer]
     """Made when it is needed."""
+    staging: Staging
+    """Where files wait for a job, among the blobs."""
     queue: Queue
     """Whom to tell of jobs; the store's rows are the truth about them."""
+    embedders: Callable[[str], Embedder] | None = None
+    """Makes the embedder of a space by its name, where the store may be moved to another."""
+    next_space: str | None = None
+    """The space that settings say the store is to be moved to."""
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
     works_aside: bool = False

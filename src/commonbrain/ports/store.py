@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
@@ -23,6 +22,7 @@ from commonbrain.ports.board import Board
 from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
 from commonbrain.ports.duties import Duties, Notes
+from commonbrain.ports.evaluations import Evaluations
 from commonbrain.ports.events import EventShelf, Happened
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
@@ -37,6 +37,7 @@ from commonbrain.ports.registry import Registry
 from commonbrain.ports.replicas import Reads
 from commonbrain.ports.reviews import Reviews
 from commonbrain.ports.sessions import Beat, Sessions
+from commonbrain.ports.spaces import Spaces
 from commonbrain.ports.threads import Threads
 
 Answer = TypeVar("Answer")
@@ -227,6 +228,11 @@ class Transaction(Protocol):
         """The models."""
         ...
 
+    @property
+    def evaluations(self) -> Evaluations:
+        """What was measured."""
+        ...
+
     def scrub(self, memory_id: int) -> Mapping[str, int]:
         """Take the text of a memory out of every table; its id stays as a forgotten memory.
 
@@ -248,6 +254,20 @@ class Store(Protocol):
     @property
     def space(self) -> Space:
         """The vector space its vectors live in."""
+        ...
+
+    @property
+    def moved_to(self) -> str | None:
+        """The space that serves now, where it is another than `space`; else None."""
+        ...
+
+    @property
+    def spaces(self) -> Spaces:
+        """The spaces that it is kept in."""
+        ...
+
+    def beside(self, space: Space) -> Store:
+        """Give the store as it is in another space, made where there is none; closed with this."""
         ...
 
     def begin(self, tenant: str) -> AbstractContextManager[Transaction]:
@@ -384,17 +404,3 @@ class Store(Protocol):
 
 class IdTaken(Exception):
     """A freshly drawn id exists already: draw another and try again."""
-
-
-class SpaceMismatch(Corrupt):
-    """A store's vectors live in another space, `known` by name; it was left as found."""
-
-    default_code = "space_mismatch"
-
-    def __init__(self, known: str, *, made: str) -> None:
-        super().__init__(
-            f"This store's vectors live in the space {known}; the embedder makes {made}.",
-            hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
-            "with, or make a new store and import into it.",
-        )
-        self.known = known

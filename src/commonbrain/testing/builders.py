@@ -19,6 +19,7 @@ from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.staging import BlobStaging
 from commonbrain.adapters.statistics import make_statistics
 from commonbrain.brain import Brain
 from commonbrain.domain.gate import derive_headline
@@ -114,6 +115,7 @@ def a_brain(
         saliences=Saliences(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
+        staging=BlobStaging(blobs),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

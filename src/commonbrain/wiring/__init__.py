@@ -17,6 +17,7 @@ from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
+from commonbrain.adapters.staging import BlobStaging
 from commonbrain.adapters.statistics import make_statistics
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.probing import Doors
@@ -36,7 +37,13 @@ from commonbrain.ports.models import Reranker
 from commonbrain.settings import Settings, Store
 from commonbrain.wiring.access import make_access, make_local_access, told
 from commonbrain.wiring.listening import early, listen, note_unopened, places
-from commonbrain.wiring.models import calibrated, make_embedder, make_extractor, telling_of_settings
+from commonbrain.wiring.models import (
+    calibrated,
+    make_embedder,
+    make_extractor,
+    make_next_embedder,
+    telling_of_settings,
+)
 from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
 from commonbrain.wiring.stores import (
     copy_store,
@@ -161,6 +168,8 @@ def build_house(
         guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
+        embedders=partial(make_next_embedder, settings=settings),
+        next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
         works_aside=settings.redis_url is None,
@@ -180,6 +189,7 @@ def build_house(
         saliences=Saliences(
             lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
         ),
+        staging=BlobStaging(blobs),
         early=early(settings, clock),
         probe=Doors(places(settings, at), clock),
         started_at=clock.now(),

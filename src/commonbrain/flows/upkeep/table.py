@@ -8,6 +8,7 @@ from typing import Final
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import (
+    EVALUATED_FROM,
     JOB_ATTEMPTS,
     LESSONS_ASKED_MIN,
     LESSONS_MAX,
@@ -17,7 +18,8 @@ from commonbrain.domain.limits import (
 from commonbrain.domain.scope import Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores
+from commonbrain.flows.upkeep import chores, moving, respacing
+from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.flows.upkeep.training import train_reranker
@@ -35,6 +37,10 @@ def _is_name(value: object) -> bool:
 
 def _are_days(value: object) -> bool:
     return type(value) is int and SETTLED_AFTER.days < value <= _DAYS_MAX
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _are_names(value: object) -> bool:
@@ -57,8 +63,12 @@ class JobKind:
     """What it can be given, by name."""
     role: Role
     """Who may ask for it."""
+    asked_by: str | None = None
+    """What brings the file that it reads, and alone can ask for it."""
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
+    is_of_space: bool = False
+    """Whether it is for programs alone that make vectors of the space that serves."""
     limit: timedelta = timedelta(hours=1)
     """How long one attempt may take."""
     attempts: int = JOB_ATTEMPTS
@@ -76,6 +86,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.embed,
         takes={},
         role=Role.WRITER,
+        is_of_space=True,
         every=timedelta(hours=1),
         is_wanted=lambda tx: tx.index.pending() > 0,
     ),
@@ -106,6 +117,44 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={},
         role=Role.ADMIN,
         is_of_store=True,
+    ),
+    "eval": JobKind(
+        purpose="Measure recall on questions that the store's own memories give.",
+        handle=evaluate,
+        takes={"questions": _is_count, "seed": _is_count},
+        role=Role.WRITER,
+        every=timedelta(days=7),
+        is_wanted=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
+    ),
+    "import": JobKind(
+        purpose="Take in what was sent, in a foreign format or the house's own.",
+        handle=moving.import_,
+        takes={},
+        role=Role.WRITER,
+        asked_by="brain import --background, or POST /v1/import",
+        limit=timedelta(hours=12),
+    ),
+    "export": JobKind(
+        purpose="Write everything into an archive, to be fetched for a day.",
+        handle=moving.export,
+        takes={},
+        role=Role.ADMIN,
+        limit=timedelta(hours=6),
+    ),
+    moving.DISCARD: JobKind(
+        purpose="Drop what was sent to be imported, or exported, once its time is over.",
+        handle=moving.discard,
+        takes={},
+        role=Role.WRITER,
+        asked_by="what puts a file there",
+    ),
+    "respace": JobKind(
+        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
+        handle=respacing.respace,
+        takes={"space": _is_name},
+        role=Role.ADMIN,
+        is_of_store=True,
+        limit=timedelta(days=1),
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",
