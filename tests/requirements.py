@@ -301,7 +301,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
     Adopted("JB-02", "train fits a reranker on marked traces, a salience model on use."),
-    Gap("JB-03 JB-11", "A candidate serves a sticky 5%, then is promoted or rolled back."),
+    Adopted("JB-03 JB-11", "A candidate serves a sticky 5%, then is promoted or rolled back."),
     NotApplicable("JB-04", "There is no large shared model that could be trained online."),
     Adopted("JB-05", "Workers run upkeep, reflection, training and evaluation as jobs."),
     Adopted("JB-06", "reflect starts by schedule, by enough events, by a session's end."),
@@ -365,9 +365,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     # Evaluations and tests
     Gap("EV-02", "Evaluations report ranking, gain and thrift; safety is missing."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),
-    Gap("EV-04", "Who may see, keep, change and roll back is tested through all floors."),
+    Adopted("EV-04", "Who may see, keep, change and roll back is tested through all floors."),
     Adopted("EV-05", "Concurrency, full text and provenance have tests of their own."),
-    Gap("EV-06", "Audited writes, recall in budget, measured gain, canary: all hold."),
+    Adopted("EV-06", "Audited writes, recall in budget, measured gain, canary: all hold."),
     Gap("EV-07", "Each capability has its suite, and no test can reach a user's store."),
     Adopted("EV-08", "Evaluations class questions: one hop, several, changed, distracted."),
     Adopted("EV-09", "Each evaluation run is a record to compare, by category and system."),

@@ -118,6 +118,8 @@ def with_models(brain: Brain, shop: Shop) -> Brain:
         house.store, clock=house.clock, statistics=make_statistics, moved=rankers.forget
     )
     journal = Journal(house.store, house.screen, clock=house.clock, told=guards.heard)
+    # It writes when a test says so, and by no thread of its own.
+    journal.close()
     mine = replace(house, rankers=rankers, guards=guards, journal=journal)
     return Brain.of(mine, brain.caller)
 

@@ -13,10 +13,12 @@ from commonbrain.adapters.telemetry.meters import OTHERS, TENANTS_MAX, Meters
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.scope import Role
+from commonbrain.flows.moves import named
 from commonbrain.interfaces.operations import OPERATIONS
 from commonbrain.ports.telemetry import SILENT, Remembering
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
+from tests.flows.ranking import Shop, crashing, on_trial, with_models
 from tests.telemetry.reading import an_event, call, figure, figures, heard
 
 
@@ -115,6 +117,18 @@ def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(path: Path, mete
         embedder.is_down = False
         stored(watched, "The gate opens at six", kind="fact")
         assert figure(meters, "embedder_up") == 1
+
+
+def test_recalls_are_counted_by_the_model_that_orders_them(brain: Brain, meters: Meters) -> None:
+    shop = Shop()
+    learnt = heard(with_models(brain, shop), meters)
+    stored(learnt, "The gate opens at six", kind="fact")
+    learnt.recall("When does the gate open?")
+    card = on_trial(learnt, shop, crashing())
+    learnt.recall("When does the gate open?")
+    failed = {"model": named(card), "outcome": "failed"}
+    assert figure(meters, "recalls_ordered_total", model="weights", outcome="ordered") == 1
+    assert figure(meters, "recalls_ordered_total", **failed) == 1
 
 
 COUNTING = """

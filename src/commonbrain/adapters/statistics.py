@@ -54,7 +54,7 @@ class Scipy:
         return float(found.pvalue)
 
 
-def _apart(ones: Matrix, others: Matrix, axis: int = -1) -> Matrix:
+def _apart(ones: Matrix, others: Matrix, *, axis: int = -1) -> Matrix:
     return ones.mean(axis=axis) - others.mean(axis=axis)
 
 

@@ -69,8 +69,10 @@ def outcome_of(entry: Entry) -> Outcome:
     first = next(places, None)
     taken = entry.stages_ms
     rerank_ms = taken.get(RERANK, 0.0)
-    # What all other ranking of the same recall took tells a slow model from a busy machine.
-    is_slow = rerank_ms > max(SLOW_MS, taken.get("rank", 0.0))
+    # A process loads a model once, however many recalls it goes on to serve.
+    total_ms = sum(taken.values()) - taken.get(LOAD, 0.0)
+    # What all the rest of the same recall took tells a slow model from a busy machine.
+    is_slow = rerank_ms > max(SLOW_MS, total_ms - rerank_ms)
     is_named = any(one.startswith(RERANKER) for one in entry.degraded)
     return Outcome(
         asked_at=entry.asked_at,
@@ -82,8 +84,7 @@ def outcome_of(entry: Entry) -> Outcome:
         reciprocal=1 / first if first else 0.0,
         is_slow=is_slow,
         rerank_ms=rerank_ms,
-        # A process loads a model once, however many recalls it goes on to serve.
-        total_ms=sum(taken.values()) - taken.get(LOAD, 0.0),
+        total_ms=total_ms,
     )
 
 

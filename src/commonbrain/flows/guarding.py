@@ -155,7 +155,7 @@ def evidence_of(tx: Transaction, card: ModelCard) -> Evidence:
     mine = EntryFilter(since=card.moved_at, ranker=card.id)
     served = tx.ledger.latest(mine, limit=WINDOW, is_brief=True)
     since = served[-1].asked_at if served else card.moved_at
-    control = tx.ledger.latest(_control(tx, card, since), limit=2 * WINDOW, is_brief=True)
+    control = tx.ledger.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
     return Evidence(
         served=[outcome_of(entry) for entry in served],
         control=[outcome_of(entry) for entry in control],
@@ -164,7 +164,7 @@ def evidence_of(tx: Transaction, card: ModelCard) -> Evidence:
     )
 
 
-def _control(tx: Transaction, card: ModelCard, since: datetime) -> EntryFilter:
+def _control(tx: Transaction, card: ModelCard, *, since: datetime) -> EntryFilter:
     """Say what a model is held against: who serves beside a canary, or its own time as one."""
     if card.state is ModelState.ACTIVE:
         return EntryFilter(until=card.moved_at, ranker=card.id)

@@ -105,7 +105,7 @@ class Models:
             _check_is_offered(card, is_forced=move.is_forced)
             return put_to_test(tx, card, percent=percent, allow=allow, by=by)
 
-        return self._moved("canary", id_, begin, is_preview=move.is_preview)
+        return self._moved("canary", id_, move=begin, is_preview=move.is_preview)
 
     def promote(self, id_: str, *, move: Move = AS_TOLD) -> ModelsShown:
         """Let a model serve everybody; what did until now is retired.
@@ -124,7 +124,7 @@ class Models:
                 _check_is_proven(card, self._judged(tx, card))
             return promote(tx, card, by=by)
 
-        return self._moved("promote", id_, lift, is_preview=move.is_preview)
+        return self._moved("promote", id_, move=lift, is_preview=move.is_preview)
 
     def roll_back(self, id_: str, *, move: Move = AS_TOLD) -> ModelsShown:
         """Take a model out for good; what it had taken the place of serves again.
@@ -136,7 +136,10 @@ class Models:
         """
         by = self._by(move, usual="rolled back by hand")
         return self._moved(
-            "rollback", id_, lambda tx, card: roll_back(tx, card, by=by), is_preview=move.is_preview
+            "rollback",
+            id_,
+            move=lambda tx, card: roll_back(tx, card, by=by),
+            is_preview=move.is_preview,
         )
 
     def retire(self, id_: str, *, move: Move = AS_TOLD) -> ModelsShown:
@@ -149,7 +152,7 @@ class Models:
         """
         by = self._by(move, usual="retired by hand")
         return self._moved(
-            "retire", id_, lambda tx, card: retire(tx, card, by=by), is_preview=move.is_preview
+            "retire", id_, move=lambda tx, card: retire(tx, card, by=by), is_preview=move.is_preview
         )
 
     def guards(self, id_: str | None = None) -> ModelsShown:
@@ -186,7 +189,7 @@ class Models:
         is_watched = card.state in SERVING and card.role is ModelRole.RERANKER
         return self.house.guards.judged(tx, card) if is_watched else None
 
-    def _moved(self, op: str, id_: str, move: _Moves, *, is_preview: bool) -> ModelsShown:
+    def _moved(self, op: str, id_: str, *, move: _Moves, is_preview: bool) -> ModelsShown:
         """Move a model in one transaction, which leaves nothing where it is only looked at."""
         self._check()
         moved: list[ModelCard] = []

@@ -39,7 +39,7 @@ def put_to_test(
             `model_moved`.
 
     """
-    other = _other(tx, card, ModelState.CANARY)
+    other = _other(tx, card, state=ModelState.CANARY)
     if other is not None:
         raise Refused(
             f"{named(other)} is the canary already.",
@@ -49,8 +49,9 @@ def put_to_test(
     shares = replace(card, percent=percent, allow=tuple(allow))
     if card.state is ModelState.CANARY:
         # It is the same trial: what came of it so far stays what it is judged by.
-        return [_moved(tx, card, shares, by=by)]
-    return [_moved(tx, card, shares.moved(ModelState.CANARY, at=by.at, reason=by.reason), by=by)]
+        return [_moved(tx, card, after=shares, by=by)]
+    on_trial = shares.moved(ModelState.CANARY, at=by.at, reason=by.reason)
+    return [_moved(tx, card, after=on_trial, by=by)]
 
 
 def promote(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
@@ -61,13 +62,13 @@ def promote(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
 
     """
     after = card.moved(ModelState.ACTIVE, at=by.at, reason=by.reason)
-    before = _other(tx, card, ModelState.ACTIVE)
+    before = _other(tx, card, state=ModelState.ACTIVE)
     moved: list[ModelCard] = []
     if before is not None:
         why = _replaced(card)
         retired = before.moved(ModelState.RETIRED, at=by.at, reason=why)
-        moved.append(_moved(tx, before, retired, by=replace(by, reason=why)))
-    return [_moved(tx, card, after, by=by), *moved]
+        moved.append(_moved(tx, before, after=retired, by=replace(by, reason=why)))
+    return [_moved(tx, card, after=after, by=by), *moved]
 
 
 def roll_back(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
@@ -78,12 +79,12 @@ def roll_back(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
 
     """
     after = card.moved(ModelState.ROLLED_BACK, at=by.at, reason=by.reason)
-    moved = [_moved(tx, card, after, by=by)]
+    moved = [_moved(tx, card, after=after, by=by)]
     before = replaced_by(tx, card)
     if before is not None:
         why = f"{named(card)}, which had its place, was rolled back"
         again = before.moved(ModelState.ACTIVE, at=by.at, reason=why)
-        moved.append(_moved(tx, before, again, by=replace(by, reason=why)))
+        moved.append(_moved(tx, before, after=again, by=replace(by, reason=why)))
     return moved
 
 
@@ -94,7 +95,8 @@ def retire(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
         Refused: `model_state` or `model_moved`.
 
     """
-    return [_moved(tx, card, card.moved(ModelState.RETIRED, at=by.at, reason=by.reason), by=by)]
+    retired = card.moved(ModelState.RETIRED, at=by.at, reason=by.reason)
+    return [_moved(tx, card, after=retired, by=by)]
 
 
 def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
@@ -115,12 +117,12 @@ def _replaced(card: ModelCard) -> str:
     return f"{named(card)} took its place"
 
 
-def _other(tx: Transaction, card: ModelCard, state: ModelState) -> ModelCard | None:
+def _other(tx: Transaction, card: ModelCard, *, state: ModelState) -> ModelCard | None:
     serving = tx.registry.serving(card.role)
     return next((one for one in serving if one.state is state and one.id != card.id), None)
 
 
-def _moved(tx: Transaction, before: ModelCard, after: ModelCard, *, by: By) -> ModelCard:
+def _moved(tx: Transaction, before: ModelCard, *, after: ModelCard, by: By) -> ModelCard:
     if not tx.registry.move(before, after):
         raise Refused(
             f"{named(before)} was moved by another meanwhile.",

@@ -186,6 +186,13 @@ class LearningContract:
             assert found(EntryFilter(agent="bo", session="s1")) == [1, 2, 3]
             latest = tx.ledger.latest(EntryFilter(), before=traces[2].id, limit=1)
             assert [one.id for one in latest] == [traces[1].id]
+            brief = tx.ledger.latest(EntryFilter(), limit=1, is_brief=True)
+            assert [(one.id, one.considered, one.packed) for one in brief] == [
+                (traces[2].id, (), (5,))
+            ]
+            assert found(EntryFilter(is_by_weights=True)) == [1, 3]
+            # The random bits of an id draw it: of 2 in 2 million, only the first is below.
+            assert found(EntryFilter(share=2 / 2**ids.RANDOM_BITS)) == [1]
 
     def test_a_card_is_read_as_it_was_put_there(self, store: Store) -> None:
         card = a_card(1, parent=7, percent=5.0, allow=("bo",), reason="tried")

@@ -38,6 +38,7 @@ _SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 _CALLS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.35, 0.5, 1, 2.5, 5, 10, 30)
 """Both promises, 250 ms and 350 ms, are bounds, so that no quantile near them is guessed."""
 _STAGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_ORDERED: Final = "Recalls by the model that orders them, or failed to."
 _REPLICA_READS: Final = "Reads by what a replica did: answered, or left to the primary."
 _BEHIND: Final = "How much a replica lacked when it was last asked."
 _SCORES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.5)
@@ -114,12 +115,7 @@ class Meters(Silence):
             "recall_tokens_considered", "Tokens of all that was considered and allowed, whole."
         )
         self._packed = counter("recall_tokens_packed", "Tokens of the answers.")
-        self._ordered = counter(
-            "recalls_ordered",
-            "Recalls by the model that serves, and how that went.",
-            "model",
-            "outcome",
-        )
+        self._ordered = counter("recalls_ordered", _ORDERED, "model", "outcome")
         self._votes = counter("votes", "Marks given to what was recalled.", "vote")
         self._embedder = gauge("embedder_up", "Whether the embedder answered when last asked.")
         self._depth = gauge("jobs_waiting", "Jobs that wait to be done.")

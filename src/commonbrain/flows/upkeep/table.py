@@ -37,10 +37,6 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _are_days(value: object) -> bool:
-    return type(value) is int and SETTLED_AFTER.days < value <= _DAYS_MAX
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
