@@ -84,7 +84,7 @@ def cards(brain: Brain) -> list[ModelCard]:
         return tx.registry.listed(limit=10)
 
 
-@pytest.mark.requirement("JB-02", "JB-03")
+@pytest.mark.requirement("JB-02")
 def test_a_model_is_made_of_marks_judged_and_offered_and_made_again_byte_for_byte(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_model_is_made_of_marks_judged_and_offered_and_made_again_byte_for_byt
     assert (second.state, second.reason) == (ModelState.RETIRED, "not_better")
 
 
-@pytest.mark.requirement("JB-03")
+@pytest.mark.requirement("JB-02")
 def test_a_model_that_learnt_from_chance_is_kept_and_not_offered(brain: Brain) -> None:
     use(brain, told_by=None)
     done = trained(brain)

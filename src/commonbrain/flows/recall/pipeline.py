@@ -225,7 +225,7 @@ class Recall:
         moment = plan.filter.as_of or plan.now
         needs = needing(tx, [memory.id for memory in memories], moment=moment)
         told = _with_links(fused, memories, graph=graph, against=against, needs=needs)
-        told = _with_talk(told, around=around, own=fused.own, known=found)
+        _add_talk(told, around=around, own=fused.own, known=found)
         weighed = weigh(plan, memories, features=told)
         ordered = rerank(self.house, tx, plan=plan, weighed=weighed, deadline=deadline)
         considered = ordered.ranked
@@ -310,7 +310,7 @@ def _with_links(
     graph: Graph,
     against: Mapping[int, float],
     needs: Container[int],
-) -> Mapping[int, Mapping[str, float]]:
+) -> Mapping[int, dict[str, float]]:
     """Add to what is known of each candidate what the links say."""
     return {
         memory.id: {
@@ -324,26 +324,21 @@ def _with_links(
     }
 
 
-def _with_talk(
-    told: Mapping[int, Mapping[str, float]],
+def _add_talk(
+    told: Mapping[int, dict[str, float]],
     *,
     around: Passages,
     own: Mapping[int, float],
     known: Mapping[int, Memory],
-) -> Mapping[int, Mapping[str, float]]:
+) -> None:
     """Add how well what was said right before and after each matches, and whether that asks."""
-    with_talk = dict(told)
     for id_, features in told.items():
-        before, after = around.before.get(id_, 0), around.after.get(id_, 0)
-        follows = own.get(before, 0.0)
-        replies = follows * asking(known[before]) if before in known else 0.0
-        with_talk[id_] = {
-            **features,
-            "follows": follows,
-            "replies": replies,
-            "leads": own.get(after, 0.0),
-        }
-    return with_talk
+        if (before := around.before.get(id_)) is not None:
+            features["follows"] = follows = own.get(before, 0.0)
+            if before in known:
+                features["replies"] = follows * asking(known[before])
+        if (after := around.after.get(id_)) is not None:
+            features["leads"] = own.get(after, 0.0)
 
 
 def _conflicts(plan: Plan, graph: Graph, *, known: Mapping[int, Memory]) -> list[Conflict]:

@@ -14,7 +14,6 @@ from commonbrain.domain.periods import names_time
 from commonbrain.domain.query import FIELD, Candidate
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scoring import doubted, waking
-from commonbrain.flows.recall.answered import share_of_words
 from commonbrain.flows.recall.fuse import blended
 from commonbrain.flows.recall.graph import recency
 from commonbrain.flows.recall.intent import Intent, prior
@@ -168,14 +167,7 @@ def _features(asked: _Asked, memory: Memory, *, given: Mapping[str, float]) -> M
         "same_project": float(memory.project is not None and memory.project == asked.project),
         "same_session": float(memory.session is not None and memory.session == asked.session),
         **asked.matched,
-        **_unweighed(plan, memory),
-    }
-
-
-def _unweighed(plan: Plan, memory: Memory) -> Mapping[str, float]:
-    """Say what has no weight of its own, and what a model may make something of."""
-    return {
-        "words": share_of_words(plan, memory),
+        # It has no weight of its own; a model may make something of it.
         "length": min(math.log1p(len(memory.body)) / _LONG, 1.0),
     }
 
