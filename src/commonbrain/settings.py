@@ -44,6 +44,7 @@ def _safe_key(key: SecretStr | None) -> SecretStr | None:
     return SecretStr(stripped)
 
 
+_Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
 Store = Path | SecretStr
 """Where memories live: a file, or the URL of a Postgres, which may hold a password."""
 
@@ -72,6 +73,15 @@ def _safe_url(url: str | None) -> str | None:
     if url is not None and not ((parts.scheme == "https" and parts.hostname) or is_here):
         raise ValueError("it must be https, or http on this machine")
     return url
+
+
+def _blobs_place(place: str | None) -> str | None:
+    """Take a folder, or a bucket without a secret in its name."""
+    parts = urlsplit(place or "")
+    is_bucket = parts.scheme == "s3" and parts.netloc and "@" not in parts.netloc
+    if place is not None and "://" in place and not is_bucket:
+        raise ValueError("it is a folder, or s3://BUCKET/PREFIX")
+    return place
 
 
 def _asymmetric(names: str) -> str:
@@ -121,7 +131,7 @@ class Settings(BaseSettings):
         max_length=63,
         description="Whose memories local doors show; networked ones go by the credential.",
     )
-    redis_url: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+    redis_url: _Key = Field(
         default=None,
         description="A Redis, as redis://HOST:6379/0: there several servers count rates together, "
         "and workers are told of jobs, which else they look for in the store.",
@@ -190,7 +200,7 @@ class Settings(BaseSettings):
         max_length=2000,
         description="The base of the endpoint's API, without name and password.",
     )
-    embedder_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+    embedder_api_key: _Key = Field(
         default=None, description="The key for the endpoint; it is never shown."
     )
     embedder_dimensions: int | None = Field(
@@ -210,12 +220,8 @@ class Settings(BaseSettings):
         max_length=128,
         description="The space that the store is to be moved to, as ollama/MODEL/DIMENSIONS.",
     )
-    embedder_next_url: str | None = Field(
-        default=None, max_length=2000, description="The base of its endpoint's API."
-    )
-    embedder_next_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
-        default=None, description="The key for its endpoint; it is never shown."
-    )
+    embedder_next_url: str | None = Field(default=None, description="Base of its endpoint's API.")
+    embedder_next_api_key: _Key = Field(default=None, description="The key; it is never shown.")
     extractor: str = Field(
         default="patterns",
         description="What finds causes for atomize: patterns (no model), ollama or openai.",
@@ -228,7 +234,7 @@ class Settings(BaseSettings):
         max_length=2000,
         description="The base of the endpoint's API, without name and password.",
     )
-    extractor_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+    extractor_api_key: _Key = Field(
         default=None, description="The key for the endpoint; it is never shown."
     )
     extractor_timeout_s: float = Field(
@@ -310,6 +316,12 @@ class Settings(BaseSettings):
     )
     trace_share: float = Field(
         default=1.0, ge=0, le=1, description="Share of recalls whose traces are kept."
+    )
+    blobs: Annotated[str | None, AfterValidator(_blobs_place)] = Field(
+        default=None,
+        max_length=2000,
+        description="Where trained models lie: a folder, or s3://BUCKET/PREFIX; unset: beside the "
+        "store's file, or in the folder of the state.",
     )
     log: bool = Field(
         default=True, description="Whether servers write a log into the folder of their state."

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commonbrain.domain.scope import Role
 from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.interfaces.operations import OPERATIONS
 from commonbrain.wiring import open_brain
@@ -37,7 +38,7 @@ def brain(path: Path) -> Run:
 
 
 def test_jobs_are_asked_for_worked_off_and_shown(brain: Run) -> None:
-    asked = json.loads(brain("job", "run", "atomize", "--project", "tea", "--json").stdout)
+    asked = json.loads(brain("job", "run", "atomize", "--given", "project=tea", "--json").stdout)
     id_ = asked["jobs"][0]["id"]
     assert f"{id_} | atomize | queued" in brain("job", "list").stdout
 
@@ -51,6 +52,17 @@ def test_jobs_are_asked_for_worked_off_and_shown(brain: Run) -> None:
     again = brain("job", "retry", id_)
     assert again.returncode != 0
     assert "job_over" in again.stderr
+
+
+def test_who_waits_for_a_job_has_it_done_where_nobody_else_works(brain: Run) -> None:
+    given = ("--given", "kinds=fact", "--given", "kinds=rule", "--given", "project=3")
+    waited = brain("job", "run", "atomize", *given, "--wait", "--json")
+
+    (job,) = json.loads(waited.stdout)["jobs"]
+    assert (job["state"], job["result"]) == ("done", {"read": 0, "atoms": 0, "rejected": 0})
+    assert job["given"] == {"kinds": ["fact", "rule"], "project": "3"}
+    one = json.loads(brain("job", "run", "atomize", "--given", "kinds=fact", "--json").stdout)
+    assert one["jobs"][0]["given"] == {"kinds": ["fact"]}
 
 
 def test_what_happens_is_told_to_programs_line_by_line(brain: Run) -> None:
@@ -70,6 +82,8 @@ def test_what_happens_is_told_to_programs_line_by_line(brain: Run) -> None:
         ("work", "--kinds", "fly"),
         ("work", "--concurrency", "0"),
         ("job", "run", "fly"),
+        ("job", "run", "atomize", "--given", "project"),
+        ("job", "run", "atomize", "--given", "pot=3", "--wait"),
         ("job", "list", "--state", "odd"),
         ("job", "show", "job_0000000000000"),
     ],
@@ -99,7 +113,10 @@ def test_a_worker_that_is_told_to_stop_ends_well(path: Path) -> None:
         assert (job.state, job.attempts) in {("done", 1), ("queued", 0)}
 
 
-def test_the_tool_names_every_kind() -> None:
+def test_agents_are_told_what_any_may_ask_for_and_people_of_every_kind() -> None:
     (job,) = [one for one in OPERATIONS if one.name == "job"]
+    (run,) = [one for one in job.commands if one.name == "job run"]
 
-    assert job.request.model_fields["kind"].description == ", ".join(JOBS)
+    told = str(job.request.model_fields["kind"].description).split(", ")
+    assert told == [name for name, kind in JOBS.items() if kind.role is Role.WRITER]
+    assert ", ".join(JOBS) in run.purpose

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.telemetry.extra import needed
+from commonbrain.adapters.extra import needed
 from commonbrain.adapters.telemetry.making import Wanted, make_telemetry, wants_spans
 from commonbrain.adapters.telemetry.notice import Notice
 from commonbrain.domain.errors import Invalid

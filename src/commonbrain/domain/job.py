@@ -28,6 +28,8 @@ class JobState(StrEnum):
 
 LIVE: Final = frozenset({JobState.QUEUED, JobState.RUNNING})
 """States of jobs that will still be worked on."""
+FAILED: Final = frozenset({JobState.DEAD, JobState.CANCELLED})
+"""States of jobs that ended badly, and may be retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,32 @@
 """The ledger: what recalls considered and packed, and what became of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from commonbrain.domain.recollection import Item
+from commonbrain.domain.scope import Caller
+
+
+class Extent(StrEnum):
+    """How much of a memory an answer told."""
+
+    WHOLE = "whole"
+    EXCERPT = "excerpt"
+    HEADLINE = "headline"
+    BARE = "bare"
+    """Its id alone."""
+
+    @classmethod
+    def of(cls, item: Item) -> "Extent":
+        """Read it off an item of an answer."""
+        if item.body is not None:
+            return cls.WHOLE
+        if item.excerpt is not None:
+            return cls.EXCERPT
+        return cls.BARE if item.headline is None else cls.HEADLINE
 
 
 class Mark(StrEnum):
@@ -35,6 +57,47 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What an agent did with memories, whether or not a recall had shown them to it."""
+
+    tenant: str
+    agent: str
+    session: str | None
+    ids: tuple[int, ...]
+    mark: Mark
+    at: datetime
+    is_fetch: bool = False
+    """Whether it asked for the body, which tells nothing where it had been shown all of it."""
+
+    @classmethod
+    def by(cls, caller: Caller, ids: Iterable[int], *, mark: Mark, at: datetime) -> "Use":
+        """Say what a caller did."""
+        given = tuple(dict.fromkeys(ids))
+        return cls(
+            tenant=caller.tenant,
+            agent=caller.agent,
+            session=caller.session,
+            ids=given,
+            mark=mark,
+            at=at,
+        )
+
+    def marks(self, shown: Mapping[int, int]) -> list[Feedback]:
+        """Give the marks that it leaves on the recalls that showed what was used."""
+        return [
+            Feedback(
+                trace_id=trace,
+                memory_id=memory,
+                mark=self.mark,
+                agent=self.agent,
+                session=self.session,
+                at=self.at,
+            )
+            for memory, trace in shown.items()
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
     """A candidate as its trace holds it; a feature that was 0 is left out."""
 
@@ -43,6 +106,8 @@ class Weighed:
     features: Mapping[str, float]
     left_out: str | None
     """Why it is not in the answer; None where it is."""
+    shown: Extent | None = None
+    """How much of it the answer told; None where it is not in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,10 +34,11 @@ class ModelState(StrEnum):
 SERVING: Final = frozenset({ModelState.CANARY, ModelState.ACTIVE})
 """States of models that answer; of each role one tenant has at most one of either."""
 _NEXT: Final[Mapping[ModelState, frozenset[ModelState]]] = {
-    ModelState.CANDIDATE: frozenset({ModelState.CANARY, ModelState.RETIRED}),
+    ModelState.CANDIDATE: frozenset({ModelState.CANARY, ModelState.ACTIVE, ModelState.RETIRED}),
     ModelState.CANARY: frozenset({ModelState.ACTIVE, ModelState.RETIRED, ModelState.ROLLED_BACK}),
     ModelState.ACTIVE: frozenset({ModelState.RETIRED, ModelState.ROLLED_BACK}),
-    ModelState.RETIRED: frozenset({ModelState.CANARY}),
+    # What took the place of a retired model may be rolled back: then it is active again.
+    ModelState.RETIRED: frozenset({ModelState.CANARY, ModelState.ACTIVE}),
     ModelState.ROLLED_BACK: frozenset(),
 }
 

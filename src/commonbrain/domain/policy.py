@@ -13,6 +13,7 @@ class PolicyChange(TypedDict, total=False):
     tenant_calls_per_minute: int | None
     memories_max: int | None
     is_boot_required: bool
+    is_promotion_automatic: bool
 
 
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
@@ -31,6 +32,8 @@ class Policy:
     """Memories held at once, those superseded or forgotten not counted; None is no bound."""
     is_boot_required: bool = False
     """Whether a session must boot before anything else is answered."""
+    is_promotion_automatic: bool = False
+    """Whether a canary that has shown that it is not worse serves all without being told to."""
 
     def __post_init__(self) -> None:
         """Refuse a bound that lets nothing through.

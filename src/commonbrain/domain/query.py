@@ -11,6 +11,7 @@ from commonbrain.domain import limits
 from commonbrain.domain.atom import CausalField, fields_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Kind, MessageDetail
+from commonbrain.domain.ledger import Extent
 from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Memory, State
 from commonbrain.domain.recollection import Order, Verdict
 from commonbrain.domain.revision import Span
@@ -134,8 +135,12 @@ class Trace:
     stages_ms: Mapping[str, float]
     left_out: Mapping[int, LeftOut] = default(default_factory=dict[int, LeftOut])
     """Why each of the others that were considered is not in the answer."""
+    extents: Mapping[int, Extent] = default(default_factory=dict[int, Extent])
+    """How much was told of each that was packed."""
     ranker: int | None = None
     """The model that ordered its candidates; None where fixed weights did."""
+    is_watched: bool = False
+    """Whether somebody judges by it, so that it is kept whatever share of traces is."""
 
 
 def is_allowed(

@@ -11,6 +11,7 @@ from commonbrain.domain.choice import one_of
 from commonbrain.domain.disputes import Conflict
 from commonbrain.domain.errors import NotFound, Refused
 from commonbrain.domain.kinds import Kind
+from commonbrain.domain.ledger import Mark, Use
 from commonbrain.domain.memory import ERASED, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import shown_detail
@@ -143,6 +144,8 @@ class Get:
         if bump:
             access = Access(tenant=self.caller.tenant, ids=tuple(wanted), at=self.house.clock.now())
             self.house.journal.touch(access)
+            use = Use.by(self.caller, wanted, mark=Mark.USED, at=access.at)
+            self.house.journal.use(replace(use, is_fetch=True))
         return shown
 
     def _show(self, tx: Transaction, id_: int, *, views: frozenset[View]) -> Shown:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.ledger import Use
 from commonbrain.domain.limits import FAULTS_MAX, JOURNAL_ENTRIES_MAX
 from commonbrain.domain.query import Trace
 from commonbrain.domain.screening import redacted
@@ -27,7 +28,7 @@ from commonbrain.ports.screen import Screen
 from commonbrain.ports.sessions import Beat
 from commonbrain.ports.store import Store
 
-Entry = TypeVar("Entry", "Trace", "Access", "Beat", "ToolEvent")
+Entry = TypeVar("Entry", "Trace", "Access", "Beat", "ToolEvent", "_Queued")
 
 _LOG = logging.getLogger(__name__)
 _PAUSE_S = 1.0
@@ -51,6 +52,14 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Queued:
+    """A use that waits until whatever showed what was used is written, in whichever process."""
+
+    use: Use
+    at_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
     """What is written together."""
 
@@ -58,6 +67,12 @@ class _Batch:
     accesses: Sequence[Access]
     beats: Sequence[Beat]
     events: Sequence[ToolEvent]
+    uses: Sequence[_Queued]
+
+    def __bool__(self) -> bool:
+        """Say whether there is anything to write."""
+        queues = (self.traces, self.accesses, self.beats, self.events, self.uses)
+        return any(queues)
 
     def of(self, tenant: str) -> "_Batch":
         """Pick one tenant's."""
@@ -66,13 +81,15 @@ class _Batch:
             accesses=[access for access in self.accesses if access.tenant == tenant],
             beats=[beat for beat in self.beats if beat.tenant == tenant],
             events=[event for event in self.events if event.tenant == tenant],
+            uses=[one for one in self.uses if one.use.tenant == tenant],
         )
 
     def lost(self) -> str:
         """Say what was dropped."""
         return (
             f"{len(self.traces)} recall traces, {len(self.accesses)} accesses, "
-            f"{len(self.beats)} heartbeats and {len(self.events)} tool events were dropped"
+            f"{len(self.beats)} heartbeats, {len(self.events)} tool events and "
+            f"{len(self.uses)} uses were dropped"
         )
 
 
@@ -87,8 +104,12 @@ class Journal:
         clock: Clock,
         ledger: Ledger | None = None,
         gather_s: float = _PAUSE_S,
+        told: Callable[[str, Sequence[Trace]], None] | None = None,
     ) -> None:
-        """Carry for a store whose tenants' entries are written together once so many seconds."""
+        """Carry for a store whose tenants' entries are written together once so many seconds.
+
+        Whoever is `told` hears of every batch of a tenant's traces that was kept.
+        """
         self._store = store
         self._screen = screen
         self._clock = clock
@@ -97,8 +118,10 @@ class Journal:
         self._accesses: deque[Access] = deque()
         self._beats: deque[Beat] = deque()
         self._events: deque[ToolEvent] = deque()
+        self._uses: deque[_Queued] = deque()
         self._faults: deque[ToolEvent] = deque(maxlen=FAULTS_MAX)
         self._gather_s = gather_s
+        self._told = told
         self._since_ms: dict[str, float] = {}
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -138,7 +161,7 @@ class Journal:
 
     def record(self, trace: Trace) -> None:
         """Queue one trace and return at once; the oldest gives way when the queue is full."""
-        if not self._ledger.takes(trace.id):
+        if not (trace.is_watched or self._ledger.takes(trace.id)):
             return
         with self._lock:
             self._dropped += _queue(self._waiting, trace)
@@ -149,6 +172,27 @@ class Journal:
         with self._lock:
             self._accesses_dropped += _queue(self._accesses, access)
             self._start(access.tenant)
+
+    def use(self, use: Use) -> None:
+        """Queue what was done with memories and return at once; the oldest gives way.
+
+        It is marked on the recall that showed them once that is written; where none did, nowhere.
+        """
+        with self._lock:
+            _queue(self._uses, _Queued(use=use, at_ms=self._clock.elapsed_ms()))
+            self._start(use.tenant)
+
+    def showing(self, use: Use) -> frozenset[int]:
+        """Give what of a use a recall of its session has shown of which the store knows nothing."""
+        wanted = set(use.ids)
+        with self._lock:
+            return frozenset(
+                id_
+                for trace in self._waiting
+                if (trace.caller.agent, trace.caller.session) == (use.agent, use.session)
+                and trace.caller.tenant == use.tenant
+                for id_ in wanted.intersection(trace.packed)
+            )
 
     def beat(self, beat: Beat) -> None:
         """Queue a sign of life and return at once; the oldest gives way when the queue is full."""
@@ -182,18 +226,21 @@ class Journal:
                 keep_from=now - self._ledger.kept,
             )
 
-    def flush(self, *, gathered_s: float = 0.0) -> None:
+    def flush(self, *, gathered_s: float = 0.0, ripe_s: float = 0.0) -> None:
         """Write what waits, of the tenants whose first entry has waited for so many seconds.
 
-        What cannot be written is dropped and counted.
+        What cannot be written is dropped and counted. Uses wait for `ripe_s` at least, since the
+        recall that they are marked on may be another process's to write.
         """
         with self._lock:
             now_ms = self._clock.elapsed_ms()
             first = list(self._since_ms.items())
             due = {tenant for tenant, at_ms in first if now_ms - at_ms >= gathered_s * 1000}
-            waiting = self._take(due)
+            waiting = self._take(due, ripe_ms=now_ms - ripe_s * 1000)
         for tenant in due:
-            self._write(tenant, waiting.of(tenant))
+            batch = waiting.of(tenant)
+            if batch:
+                self._write(tenant, batch)
 
     def close(self) -> None:
         """Let the carrier write what is left; it is not waited for while the store is locked."""
@@ -210,14 +257,18 @@ class Journal:
 
     def _carry(self) -> None:
         while not self._closing.wait(_PAUSE_S):
-            self.flush(gathered_s=self._gather_s - _PAUSE_S)
+            self.flush(gathered_s=self._gather_s - _PAUSE_S, ripe_s=self._gather_s + _PAUSE_S)
         self.flush()
 
-    def _take(self, tenants: Collection[str]) -> "_Batch":
-        """Take what waits of tenants out of the queues."""
+    def _take(self, tenants: Collection[str], *, ripe_ms: float) -> "_Batch":
+        """Take what waits of tenants out of the queues, but for uses that came later than that."""
         for tenant in tenants:
             del self._since_ms[tenant]
+        uses = _taken(self._uses, lambda one: one.use.tenant in tenants and one.at_ms <= ripe_ms)
+        for one in self._uses:
+            self._since_ms.setdefault(one.use.tenant, one.at_ms)
         return _Batch(
+            uses=uses,
             traces=_taken(self._waiting, lambda one: one.caller.tenant in tenants),
             accesses=_taken(self._accesses, lambda one: one.tenant in tenants),
             beats=_taken(self._beats, lambda one: one.tenant in tenants),
@@ -226,14 +277,18 @@ class Journal:
 
     def _write(self, tenant: str, batch: "_Batch") -> None:
         now = self._clock.now()
-        happened = Happened(events=batch.events, keep_from=now - self._ledger.events_kept)
+        happened = Happened(
+            events=batch.events,
+            keep_from=now - self._ledger.events_kept,
+            uses=[one.use for one in batch.uses],
+        )
         try:
             kept = self._store.note_reads(
                 tenant,
                 traces=[self._screened(trace) for trace in batch.traces],
                 accesses=batch.accesses,
                 beats=batch.beats,
-                happened=happened if batch.events else None,
+                happened=happened if batch.events or batch.uses else None,
                 keep_from=now - self._ledger.kept,
             )
         except CommonbrainError as error:
@@ -242,11 +297,20 @@ class Journal:
             _LOG.warning("%s", batch.lost(), exc_info=True)
         else:
             self._dropped += len(batch.traces) - kept
+            self._tell(tenant, batch.traces)
             return
         self._dropped += len(batch.traces)
         self._accesses_dropped += len(batch.accesses)
         self._beats_dropped += len(batch.beats)
         self._events_dropped += len(batch.events)
+
+    def _tell(self, tenant: str, traces: Sequence[Trace]) -> None:
+        if self._told is None:
+            return
+        try:
+            self._told(tenant, traces)
+        except Exception:  # noqa: BLE001 and whatever one listener meets
+            _LOG.warning("What was kept of %s could not be looked at.", tenant, exc_info=True)
 
     def _screened(self, trace: Trace) -> Trace:
         """Take secrets out of what was asked; here, for the reader has no time to wait for it."""

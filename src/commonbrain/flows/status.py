@@ -10,7 +10,7 @@ from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.flows.repair import Repaired
-from commonbrain.ports.store import Finding
+from commonbrain.ports.keeping import Finding
 
 _AWAY: Final = "the server's store"
 """What callers of networked doors are told of where it lies."""

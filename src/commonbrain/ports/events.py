@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from commonbrain.domain.ledger import Use
 from commonbrain.domain.tool_event import ToolEvent
 
 
@@ -16,6 +17,8 @@ class Happened:
 
     events: Sequence[ToolEvent]
     keep_from: datetime
+    uses: Sequence[Use] = ()
+    """What was done with memories, to be marked on the recalls that showed them."""
 
 
 class EventShelf(Protocol):

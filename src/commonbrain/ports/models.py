@@ -87,3 +87,28 @@ class Extractor(Protocol):
 
         """
         ...
+
+
+class Reranker(Protocol):
+    """Orders the candidates of a recall by what is known of each; safe to call from any thread.
+
+    Laws: the same rows give the same scores; every score is a finite number; what it was made of
+    never changes.
+    """
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What each column of `rows` is, by the names in a trace; one that a trace lacks is 0."""
+        ...
+
+    def scores(self, rows: Matrix) -> Matrix:
+        """Score all candidates of one recall, which are held against each other.
+
+        Args:
+            rows: shape `(candidates, len(features))`.
+
+        Returns:
+            Shape `(candidates,)`, the best highest; scores of other recalls are on other scales.
+
+        """
+        ...

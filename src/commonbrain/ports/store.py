@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -22,12 +21,13 @@ from commonbrain.ports.board import Board
 from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
 from commonbrain.ports.duties import Duties, Notes
+from commonbrain.ports.evaluations import Evaluations
 from commonbrain.ports.events import EventShelf, Happened
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.index import Hit, Index
 from commonbrain.ports.jobs import Jobs
-from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.keeping import Backup, Finding, Progress, unwatched
 from commonbrain.ports.ledger import Ledger
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
@@ -40,17 +40,6 @@ from commonbrain.ports.spaces import Spaces
 from commonbrain.ports.threads import Threads
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing a store's self-check looked at."""
-
-    check: str
-    is_sound: bool
-    detail: str
-    hint: str = ""
-    """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
 class Memories(Protocol):
@@ -227,6 +216,11 @@ class Transaction(Protocol):
         """The models."""
         ...
 
+    @property
+    def evaluations(self) -> Evaluations:
+        """What was measured."""
+        ...
+
     def scrub(self, memory_id: int) -> Mapping[str, int]:
         """Take the text of a memory out of every table; its id stays as a forgotten memory.
 
@@ -322,7 +316,8 @@ class Store(Protocol):
         An access counts once more for each memory, and never moves its last access back, nor does
         a beat. A beat makes its session where it is missing, and revives one that was taken for
         over, not one that was ended or rebooted; with an `ending` it ends a live one. Events that
-        `happened` are kept, each once however often it is told, and older ones dropped.
+        `happened` are kept, each once however often it is told, and older ones dropped. What
+        was used is marked on recalls that are there then, these traces included.
 
         Returns:
             How many of the traces are new: one whose id is taken is passed over.

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,10 +12,15 @@ from commonbrain.adapters.access.issuer import Issuer
 from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
+from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.models.salience_making import make_salience_trainer
+from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.staging import BlobStaging
+from commonbrain.adapters.statistics import make_statistics
 from commonbrain.brain import Brain
 from commonbrain.domain.gate import derive_headline
 from commonbrain.domain.kinds import KINDS, Kind
@@ -26,8 +31,11 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.domain.space import Space
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.saliences import Saliences
+from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
@@ -80,13 +88,19 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
+    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
+    rankers = Rankers(lambda digest: make_trainer().load(blobs().get(digest)), clock=clock)
+    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
+    salience_trainer = cache(make_salience_trainer)
     house = House(
         store=store,
         embedder=embedder,
         extractor=PatternExtractor(),
         clock=clock,
         chance=chance or SeededChance(),
-        journal=Journal(store, screen, clock=clock),
+        journal=Journal(store, screen, clock=clock, told=guards.heard),
+        rankers=rankers,
+        guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=FakeProcesses(born=NOON),
@@ -94,7 +108,14 @@ def a_brain(
         screen=screen,
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
         seals=cache(make_seals),
+        blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
+        staging=BlobStaging(blobs),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))

@@ -11,11 +11,12 @@ import pytest
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
-from commonbrain.domain.ledger import Feedback, Mark
+from commonbrain.domain.ledger import MARKED_WITHIN, Extent, Feedback, Mark, Use
 from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Verdict
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
+from commonbrain.ports.events import Happened
 from commonbrain.ports.ledger import EntryFilter
 from commonbrain.ports.store import Store
 from commonbrain.testing.builders import NOON, a_memory
@@ -60,6 +61,12 @@ def marked(store: Store, trace: Trace, memory: int, mark: Mark = Mark.USED) -> i
     )
     with store.begin(LOCAL_TENANT) as tx:
         return tx.ledger.mark([told])
+
+
+def a_use(*ids_: int, minute: int) -> Use:
+    """Make what bo does with memories so many minutes after noon."""
+    at = NOON + minute * MINUTE
+    return Use(tenant=LOCAL_TENANT, agent="bo", session="s1", ids=ids_, mark=Mark.USED, at=at)
 
 
 def a_card(id_: int, **more: Any) -> ModelCard:  # noqa: ANN401
@@ -124,13 +131,38 @@ class LearningContract:
     def test_the_latest_recall_of_the_session_that_showed_it_is_found(self, store: Store) -> None:
         first, second = a_trace(1, 5, 6), a_trace(2, 6)
         noted(store, first, second, a_trace(3, 5, session="s2"), a_trace(4, 5, session=None))
+        used = a_use(5, 6, 7, minute=5)
+        long_after = replace(used, at=NOON + MARKED_WITHIN + 2 * MINUTE)
         with store.snapshot(LOCAL_TENANT) as tx:
-            shown = tx.ledger.showing([5, 6, 7], agent="bo", session="s1", since=NOON)
-            late = tx.ledger.showing([5, 6], agent="bo", session="s1", since=NOON + 2 * MINUTE)
-            other = tx.ledger.showing([5], agent="al", session="s1", since=NOON)
-        assert shown == {5: first.id, 6: second.id}
-        assert late == {6: second.id}
-        assert other == {}
+            assert tx.ledger.showing(used) == {5: first.id, 6: second.id}
+            assert tx.ledger.showing(replace(used, at=NOON + MINUTE)) == {5: first.id, 6: first.id}
+            assert tx.ledger.showing(long_after) == {6: second.id}
+            assert tx.ledger.showing(replace(used, agent="al")) == {}
+            assert set(tx.ledger.showing(replace(used, session=None))) == {5}
+
+    def test_who_fetches_what_it_was_shown_in_full_tells_nothing(self, store: Store) -> None:
+        told = {5: Extent.WHOLE, 6: Extent.HEADLINE, 7: Extent.BARE}
+        first, second = a_trace(1, 5, 6, 7, extents=told), a_trace(2, 6, extents={6: Extent.WHOLE})
+        noted(store, first, second)
+        fetched = replace(a_use(5, 6, 7, minute=3), is_fetch=True)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.ledger.showing(fetched) == {7: first.id}
+            (entry, _) = tx.ledger.entries(EntryFilter(), limit=5)
+        assert [one.shown for one in entry.considered] == [*told.values(), None]
+
+    def test_a_use_is_marked_where_it_was_shown_and_the_rest_given_back(self, store: Store) -> None:
+        noted(store, a_trace(1, 5))
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.ledger.credit(a_use(5, 6, minute=2)) == [6]
+            assert tx.ledger.credit(a_use(5, minute=3)) == []
+        happened = Happened(events=(), keep_from=NOON, uses=[a_use(6, minute=4)])
+        later = a_trace(3, 6)
+        store.note_reads(
+            LOCAL_TENANT, traces=[later], accesses=[], happened=happened, keep_from=NOON
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            entries = tx.ledger.entries(EntryFilter(is_marked=True), limit=5)
+        assert [entry.marks for entry in entries] == [{5: {Mark.USED}}, {6: {Mark.USED}}]
 
     def test_recalls_are_chosen_by_time_model_and_whether_they_are_marked(
         self, store: Store
@@ -150,6 +182,10 @@ class LearningContract:
             assert found(EntryFilter(until=NOON + 3 * MINUTE)) == [1, 2]
             assert found(EntryFilter(ranker=77)) == [2]
             assert found(EntryFilter(is_marked=True)) == [3]
+            assert found(EntryFilter(agent="al")) == found(EntryFilter(session="s2")) == []
+            assert found(EntryFilter(agent="bo", session="s1")) == [1, 2, 3]
+            latest = tx.ledger.latest(EntryFilter(), before=traces[2].id, limit=1)
+            assert [one.id for one in latest] == [traces[1].id]
 
     def test_a_card_is_read_as_it_was_put_there(self, store: Store) -> None:
         card = a_card(1, parent=7, percent=5.0, allow=("bo",), reason="tried")
@@ -196,5 +232,5 @@ class LearningContract:
         store.make_tenant("other", at=NOON)
         with store.snapshot("other") as tx:
             assert tx.ledger.entries(EntryFilter(), limit=10) == []
-            assert tx.ledger.showing([5], agent="bo", session="s1", since=NOON) == {}
+            assert tx.ledger.showing(a_use(5, minute=2)) == {}
             assert tx.registry.get(1) is None

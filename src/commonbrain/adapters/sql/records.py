@@ -12,7 +12,7 @@ from commonbrain.adapters.sql.many import add_many
 from commonbrain.adapters.sql.tables import audit, idempotency, outbox, tenants
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain import ids
-from commonbrain.domain.query import Candidate, LeftOut, Trace
+from commonbrain.domain.query import Candidate, Trace
 from commonbrain.domain.times import to_millis
 from commonbrain.ports.records import AuditEntry, Reply
 
@@ -119,10 +119,7 @@ def trace_row(trace: Trace) -> list[Any]:
         trace.caller.session,
         trace.query,
         trace.verdict,
-        [
-            _considered(one, trace.left_out.get(one.memory.id))
-            for one in trace.considered[:_CONSIDERED_MAX]
-        ],
+        [_considered(one, trace) for one in trace.considered[:_CONSIDERED_MAX]],
         list(trace.packed),
         list(trace.degraded),
         dict(trace.stages_ms),
@@ -130,12 +127,15 @@ def trace_row(trace: Trace) -> list[Any]:
     ]
 
 
-def _considered(candidate: Candidate, left_out: LeftOut | None) -> dict[str, Any]:
+def _considered(candidate: Candidate, trace: Trace) -> dict[str, Any]:
     # Half of them are 0, which goes without saying: a recall leaves 40 candidates of 25 features.
     features = {name: round(value, 4) for name, value in candidate.features.items() if value}
+    id_ = candidate.memory.id
+    told = trace.extents.get(id_)
     return {
-        "id": candidate.memory.id,
+        "id": id_,
         "score": round(candidate.score, 4),
         "features": features,
-        "left_out": left_out,
+        "left_out": trace.left_out.get(id_),
+        **({} if told is None else {"shown": told}),
     }

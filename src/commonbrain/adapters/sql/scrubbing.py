@@ -1,9 +1,9 @@
 """Scrubbing: the text of one memory out of every table that may hold a word of it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import String, Table, cast, delete, null, update
+from sqlalchemy import Row, String, Table, bindparam, cast, delete, null, or_, select, update
 
 from commonbrain.adapters.sql.cascade_tables import falls, reviews
 from commonbrain.adapters.sql.coordination_tables import acks, receipts
@@ -22,6 +22,17 @@ from commonbrain.adapters.sql.tables import (
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.memory import ERASED, State
+
+_TRACES_AT_ONCE: Final = 200
+"""Recalls whose candidates are held in memory together."""
+_REWRITE: Final = (
+    update(recall_traces)
+    .where(
+        recall_traces.c.tenant_id == bindparam("tenant"),
+        recall_traces.c.id == bindparam("trace"),
+    )
+    .values(query="", considered=bindparam("without"), packed=bindparam("rest"))
+)
 
 
 def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
@@ -103,12 +114,30 @@ def _empty_vectors(work: Work, memory_id: int, *, table: Table) -> int:
 
 
 def _empty_traces(work: Work, memory_id: int) -> int:
-    """Blank the questions that it answered, for they may be made of its words."""
-    table = recall_traces
+    """Take a memory out of every recall that considered it, and blank what was asked there.
+
+    The question may be made of its words, whatever answered it in the end.
+    """
+    table = recall_traces.c
     # An id has 19 digits, so that no other number of a trace holds it by accident.
-    names_it = cast(table.c.packed, String).like(f"%{memory_id}%")
-    here = table.c.tenant_id == work.tenant, names_it
-    return work.connection.execute(update(table).where(*here).values(query="")).rowcount
+    name = f"%{memory_id}%"
+    names_it = or_(*(cast(one, String).like(name) for one in (table.considered, table.packed)))
+    here = table.tenant_id == work.tenant
+    naming = work.connection.execute(select(table.id).where(here, names_it)).scalars().all()
+    for at in range(0, len(naming), _TRACES_AT_ONCE):
+        some = naming[at : at + _TRACES_AT_ONCE]
+        question = select(table.id, table.considered, table.packed).where(here, table.id.in_(some))
+        rows = [_without(row, memory_id) for row in work.connection.execute(question).all()]
+        work.connection.execute(_REWRITE, [{"tenant": work.tenant, **row} for row in rows])
+    return len(naming)
+
+
+def _without(row: Row[int, Any, Any], memory_id: int) -> dict[str, Any]:
+    return {
+        "trace": row.id,
+        "without": [one for one in row.considered if one["id"] != memory_id],
+        "rest": [one for one in row.packed if one != memory_id],
+    }
 
 
 def _delete_replies(work: Work, memory_id: int) -> int:

@@ -17,6 +17,7 @@ from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.credentials import CredentialShelf
 from commonbrain.adapters.sql.disputes import DisputeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
+from commonbrain.adapters.sql.evaluations import EvaluationShelf
 from commonbrain.adapters.sql.events import ToolEventShelf, write_events
 from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.jobs import JobShelf
@@ -46,11 +47,10 @@ from commonbrain.domain.space import KeptSpace, Space
 from commonbrain.domain.times import to_millis
 from commonbrain.ports.events import Happened
 from commonbrain.ports.index import Index
-from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.keeping import Backup, Finding, Progress, unwatched
 from commonbrain.ports.records import Access
 from commonbrain.ports.replicas import Reads
 from commonbrain.ports.sessions import Beat
-from commonbrain.ports.store import Finding
 
 _Told = TypeVar("_Told")
 _VERSION = text("SELECT version_num FROM alembic_version")
@@ -96,6 +96,7 @@ class SqlTransaction:
     events: ToolEventShelf
     ledger: LedgerShelf
     registry: RegistryShelf
+    evaluations: EvaluationShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -122,6 +123,7 @@ class SqlTransaction:
             events=ToolEventShelf(work),
             ledger=LedgerShelf(work),
             registry=RegistryShelf(work),
+            evaluations=EvaluationShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:
@@ -295,7 +297,10 @@ class SqlStore:
         with self.begin(tenant) as tx:
             if happened is not None:
                 write_events(tx.work, happened)
-            return self.dialect.note_reads(tx.work.connection, given)
+            kept = self.dialect.note_reads(tx.work.connection, given)
+            for use in happened.uses if happened is not None else ():
+                tx.ledger.credit(use)
+            return kept
 
     def compact(self) -> None:
         """Give back the room of what was deleted, so that no byte of it stays in the file."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from commonbrain.adapters.telemetry.extra import needed
+from commonbrain.adapters.extra import needed
 from commonbrain.adapters.telemetry.listening import Listening
 from commonbrain.domain.errors import Invalid
 from commonbrain.ports.clock import Clock

@@ -7,7 +7,7 @@ import logging
 from threading import Lock, Thread
 from typing import Final
 
-from commonbrain.adapters.telemetry.extra import needed
+from commonbrain.adapters.extra import needed
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.telemetry import Silence

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
 from commonbrain.domain.authority import Proposal, is_entitled
+from commonbrain.domain.ledger import Mark, Use
 from commonbrain.domain.memory import State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, check_may_write
@@ -24,6 +25,7 @@ from commonbrain.flows.forget.selection import (
 from commonbrain.flows.forget.swept import Stage, Swept, followed_up, how_confirmed, named, shown
 from commonbrain.flows.house import House
 from commonbrain.flows.proposals import how_settled, propose
+from commonbrain.flows.uses import credit
 from commonbrain.flows.versions import check_lease
 from commonbrain.ports.store import Transaction
 
@@ -126,6 +128,10 @@ def _forget(act: Act, given: SelectorFields, *, confirm: int | None, reason: str
     deed = act.deed(Action.FORGET, reason)
     for one in selection.taken:
         act.amend(one, replace(one, state=State.FORGOTTEN), deed=deed)
+    if ids:
+        # Who names what it was shown and has it forgotten was misled by it.
+        taken = [one.id for one in selection.taken]
+        credit(act.tx, act.house, Use.by(act.caller, taken, mark=Mark.WRONG, at=act.now))
     left = "More are left: repeat the call to see them." if selection.is_more else None
     status = Stage.DONE if selection.taken else Stage.UNCHANGED
     before = [] if selection.taken else [named(one) for one in select(act, given)]

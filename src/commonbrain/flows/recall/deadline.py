@@ -22,6 +22,11 @@ class Deadline:
         """Whether that moment has come."""
         return self.at_ms is not None and self.clock.elapsed_ms() >= self.at_ms
 
+    @property
+    def left_ms(self) -> float | None:
+        """How long it is until then, below zero past it; None without one."""
+        return None if self.at_ms is None else self.at_ms - self.clock.elapsed_ms()
+
     def await_(self, future: Future[Wanted]) -> Wanted:
         """Wait for what is under way, no longer than there is time.
 

@@ -11,7 +11,9 @@ from commonbrain.domain import ids, limits
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.disputes import Conflict, basis_of, conflict_of
 from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.ledger import Extent
 from commonbrain.domain.memory import Memory
+from commonbrain.domain.model_card import ModelCard, ModelState
 from commonbrain.domain.normalise import normalise
 from commonbrain.domain.pack import Packed, pack
 from commonbrain.domain.query import Candidate, LeftOut, Trace
@@ -32,12 +34,13 @@ from commonbrain.flows.recall.options import (
     read_deadline,
     read_filter,
 )
-from commonbrain.flows.recall.passages import read_around
+from commonbrain.flows.recall.passages import Passages, read_around
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
+from commonbrain.flows.recall.rerank import rerank
 from commonbrain.flows.recall.telling import recalling
 from commonbrain.flows.recall.tuning import AS_EVER, Tuning
-from commonbrain.flows.recall.weigh import tells_much, weigh
+from commonbrain.flows.recall.weigh import asking, tells_much, weigh
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access
@@ -58,6 +61,12 @@ class _Laps:
         self.taken[stage] = round(now_ms - self.before_ms, 3)
         self.before_ms = now_ms
 
+    def apart(self, stage: str, of: Mapping[str, float]) -> None:
+        """Tell parts of a stage that is over as stages of their own."""
+        if of:
+            self.taken[stage] = round(max(self.taken[stage] - sum(of.values()), 0.0), 3)
+            self.taken.update(of)
+
     def begin_reading(self) -> None:
         """Note how long it took until somebody answers; where one failed, with its time."""
         lost_ms = self.taken.get("replica", 0.0) + self.taken.pop("arms", 0.0)
@@ -77,6 +86,10 @@ class _Ranked:
     """Whether the filter allows nothing at all."""
     is_answered: bool
     """Whether what is allowed seems to answer, or only comes nearest."""
+    ranker: ModelCard | None = None
+    """The model that put it in this order, or failed to."""
+    taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of that, by stage."""
 
     @property
     def verdict(self) -> Verdict:
@@ -133,10 +146,11 @@ class Recall:
                 laps.begin_reading()
             asked = ask_arms(tx, plan, meaning=meaning, deadline=deadline)
             laps.end("arms")
-            return self._rank(tx, plan, asked=asked)
+            return self._rank(tx, plan, asked=asked, deadline=deadline)
 
         ranked = self.house.store.read(self.caller.tenant, ranking)
         laps.end("rank")
+        laps.apart("rank", ranked.taken_ms)
         budget = budget_of(plan, is_answered=ranked.is_answered)
         packed = pack(
             ranked.allowed,
@@ -196,8 +210,8 @@ class Recall:
             done.set_exception(error)
         return done
 
-    def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked) -> _Ranked:
-        """Fuse, follow links, weigh, and let policy have the last word on every candidate."""
+    def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked, deadline: Deadline) -> _Ranked:
+        """Fuse, follow links, weigh, order, and let policy have the last word on each candidate."""
         around = read_around(tx, plan, found=self._telling(plan, asked), asked=asked)
         fused = fuse(around.found, plan.tuning, views=around.views, threads=around.threads)
         found = tx.memories.get(fused.shortlist(count=plan.candidates))
@@ -211,7 +225,10 @@ class Recall:
         moment = plan.filter.as_of or plan.now
         needs = needing(tx, [memory.id for memory in memories], moment=moment)
         told = _with_links(fused, memories, graph=graph, against=against, needs=needs)
-        considered = weigh(plan, memories, features=told)
+        told = _with_talk(told, around=around, own=fused.own, known=found)
+        weighed = weigh(plan, memories, features=told)
+        ordered = rerank(self.house, tx, plan=plan, weighed=weighed, deadline=deadline)
+        considered = ordered.ranked
         past = tx.changes.believed([memory.id for memory in memories]) if plan.filter.as_of else {}
         allowed = permitted(plan, considered, past=past, needs=needs)
         stale = () if plan.filter.as_of else _outdated(tx, plan, allowed=allowed, needs=needs)
@@ -219,11 +236,13 @@ class Recall:
             considered=considered,
             allowed=annotated(tx, plan, ranked=allowed, graph=graph, needs=needs),
             conflicts=[*_conflicts(plan, graph, known=known), *stale],
-            degraded=(*asked.degraded, *self._moved(plan)),
+            degraded=(*asked.degraded, *ordered.degraded, *self._moved(plan)),
             is_empty=not memories and not tx.memories.any(plan.look),
             is_answered=seems_answered(
                 plan, allowed, meaning=around.found[MEANING], space=self.house.store.space
             ),
+            ranker=ordered.ranker,
+            taken_ms=ordered.taken_ms,
         )
 
     def _moved(self, plan: Plan) -> tuple[str, ...]:
@@ -253,9 +272,12 @@ class Recall:
             verdict=ranked.verdict,
             considered=tuple(ranked.considered),
             packed=packed.ids,
+            extents=dict(zip(packed.ids, map(Extent.of, packed.items), strict=True)),
             left_out=_left_out(ranked, near=packed.near, kept=packed.ids),
             degraded=ranked.degraded,
             stages_ms=stages_ms,
+            ranker=ranked.ranker.id if ranked.ranker else None,
+            is_watched=ranked.ranker is not None and ranked.ranker.state is ModelState.CANARY,
         )
 
     def _touch(self, plan: Plan, packed: Packed) -> None:
@@ -300,6 +322,28 @@ def _with_links(
         }
         for memory in memories
     }
+
+
+def _with_talk(
+    told: Mapping[int, Mapping[str, float]],
+    *,
+    around: Passages,
+    own: Mapping[int, float],
+    known: Mapping[int, Memory],
+) -> Mapping[int, Mapping[str, float]]:
+    """Add how well what was said right before and after each matches, and whether that asks."""
+    with_talk = dict(told)
+    for id_, features in told.items():
+        before, after = around.before.get(id_, 0), around.after.get(id_, 0)
+        follows = own.get(before, 0.0)
+        replies = follows * asking(known[before]) if before in known else 0.0
+        with_talk[id_] = {
+            **features,
+            "follows": follows,
+            "replies": replies,
+            "leads": own.get(after, 0.0),
+        }
+    return with_talk
 
 
 def _conflicts(plan: Plan, graph: Graph, *, known: Mapping[int, Memory]) -> list[Conflict]:

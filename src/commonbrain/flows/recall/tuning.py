@@ -14,6 +14,7 @@ STAGES: Final[Mapping[str, str]] = {
     "passages": "Scoring messages by what was said around them too, and those with them.",
     "verdict": "Telling what seems to answer from what only comes nearest, which is cut short.",
     "links": "Following the links of the best candidates.",
+    "rerank": "Ordering by the model that serves, where one does.",
 }
 
 

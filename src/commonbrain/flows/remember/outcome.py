@@ -22,6 +22,11 @@ class Status(StrEnum):
     QUARANTINED = "quarantined"
 
     @property
+    def is_new(self) -> bool:
+        """Whether there is a memory now that was not there before."""
+        return self in {Status.STORED, Status.QUARANTINED}
+
+    @property
     def is_refused(self) -> bool:
         """Whether the caller's text did not get in."""
         return self in {Status.DUPLICATE, Status.REJECTED}

@@ -46,8 +46,10 @@ from commonbrain.flows.remember.outcome import (
 from commonbrain.flows.remember.premises import find_premises
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.flows.remember.replies import keep, make_ticket, replay
+from commonbrain.flows.remember.score import scored
 from commonbrain.flows.remember.sources import (
     check_skill,
+    credit_sources,
     link_sources,
     no_more_than,
     premise_hint,
@@ -147,7 +149,7 @@ class Remember:
         ready = [one for one in gated if isinstance(one, Prepared)]
         if not course.compares_meaning:
             ready = [replace(one, premises=()) for one in ready]
-        ready = embed(ready, self.house.embedder)
+        ready = scored(embed(ready, self.house.embedder), self.caller, house=self.house)
         watch.lap("embed")
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
@@ -240,6 +242,8 @@ class Remember:
         if refusal is not None:
             return rejected(refusal)
         outcome = self._settle(tx, prepared, look=look, course=course)
+        if outcome.status.is_new and course.compares_meaning:
+            credit_sources(tx, prepared, look=look, house=self.house)
         if not prepared.derived or outcome.id is None:
             return outcome
         barred = self._barred(tx, prepared, look=look)

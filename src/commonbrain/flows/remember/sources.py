@@ -7,15 +7,19 @@ from commonbrain.domain import ids
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
+from commonbrain.domain.ledger import Mark, Use
 from commonbrain.domain.limits import SOURCES_MAX
 from commonbrain.domain.links import Link, LinkType, link_image
 from commonbrain.domain.memory import CURRENT_STATES, FINDABLE_STATES, Draft, Memory
+from commonbrain.domain.premises import mentions
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope, is_visible
+from commonbrain.flows.house import House
 from commonbrain.flows.recording import Deed, record_beside
 from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.flows.skills import namesakes
+from commonbrain.flows.uses import credit
 from commonbrain.ports.store import Look, Transaction
 
 _PREMISES_MAX = 20
@@ -79,6 +83,16 @@ def link_sources(tx: Transaction, memory: Memory, *, draft: Draft, caller: Calle
     ):
         for one in dict.fromkeys(to):
             put_link(tx, memory, to=one, type_=type_, caller=caller)
+
+
+def credit_sources(tx: Transaction, prepared: Prepared, *, look: Look, house: House) -> None:
+    """Mark what a text that got in is built on: what it is derived from, depends on, or names."""
+    draft = prepared.draft
+    if draft.auto_captured:
+        return
+    named = (one.id for one in mentions(prepared.text))
+    wanted = (*draft.derived_from, *draft.depends_on, *named)
+    credit(tx, house, Use.by(look.caller, wanted, mark=Mark.USED, at=look.now))
 
 
 def premise_hint(tx: Transaction, memory: Memory, *, look: Look) -> str | None:

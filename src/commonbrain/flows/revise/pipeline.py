@@ -13,6 +13,7 @@ from commonbrain.domain.authority import Proposal, proposal_of
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.kinds import TaskPriority, TaskStatus
+from commonbrain.domain.ledger import Mark, Use
 from commonbrain.domain.links import STRENGTH_DEFAULT, LinkType
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller
@@ -25,12 +26,14 @@ from commonbrain.flows.house import House
 from commonbrain.flows.remember.outcome import Outcome, rejected
 from commonbrain.flows.remember.pipeline import DraftFields, draft_of
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
+from commonbrain.flows.remember.score import scored
 from commonbrain.flows.revise.beside import noted_text
 from commonbrain.flows.revise.carrying import approve, perform, reject
 from commonbrain.flows.revise.marks import plain_instant, plain_names
 from commonbrain.flows.revise.plan import Completion, Revised
 from commonbrain.flows.revise.supersede import Heritage, inherit, replace_by
 from commonbrain.flows.screening import screened
+from commonbrain.flows.uses import credit
 from commonbrain.flows.versions import check_version
 from commonbrain.ports.models import Vectors
 
@@ -102,7 +105,7 @@ class Revise:
         prepared = prepare(draft, self.caller, house=self.house)
         if not isinstance(prepared, Prepared):
             return rejected(prepared)
-        [ready] = embed([prepared], self.house.embedder)
+        [ready] = scored(embed([prepared], self.house.embedder), self.caller, house=self.house)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
             old = act.fetch(old_id)
@@ -294,6 +297,7 @@ class Revise:
             )
             check_version(tx, wanted.id, version=version)
             done = _CARRIED.get(op, perform)(act, wanted)
+            _credit(act, wanted, done=done)
             done = replace(done, unseated=act.cascade())
         follow_up(self.house, self.caller)
         return done
@@ -305,6 +309,18 @@ class Revise:
             carried = proposal_of(memory)
             both = [memory, *(tx.memories.get([carried.id]).values() if carried else ())]
         return vectors_of(self.house, both)
+
+
+def _credit(act: Act, wanted: Proposal, *, done: Revised) -> None:
+    """Mark a vote, or what something was linked to, on the recall that showed it."""
+    told = wanted.told
+    if wanted.op is Action.RATE and done.status is Completion.DONE:
+        id_, mark = wanted.id, Mark.USEFUL if told["vote"] > 0 else Mark.WRONG
+    elif wanted.op is Action.LINK and told["type"] != LinkType.CONFLICTS_WITH:
+        id_, mark = ids.parse(ids.MEMORY, told["to"]), Mark.USED
+    else:
+        return
+    credit(act.tx, act.house, Use.by(act.caller, [id_], mark=mark, at=act.now))
 
 
 def _id(text: str) -> str:

@@ -9,6 +9,7 @@ from commonbrain.domain import ids
 from commonbrain.domain.authority import Proposal, is_entitled, own_trust, proposal_of
 from commonbrain.domain.errors import Invalid, Refused
 from commonbrain.domain.kinds import Detail, FactDetail, Kind, RuleDetail, kind_and_label
+from commonbrain.domain.ledger import Mark, Use
 from commonbrain.domain.memory import FINDABLE_STATES, Draft, Memory, State
 from commonbrain.domain.message import deliveries
 from commonbrain.domain.query import Filter
@@ -24,6 +25,7 @@ from commonbrain.flows.remember.prepare import Prepared
 from commonbrain.flows.remember.sources import settle_sources
 from commonbrain.flows.revise.chain import check_is_head, check_stays_seen
 from commonbrain.flows.revise.heritage import take_over, with_supports
+from commonbrain.flows.uses import credit
 from commonbrain.flows.versions import check_lease
 
 
@@ -97,8 +99,9 @@ def replace_by(
     )
     writer = Remember(act.house, act.caller)
     outcome = writer.settle(act.tx, prepared, look=act.look(Filter()), course=course)
-    if outcome.id is None or outcome.status not in {Status.STORED, Status.QUARANTINED}:
+    if outcome.id is None or not outcome.status.is_new:
         return outcome
+    credit(act.tx, act.house, Use.by(act.caller, [old.id], mark=Mark.USED, at=act.now))
     new = act.fetch(ids.parse(ids.MEMORY, outcome.id))
     if outcome.status is Status.QUARANTINED:
         return _proposed(outcome, new)

@@ -1,28 +1,55 @@
 """Every kind of job once: who does it, who may ask for it, and how long and often it is tried."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.domain.limits import JOB_ATTEMPTS
+from commonbrain.domain.limits import (
+    EVALUATED_FROM,
+    JOB_ATTEMPTS,
+    LESSONS_ASKED_MIN,
+    LESSONS_MAX,
+    LOOKBACK_DAYS_MAX,
+    LOOKBACK_DAYS_MIN,
+)
 from commonbrain.domain.scope import Role
+from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores, respacing
+from commonbrain.flows.upkeep import chores, moving, respacing
+from commonbrain.flows.upkeep.evaluating import evaluate
+from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
+from commonbrain.flows.upkeep.training import train_reranker
 from commonbrain.ports.store import Transaction
 
 Is = Callable[[object], bool]
 """Says whether a value may be given."""
+_DAYS_MAX: Final = 3650
+"""As long as recalls can be kept."""
 
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _are_days(value: object) -> bool:
+    return type(value) is int and SETTLED_AFTER.days < value <= _DAYS_MAX
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _are_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_name, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _is_within(low: int, high: int) -> Is:
+    """Say of a value whether it is a whole number within bounds."""
+    return lambda value: type(value) is int and low <= value <= high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +63,8 @@ class JobKind:
     """What it can be given, by name."""
     role: Role
     """Who may ask for it."""
+    asked_by: str | None = None
+    """What brings the file that it reads, and alone can ask for it."""
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
     is_of_space: bool = False
@@ -67,6 +96,21 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
     ),
+    "train_salience": JobKind(
+        purpose="Learn from what memories came to how much new ones matter.",
+        handle=train_salience,
+        takes={"lookback_days": _are_days},
+        role=Role.ADMIN,
+    ),
+    "train_reranker": JobKind(
+        purpose="Learn from marked recalls what order is better, and hold it against what serves.",
+        handle=train_reranker,
+        takes={
+            "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
+            "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
+        },
+        role=Role.ADMIN,
+    ),
     "reword": JobKind(
         purpose="Write the full text anew from the rows.",
         handle=chores.reword,
@@ -81,6 +125,36 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.ADMIN,
         is_of_store=True,
         limit=timedelta(days=1),
+    ),
+    "eval": JobKind(
+        purpose="Measure recall on questions that the store's own memories give.",
+        handle=evaluate,
+        takes={"questions": _is_count, "seed": _is_count},
+        role=Role.WRITER,
+        every=timedelta(days=7),
+        is_wanted=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
+    ),
+    "import": JobKind(
+        purpose="Take in what was sent, in a foreign format or the house's own.",
+        handle=moving.import_,
+        takes={},
+        role=Role.WRITER,
+        asked_by="brain import --background, or POST /v1/import",
+        limit=timedelta(hours=12),
+    ),
+    "export": JobKind(
+        purpose="Write everything into an archive, to be fetched for a day.",
+        handle=moving.export,
+        takes={},
+        role=Role.ADMIN,
+        limit=timedelta(hours=6),
+    ),
+    moving.DISCARD: JobKind(
+        purpose="Drop what was sent to be imported, or exported, once its time is over.",
+        handle=moving.discard,
+        takes={},
+        role=Role.WRITER,
+        asked_by="what puts a file there",
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",
@@ -113,9 +187,33 @@ def check_given(name: str, given: Mapping[str, object]) -> None:
 
     """
     takes = kind_of(name).takes
+    hint = f"It takes {', '.join(takes) or 'nothing'}."
     for one, value in given.items():
         if one not in takes:
-            known = ", ".join(takes) or "nothing"
-            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=f"It takes {known}.")
+            raise Invalid(f"{name} takes no {one[:40]!r}.", hint=hint)
         if not takes[one](value):
-            raise Invalid(f"{name} cannot take this {one}.", hint="Give a name, or a list of them.")
+            raise Invalid(f"{name} cannot take {str(value)[:40]!r} as {one}.", hint=hint)
+
+
+def as_taken(name: str, given: Mapping[str, object]) -> dict[str, object]:
+    """Read what somebody typed as what the kind takes: a text, what it is in JSON, a list of it.
+
+    Raises:
+        Invalid: there is no such kind.
+
+    """
+    takes = kind_of(name).takes
+    return {one: _as_taken(value, takes.get(one)) for one, value in given.items()}
+
+
+def _as_taken(value: object, fits: Is | None) -> object:
+    """Give the first reading that fits; what never does is given back, to be refused as it is."""
+    readings = (value, *_read(value), [value])
+    return value if fits is None else next(filter(fits, readings), value)
+
+
+def _read(value: object) -> tuple[object, ...]:
+    try:
+        return (json.loads(value),) if isinstance(value, str) else ()
+    except ValueError:
+        return ()

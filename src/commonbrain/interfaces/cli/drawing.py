@@ -3,7 +3,7 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NoReturn, get_args, get_origin
 
@@ -42,6 +42,7 @@ File = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, unasked.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Until it has ended, with a bar.")]
 
 _NAMED: Final = (("as_json", Json), ("yes", Yes))
 
@@ -56,6 +57,7 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
         *,
         as_json: bool,
         yes: bool = False,
+        wait: bool = False,
         file: Path | None = None,
         **given: Any,  # noqa: ANN401
     ) -> None:
@@ -80,12 +82,15 @@ def draw(operation: Operation[Any, Any], special: Command | None = None) -> Call
             if counted and (yes or (not as_json and _agrees(operation, reply, counted=counted))):
                 sure = request.model_copy(update={"confirm": counted})
                 reply = operation.handle(brain, sure)
+            if wait:
+                reply = _waited_for(brain, reply, as_json=as_json)
             call.answered(operation.exit_code(reply))
         _answer(operation, reply, as_json=as_json)
 
     is_weighty = special.is_weighty if special else operation.weighty is not None
     asks = "confirm" in operation.request.model_fields or is_weighty
     named = _NAMED if asks else _NAMED[:1]
+    named += (("wait", Wait),) if special and special.is_awaited else ()
     filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
     parameters = [
         inspect.Parameter(
@@ -142,6 +147,13 @@ def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> A
 
     with bar(operation.name, is_shown=True) as move:
         return operation.watched(brain, request, on_progress=move)
+
+
+def _waited_for(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
+    # What works on jobs is loaded for who waits for one.
+    from commonbrain.interfaces.cli.waiting import wait_for  # noqa: PLC0415
+
+    return wait_for(brain, reply, is_shown=not as_json)
 
 
 def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
@@ -220,7 +232,8 @@ def _parameter(
         how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
     else:
         option = f"--{SINGULAR.get(name, name).replace('_', '-')}"
-        how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name))
+        shape = "NAME=VALUE" if get_origin(field.annotation) is dict else None
+        how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name), metavar=shape)
     type_ = _plain(field.annotation)
     default = inspect.Parameter.empty if required else _default(field)
     if required and type(None) in get_args(type_):
@@ -247,7 +260,7 @@ def _words(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any
 
 def _plain(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort
     """Give the type the command line reads; the request itself judges the value."""
-    if get_origin(annotation) is list:
+    if get_origin(annotation) in {list, dict}:
         return list[str]
     if annotation in {int, float, bool}:
         return annotation
@@ -257,7 +270,8 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort
 
 
 def _default(field: FieldInfo) -> Any:  # noqa: ANN401 defaults are of any sort
-    return field.get_default(call_default_factory=True)
+    default = field.get_default(call_default_factory=True)
+    return [] if default == {} else default
 
 
 def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401
@@ -270,6 +284,9 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: 
     if given.get("text") == _FROM_STDIN:
         # One byte more than the gate allows, so that it sees what is too long without reading on.
         given["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
+    fields = operation.request.model_fields
+    paired = {name for name in given if get_origin(fields[name].annotation) is dict}
+    given |= {name: _paired(name, given[name]) for name in paired}
     missing = [
         name for name, value in given.items() if value is None and _is_needed(operation, name)
     ]
@@ -285,6 +302,27 @@ def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: 
             f"{option.replace('_', '-')}: {first['msg']}.",
             hint=f"See brain {command} --help.",
         ) from error
+
+
+def _paired(name: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Read `NAME=VALUE`; a name that is repeated has a list of values.
+
+    Raises:
+        Invalid: one of them has no `=`.
+
+    """
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise Invalid(f"--{name}: {text[:40]!r} is no NAME=VALUE.", hint="Repeat it for more.")
+        known = pairs.get(key)
+        pairs[key] = value if known is None else [*_listed(known), value]
+    return pairs
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return value if isinstance(value, list) else [value]
 
 
 def _is_needed(operation: Operation[Any, Any], name: str) -> bool:

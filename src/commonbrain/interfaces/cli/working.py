@@ -66,7 +66,7 @@ def run_work(state: State, shift: Shift, *, as_json: bool) -> None:
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     stop = Event()
     with (
-        _stopped_by_signals(stop),
+        stopped_by_signals(stop),
         state.open(serves="work") as brain,
         progress(is_shown=shift.is_once and not as_json) as shown,
     ):
@@ -165,7 +165,7 @@ def _at_once(work: Callable[[], object], *, count: int, stop: Event) -> None:
 
 
 @contextmanager
-def _stopped_by_signals(stop: Event) -> Generator[None]:
+def stopped_by_signals(stop: Event) -> Generator[None]:
     """Set an event when the process is asked to end, instead of ending it there and then."""
 
     def ask(_signal: int, _frame: FrameType | None) -> None:

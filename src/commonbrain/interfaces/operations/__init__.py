@@ -12,7 +12,9 @@ from commonbrain.interfaces.operations.doctor import DOCTOR
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
 from commonbrain.interfaces.operations.job import JOB
+from commonbrain.interfaces.operations.ledger import LEDGER
 from commonbrain.interfaces.operations.message import MESSAGE
+from commonbrain.interfaces.operations.model import MODEL
 from commonbrain.interfaces.operations.operation import Command, Door, Operation, Profile
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.remember import REMEMBER
@@ -37,9 +39,11 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     SKILL,
     JOB,
     STATUS,
+    LEDGER,
     UNSETTLED,
     DOCTOR,
     ATOMIZE,
+    MODEL,
     ADMIN,
     TENANT,
 )

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import Invalid
@@ -10,6 +10,7 @@ from commonbrain.domain.inert import inert_line
 from commonbrain.domain.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.domain.scope import Role
 from commonbrain.flows.upkeep.jobs import JobsShown, ShownJob
+from commonbrain.flows.upkeep.table import JOBS, as_taken
 from commonbrain.interfaces.operations.operation import (
     PLAIN,
     UNSEEN,
@@ -22,11 +23,14 @@ from commonbrain.interfaces.operations.operation import (
 _ALLOWED: Final = {
     "list": frozenset({"state", "kind", "limit", "before"}),
     "show": frozenset({"id"}),
-    "run": frozenset({"kind", "kinds", "project"}),
+    "run": frozenset({"kind", "given"}),
     "retry": frozenset({"id"}),
     "cancel": frozenset({"id"}),
 }
 """What each can be told; of `id` and `kind` it needs those it takes, but for list."""
+_KINDS: Final = ", ".join(JOBS)
+_FOR_AGENTS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
+"""What every agent may ask for; whoever names another is told of all."""
 
 
 class JobRequest(Request):
@@ -36,13 +40,10 @@ class JobRequest(Request):
         default="list", description="What to do", json_schema_extra=PLAIN
     )
     id: str | None = Field(default=None, description="job_...")
-    kind: Name = Field(default=None, description="embed, atomize, reword, retention")
-    kinds: list[str] = Field(
-        default=[], description="atomize: only memories of these kinds", json_schema_extra=UNSEEN
-    )
-    project: Name = Field(
-        default=None,
-        description="atomize: only memories of this project and of none",
+    kind: Name = Field(default=None, description=_FOR_AGENTS)
+    given: dict[str, JsonValue] = Field(
+        default={},
+        description="What it is given, by name; a kind that takes something else says what",
         json_schema_extra=UNSEEN,
     )
     state: Name = Field(
@@ -74,8 +75,7 @@ def _handle(brain: Brain, request: JobRequest) -> JobsShown:
 def _one(brain: Brain, request: JobRequest) -> ShownJob:
     match request:
         case JobRequest(op="run", kind=str(kind)):
-            given = request.model_dump(include={"kinds", "project"}, exclude_defaults=True)
-            return brain.jobs.run(kind, given)
+            return brain.jobs.run(kind, as_taken(kind, request.given))
         case JobRequest(op="show", id=str(id_)):
             return brain.jobs.show(id_)
         case JobRequest(op="retry", id=str(id_)):
@@ -107,7 +107,7 @@ def tell_job(one: ShownJob) -> str:
 _PURPOSES: Final = {
     "list": "List jobs, the newest first; --state dead: those that failed for good.",
     "show": "Show one job: how far it has come, what came of it, why it failed.",
-    "run": "Ask for a job: embed, atomize, reword or retention.",
+    "run": f"Ask for a job: {_KINDS}.",
     "retry": "Give a dead letter, or what was cancelled, all its attempts again.",
     "cancel": "End a job that waits or runs; what it did so far stays.",
 }
@@ -131,6 +131,7 @@ JOB = Operation(
             fields=_ALLOWED[op],
             positional=_POSITIONAL.get(op, ()),
             required=frozenset(_POSITIONAL.get(op, ())),
+            is_awaited=op == "run",
         )
         for op, purpose in _PURPOSES.items()
     ),

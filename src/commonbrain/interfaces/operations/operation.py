@@ -78,6 +78,8 @@ class Command:
     """Lists of which it takes one."""
     is_weighty: bool = False
     """Whether a person is asked before it is done, unless told not to be."""
+    is_awaited: bool = False
+    """Whether a person may wait for the job that it asks for."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,6 @@ from commonbrain.interfaces.server.rest import (
 
 ABSENT: Final = {
     "reflect": "Nothing here thinks over what is stored yet; recall, or ask trace why.",
-    "train": "No model here learns from what is stored yet; what ranks is set, not trained.",
 }
 """What other servers have and this one has not, with what to do instead."""
 _NOT_BUILT: Final = 501

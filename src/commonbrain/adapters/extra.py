@@ -1,4 +1,4 @@
-"""Libraries that only who watches a server needs: they come with an extra, and load when asked."""
+"""Libraries that not everybody needs: they come with an extra, and load when asked for."""
 
 from importlib import import_module
 from types import ModuleType

@@ -1,0 +1,156 @@
+"""Rerankers of a few lines, good and bad, and brains that they serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from threading import Event
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commonbrain.adapters.statistics import make_statistics
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.canary import serves
+from commonbrain.domain.ledger import Feedback, Mark
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.domain.scope import Caller
+from commonbrain.flows.guarding import Guards
+from commonbrain.flows.journal import Journal
+from commonbrain.flows.serving import Rankers
+from commonbrain.ports.models import Reranker
+from commonbrain.testing.clock import FakeClock
+
+if TYPE_CHECKING:
+    from commonbrain.ports.models import Matrix
+
+
+@dataclass(frozen=True)
+class ByFeature:
+    """Orders by one feature, or against it."""
+
+    name: str = "fused"
+    sign: float = 1.0
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def scores(self, rows: Matrix) -> Matrix:
+        return self.sign * rows[:, 0]
+
+
+@dataclass(frozen=True)
+class Then(ByFeature):
+    """Does something first, but not while it is tried on two candidates that are nothing."""
+
+    does: Callable[[], object] = bool
+
+    def scores(self, rows: Matrix) -> Matrix:
+        if rows.any():
+            self.does()
+        return super().scores(rows)
+
+
+@dataclass(frozen=True)
+class Numberless(ByFeature):
+    """Gives what is no number."""
+
+    def scores(self, rows: Matrix) -> Matrix:
+        return super().scores(rows) * np.float32("nan") if rows.any() else rows[:, 0]
+
+
+def crashing(message: str = "out of range") -> Reranker:
+    def crash() -> None:
+        raise IndexError(message)
+
+    return Then(does=crash)
+
+
+def slow(clock: FakeClock, ms: float) -> Reranker:
+    return Then(does=lambda: clock.move(timedelta(milliseconds=ms)))
+
+
+def hanging(until: Event) -> Reranker:
+    return Then(does=lambda: until.wait(30))
+
+
+@dataclass
+class Shop:
+    """Models by the digest of their card."""
+
+    models: dict[str, Reranker] = field(default_factory=dict[str, Reranker])
+    loads: int = 0
+
+    def load(self, digest: str) -> Reranker:
+        self.loads += 1
+        return self.models[digest]
+
+    def card(self, brain: Brain, reranker: Reranker, **more: object) -> ModelCard:
+        """Make a candidate of a reranker."""
+        number = len(self.models) + 1
+        digest = f"{number:064x}"
+        self.models[digest] = reranker
+        now = brain.house.clock.now()
+        card = ModelCard(
+            id=ids.make_id(now, number),
+            role=ModelRole.RERANKER,
+            digest=digest,
+            features=tuple(reranker.features),
+            told={"ndcg@10": 0.5},
+            made_at=now,
+            moved_at=now,
+        )
+        card = replace(card, **more)  # pyright: ignore[reportArgumentType]
+        with brain.house.store.begin(brain.caller.tenant) as tx:
+            tx.registry.add(card)
+        return card
+
+
+def with_models(brain: Brain, shop: Shop) -> Brain:
+    """The same brain in a process of its own, which finds its models in a shop."""
+    house = brain.house
+    rankers = Rankers(shop.load, clock=house.clock)
+    guards = Guards(
+        house.store, clock=house.clock, statistics=make_statistics, moved=rankers.forget
+    )
+    journal = Journal(house.store, house.screen, clock=house.clock, told=guards.heard)
+    mine = replace(house, rankers=rankers, guards=guards, journal=journal)
+    return Brain.of(mine, brain.caller)
+
+
+def sessions_of(card: ModelCard, *, count: int, served: bool = True) -> list[str]:
+    """Name sessions that a canary serves, or does not."""
+    named = (f"s{number}" for number in range(100 * count))
+    found = [one for one in named if serves(card, Caller(agent="ann", session=one)) is served]
+    return found[:count]
+
+
+def state_of(brain: Brain, card: ModelCard) -> ModelState:
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        found = tx.registry.get(card.id)
+    assert found is not None
+    return found.state
+
+
+def marked(brain: Brain, trace: str, memory: str, mark: Mark = Mark.USED) -> None:
+    """Say of a memory of a recall what became of it, once the recall is kept."""
+    told = Feedback(
+        trace_id=ids.parse(ids.TRACE, trace),
+        memory_id=ids.parse(ids.MEMORY, memory),
+        mark=mark,
+        agent="ann",
+        session=None,
+        at=brain.house.clock.now(),
+    )
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        assert tx.ledger.mark([told])
+
+
+def audited(brain: Brain) -> Mapping[str, str]:
+    """What the audit says was done to models, by action: to which and why."""
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        lines = tx.credentials.noted(limit=100)
+    return {one.action: one.subject or "" for one in lines if one.action.startswith("model_")}

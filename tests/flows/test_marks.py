@@ -1,0 +1,169 @@
+"""What agents do with what a recall showed them is marked on that recall, and on no other."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.ledger import MARKED_WITHIN, Entry, Mark
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.flows.journal import Journal, Ledger
+from commonbrain.flows.recall.options import RecallOptions
+from commonbrain.ports.ledger import EntryFilter
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.learning_contract import a_trace, a_use
+from tests.flows.asking import stored
+
+FACT = "The nightly build runs on two cores"
+LONG = f"{FACT}. " + "The machine that it runs on stands in the cellar of the old mill. " * 40
+NIGHTLY = {
+    "source": "The nightly build broke at the linker",
+    "premise": "Nightly there is a build in the cellar of the mill",
+    "linked": "Ann moved the nightly build to Sunday",
+    "named": "A nightly build takes seven hours of four machines",
+    "old": "Nobody reads the log that the nightly build writes",
+    "sent": "Bob pays for whatever the nightly build burns",
+}
+IN_PART = RecallOptions(max_tokens=120)
+
+
+@pytest.fixture
+def bo(brain: Brain) -> Brain:
+    return brain.acting_as(agent="bo", session="s1")
+
+
+def entries(brain: Brain) -> list[Entry]:
+    brain.house.journal.flush()
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        return tx.ledger.entries(EntryFilter(), limit=50)
+
+
+def marks(brain: Brain, id_: str) -> list[set[Mark]]:
+    """Give the marks on a memory, of one recall after the other."""
+    known = ids.parse(ids.MEMORY, id_)
+    return [set(entry.marks.get(known, ())) for entry in entries(brain)]
+
+
+def recalled(bo: Brain, *, is_written: bool = True) -> None:
+    assert bo.recall("nightly build").items
+    if is_written:
+        bo.house.journal.flush()
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_vote_marks_the_recall_that_showed_it(bo: Brain, *, is_written: bool) -> None:
+    id_ = stored(bo, FACT, kind="fact")
+    recalled(bo, is_written=is_written)
+    bo.revise.rate(id_, "up")
+    assert marks(bo, id_) == [{Mark.USEFUL}]
+    bo.revise.rate(id_, "down")
+    assert marks(bo, id_) == [{Mark.USEFUL, Mark.WRONG}]
+
+
+def test_the_latest_recall_that_showed_it_is_marked(bo: Brain, clock: FakeClock) -> None:
+    id_ = stored(bo, FACT, kind="fact")
+    recalled(bo)
+    clock.move(timedelta(minutes=1))
+    recalled(bo, is_written=False)
+    bo.revise.rate(id_, "up")
+    assert marks(bo, id_) == [set(), {Mark.USEFUL}]
+
+
+def test_nothing_is_marked_where_nothing_was_shown(
+    brain: Brain, bo: Brain, clock: FakeClock
+) -> None:
+    id_, other = stored(bo, FACT, kind="fact"), stored(bo, "Tea is at noon", kind="fact")
+    recalled(bo)
+    brain.revise.rate(id_, "up")
+    bo.acting_as(session="s2").revise.rate(id_, "up")
+    bo.revise.rate(other, "up")
+    clock.move(MARKED_WITHIN + timedelta(minutes=1))
+    bo.revise.rate(id_, "up")
+    assert marks(bo, id_) == [set()]
+    assert marks(bo, other) == [set()]
+
+
+def test_to_fetch_the_body_of_what_was_shown_in_part_is_to_use_it(bo: Brain) -> None:
+    id_ = stored(bo, LONG, kind="event")
+    [item] = bo.recall("nightly build", **IN_PART).items
+    assert item.body is None
+    bo.get(id_, bump=False)
+    assert marks(bo, id_) == [set()]
+    bo.get(id_)
+    assert marks(bo, id_) == [{Mark.USED}]
+
+
+def test_to_fetch_what_was_shown_whole_tells_nothing(bo: Brain) -> None:
+    id_ = stored(bo, FACT, kind="fact")
+    recalled(bo)
+    bo.get(id_)
+    assert marks(bo, id_) == [set()]
+
+
+def test_to_build_on_what_was_shown_is_to_use_it(bo: Brain) -> None:
+    told = {what: stored(bo, text, kind="event") for what, text in NIGHTLY.items()}
+    other = stored(bo, "Tea is at noon", kind="fact")
+    assert len(bo.recall("nightly build", max_items=10).items) == len(told)
+    stored(bo, "Two cores are few", kind="fact", derived_from=[told["source"]])
+    stored(bo, "Three would do", kind="fact", depends_on=[told["premise"]])
+    stored(bo, f"More of {told['named']} came to light", kind="event")
+    bo.revise.link(other, told["linked"], type="supports")
+    bo.revise.supersede(told["old"], "The nightly build has none", reason="it was read wrong")
+    bo.message.send("ann", f"Look at {told['sent']}, please")
+    assert {what: marks(bo, id_) for what, id_ in told.items()} == {
+        what: [{Mark.USED}] for what in told
+    }
+
+
+def test_to_contradict_what_was_shown_is_not_to_use_it(bo: Brain) -> None:
+    id_ = stored(bo, FACT, kind="fact")
+    recalled(bo)
+    other = stored(bo, "Tea is at noon", kind="fact")
+    bo.revise.link(other, id_, type="conflicts_with")
+    assert marks(bo, id_) == [set()]
+
+
+def test_what_is_forgotten_by_whom_it_was_shown_to_was_wrong(bo: Brain) -> None:
+    id_ = stored(bo, FACT, kind="fact")
+    recalled(bo)
+    bo.forget(id_, reason="it has four")
+    bo.undo(since=bo.house.clock.now(), agent="bo", reason="it has two", confirm=1)
+    assert marks(bo, id_) == [{Mark.WRONG}]
+
+
+def test_a_mark_waits_for_a_recall_that_another_process_has_yet_to_write(
+    path: Path, clock: FakeClock
+) -> None:
+    with (
+        a_brain(path, agent="bo", clock=clock) as here,
+        a_brain(path, agent="bo", clock=clock) as there,
+    ):
+        id_ = stored(here, FACT, kind="fact")
+        here.recall("nightly build")
+        there.revise.rate(id_, "up")
+        there.house.journal.flush(ripe_s=2)
+        here.house.journal.flush()
+        clock.move(timedelta(seconds=2))
+        there.house.journal.flush(ripe_s=2)
+        assert marks(here, id_) == [{Mark.USEFUL}]
+
+
+def test_a_recall_that_is_watched_is_kept_however_few_are(brain: Brain) -> None:
+    stored(brain, FACT, kind="fact")
+    few = Journal(
+        brain.house.store,
+        brain.house.screen,
+        clock=brain.house.clock,
+        ledger=Ledger(share=0.0),
+    )
+    plain = a_trace(1, 5)
+    few.record(plain)
+    few.record(replace(a_trace(2, 5), is_watched=True))
+    few.flush()
+    assert [entry.id for entry in entries(brain)] == [a_trace(2, 5).id]
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        assert tx.ledger.mark(a_use(5, minute=3).marks({5: plain.id})) == 0
