@@ -44,7 +44,7 @@ def _safe_key(key: SecretStr | None) -> SecretStr | None:
     return SecretStr(stripped)
 
 
-_Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
+_Secret = Annotated[SecretStr | None, AfterValidator(_safe_key)]
 Store = Path | SecretStr
 """Where memories live: a file, or the URL of a Postgres, which may hold a password."""
 
@@ -131,7 +131,7 @@ class Settings(BaseSettings):
         max_length=63,
         description="Whose memories local doors show; networked ones go by the credential.",
     )
-    redis_url: _Key = Field(
+    redis_url: _Secret = Field(
         default=None,
         description="A Redis, as redis://HOST:6379/0: there several servers count rates together, "
         "and workers are told of jobs, which else they look for in the store.",
@@ -200,7 +200,7 @@ class Settings(BaseSettings):
         max_length=2000,
         description="The base of the endpoint's API, without name and password.",
     )
-    embedder_api_key: _Key = Field(
+    embedder_api_key: _Secret = Field(
         default=None, description="The key for the endpoint; it is never shown."
     )
     embedder_dimensions: int | None = Field(
@@ -216,12 +216,10 @@ class Settings(BaseSettings):
         default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
     )
     embedder_next: str | None = Field(
-        default=None,
-        max_length=128,
-        description="The space that the store is to be moved to, as ollama/MODEL/DIMENSIONS.",
+        default=None, description="The space to move the store to, as ollama/MODEL/DIMENSIONS."
     )
     embedder_next_url: str | None = Field(default=None, description="Base of its endpoint's API.")
-    embedder_next_api_key: _Key = Field(default=None, description="The key; it is never shown.")
+    embedder_next_api_key: _Secret = Field(default=None, description="The key; it is never shown.")
     extractor: str = Field(
         default="patterns",
         description="What finds causes for atomize: patterns (no model), ollama or openai.",
@@ -234,7 +232,7 @@ class Settings(BaseSettings):
         max_length=2000,
         description="The base of the endpoint's API, without name and password.",
     )
-    extractor_api_key: _Key = Field(
+    extractor_api_key: _Secret = Field(
         default=None, description="The key for the endpoint; it is never shown."
     )
     extractor_timeout_s: float = Field(
