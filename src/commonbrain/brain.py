@@ -25,6 +25,7 @@ from commonbrain.flows.merging import Merge
 from commonbrain.flows.messages.pipeline import Messages
 from commonbrain.flows.models import Models
 from commonbrain.flows.recall.pipeline import Recall
+from commonbrain.flows.reflect.pipeline import Reflect
 from commonbrain.flows.remember.pipeline import Remember
 from commonbrain.flows.repair import Repair
 from commonbrain.flows.revise.pipeline import Revise
@@ -38,6 +39,7 @@ from commonbrain.flows.trace.pipeline import Trace
 from commonbrain.flows.undo.pipeline import Undo
 from commonbrain.flows.unsettled import Unsettled
 from commonbrain.flows.upkeep.jobs import Jobs
+from commonbrain.flows.upkeep.maintaining import Maintain
 from commonbrain.flows.watching import Watching
 
 
@@ -73,6 +75,7 @@ class Brain:
     prune: Prune
     undo: Undo
     atomize: Atomize
+    reflect: Reflect
     trace: Trace
     message: Messages
     import_: Import
@@ -93,6 +96,7 @@ class Brain:
     jobs: Jobs
     models: Models
     evaluate: Evaluate
+    maintain: Maintain
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -111,6 +115,7 @@ class Brain:
             prune=Prune(house, caller),
             undo=Undo(house, caller),
             atomize=Atomize(house, caller),
+            reflect=Reflect(house, caller),
             trace=Trace(house, caller),
             message=Messages(house, caller),
             import_=Import(house, caller),
@@ -131,6 +136,7 @@ class Brain:
             jobs=Jobs(house, caller),
             models=Models(house, caller),
             evaluate=Evaluate(house, caller),
+            maintain=Maintain(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:

@@ -93,6 +93,13 @@ def _asymmetric(names: str) -> str:
 
 
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
+Url = Annotated[str | None, Field(max_length=2000)]
+Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
+Model = Annotated[str | None, Field(min_length=1, max_length=100)]
+_OF_MODEL: Final = "Which of an endpoint's models."
+_OF_URL: Final = "The base of the endpoint's API, without name and password."
+_OF_RETRIES: Final = "Further attempts after a failure that may pass."
+_OF_KEY: Final = "The key for the endpoint; it is never shown."
 
 
 class Settings(BaseSettings):
@@ -192,17 +199,9 @@ class Settings(BaseSettings):
         default="minilm",
         description="Which embedding model to use: minilm (in this process), ollama, or openai.",
     )
-    embedder_model: str | None = Field(
-        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
-    )
-    embedder_url: str | None = Field(
-        default=None,
-        max_length=2000,
-        description="The base of the endpoint's API, without name and password.",
-    )
-    embedder_api_key: _Secret = Field(
-        default=None, description="The key for the endpoint; it is never shown."
-    )
+    embedder_model: Model = Field(default=None, description=_OF_MODEL)
+    embedder_url: Url = Field(default=None, description=_OF_URL)
+    embedder_api_key: Key = Field(default=None, description=_OF_KEY)
     embedder_dimensions: int | None = Field(
         default=None,
         ge=2,
@@ -212,9 +211,7 @@ class Settings(BaseSettings):
     embedder_timeout_s: float = Field(
         default=20, gt=0, le=600, description="Seconds an endpoint may take for one request."
     )
-    embedder_retries: int = Field(
-        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
-    )
+    embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     embedder_next: str | None = Field(
         default=None, description="The space to move the store to, as ollama/MODEL/DIMENSIONS."
     )
@@ -224,25 +221,35 @@ class Settings(BaseSettings):
         default="patterns",
         description="What finds causes for atomize: patterns (no model), ollama or openai.",
     )
-    extractor_model: str | None = Field(
-        default=None, min_length=1, max_length=100, description="Which of an endpoint's models."
-    )
-    extractor_url: str | None = Field(
-        default=None,
-        max_length=2000,
-        description="The base of the endpoint's API, without name and password.",
-    )
-    extractor_api_key: _Secret = Field(
-        default=None, description="The key for the endpoint; it is never shown."
-    )
+    extractor_model: Model = Field(default=None, description=_OF_MODEL)
+    extractor_url: Url = Field(default=None, description=_OF_URL)
+    extractor_api_key: Key = Field(default=None, description=_OF_KEY)
     extractor_timeout_s: float = Field(
         default=60, gt=0, le=600, description="Seconds an endpoint may take for one text."
     )
-    extractor_retries: int = Field(
-        default=2, ge=0, le=10, description="Further attempts after a failure that may pass."
-    )
+    extractor_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     extractor_tokens_max: int = Field(
         default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
+    )
+    reflector: str = Field(
+        default="extractive",
+        description="What sums up for reflect: extractive (no model), ollama or openai.",
+    )
+    reflector_model: Model = Field(default=None, description=_OF_MODEL)
+    reflector_url: Url = Field(default=None, description=_OF_URL)
+    reflector_api_key: Key = Field(default=None, description=_OF_KEY)
+    reflector_timeout_s: float = Field(
+        default=60, gt=0, le=600, description="Seconds an endpoint may take for one episode."
+    )
+    reflector_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
+    reflector_tokens_max: int = Field(
+        default=1000, ge=50, le=16_000, description="Tokens that one answer may have."
+    )
+    reflector_run_tokens_max: int = Field(
+        default=100_000,
+        ge=0,
+        le=100_000_000,
+        description="Tokens that one reflection may spend, in and out; past it no model is asked.",
     )
     duplicate_at: Cosine | None = Field(
         default=None,

@@ -69,7 +69,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         atom = stored(brain, DISK)
         brain.revise.link(atom, str(new), type="relates_to")
         brain.forget(stored(brain, "Nobody needs this fact", kind="fact"), reason="nobody")
-        brain.jobs.run("retention")
+        brain.jobs.run("maintain")
         brain.acting_as(session="s1").session.note("door", "it sticks", pinned=True)
         brain.recall("How many cores has the build?")
         brain.house.journal.flush()

@@ -20,6 +20,7 @@ from commonbrain.testing.mail_contract import MailContract
 from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
 from commonbrain.testing.store_steps import OpenStore
+from commonbrain.testing.upkeep_contract import UpkeepContract
 from tests.postgres import Database
 
 
@@ -35,6 +36,10 @@ class TestPostgres(StoreContract):
 
 
 class TestPostgresCascade(CascadeContract):
+    pass
+
+
+class TestPostgresUpkeep(UpkeepContract):
     pass
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.brain import Brain
-from commonbrain.flows.upkeep.aside import Aside
+from commonbrain.flows.upkeep.aside import Aside, keep_a_while
 from commonbrain.ports.queue import Ticket
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S
@@ -54,3 +54,18 @@ def test_what_works_aside_ends_with_its_server(path: Path) -> None:
         job = Brain.of(house, opened.caller).jobs.run("reword")
 
         assert opened.jobs.show(job.id).state == "queued"
+
+
+@pytest.mark.requirement("JB-09")
+@pytest.mark.parametrize("works", [True, False])
+def test_upkeep_that_is_due_is_done_after_a_session_where_nobody_else_works(
+    path: Path, *, works: bool
+) -> None:
+    with a_brain(path) as opened:
+        house = replace(opened.house, works_aside=works)
+        for _ in range(2):
+            keep_a_while(house, seconds=PATIENCE_S)
+        jobs = opened.jobs(kind="maintain").jobs
+        assert [str(one.state) for one in jobs] == (["done"] if works else [])
+        # What was not done stays due: a slice of no time does nothing.
+        keep_a_while(house, seconds=0)

@@ -99,7 +99,7 @@ def test_a_dead_letter_that_is_asked_for_again_is_tried_again(
 def test_a_workers_job_is_taken_up_by_another_when_its_lease_is_over(
     brain: Brain, clock: FakeClock
 ) -> None:
-    job = brain.jobs.run("retention")
+    job = brain.jobs.run("maintain")
     id_ = ids.parse(ids.JOB, job.id)
     with brain.house.store.begin(LOCAL_TENANT) as tx:
         queued = tx.jobs.get(id_)
@@ -115,7 +115,7 @@ def test_a_workers_job_is_taken_up_by_another_when_its_lease_is_over(
 
 
 def test_a_job_whose_workers_all_died_is_a_dead_letter(brain: Brain, clock: FakeClock) -> None:
-    job = brain.jobs.run("retention")
+    job = brain.jobs.run("maintain")
     for _ in range(3):
         with brain.house.store.begin(LOCAL_TENANT) as tx:
             known = tx.jobs.get(ids.parse(ids.JOB, job.id))
@@ -175,7 +175,7 @@ def test_a_cancelled_job_writes_nothing_more(
 
 
 def test_a_ticket_leads_to_its_job_once(brain: Brain) -> None:
-    job = brain.jobs.run("retention")
+    job = brain.jobs.run("maintain")
     ticket = brain.house.queue.take()
     assert ticket is not None
 
@@ -185,17 +185,17 @@ def test_a_ticket_leads_to_its_job_once(brain: Brain) -> None:
 
 
 def test_a_worker_takes_up_only_its_kinds(brain: Brain) -> None:
-    brain.jobs.run("retention")
+    brain.jobs.run("maintain")
 
     assert a_worker(brain, kinds=frozenset({"embed"})).sweep() == 0
-    assert a_worker(brain, kinds=frozenset({"embed", "retention"})).sweep() == 1
+    assert a_worker(brain, kinds=frozenset({"embed", "maintain"})).sweep() == 1
 
 
 def test_what_is_to_be_done_every_so_often_asks_for_itself(brain: Brain, clock: FakeClock) -> None:
     worker = a_worker(brain)
     for _ in range(3):
         worker.schedule()
-    assert [one.kind for one in brain.jobs().jobs] == ["retention"]
+    assert [one.kind for one in brain.jobs().jobs] == ["maintain"]
     assert worker.sweep() == 1
     worker.schedule()
     assert states(brain) == ["done"]
@@ -235,7 +235,7 @@ def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brai
     job = bo.jobs.run("embed")
 
     with pytest.raises(Refused, match="takes the role admin"):
-        bo.jobs.run("retention")
+        bo.jobs.run("maintain")
     assert cy.jobs().jobs == ()
     for call in (cy.jobs.show, cy.jobs.cancel, cy.jobs.retry):
         with pytest.raises(NotFound):
@@ -246,7 +246,7 @@ def test_who_is_no_admin_runs_harmless_kinds_and_sees_their_own_jobs(brain: Brai
 def test_only_what_waits_or_runs_is_cancelled_and_only_what_ended_badly_is_retried(
     brain: Brain,
 ) -> None:
-    job = brain.jobs.run("retention")
+    job = brain.jobs.run("maintain")
     with pytest.raises(Refused, match="cannot be retried"):
         brain.jobs.retry(job.id)
     assert brain.jobs.cancel(job.id).state == "cancelled"
@@ -260,9 +260,9 @@ def test_only_what_waits_or_runs_is_cancelled_and_only_what_ended_badly_is_retri
 
 
 def test_a_retry_beside_the_same_work_asked_for_since_is_that_work(brain: Brain) -> None:
-    first = brain.jobs.run("retention")
+    first = brain.jobs.run("maintain")
     brain.jobs.cancel(first.id)
-    second = brain.jobs.run("retention")
+    second = brain.jobs.run("maintain")
 
     assert brain.jobs.retry(first.id).id == second.id
     assert sorted(states(brain)) == ["cancelled", "queued"]

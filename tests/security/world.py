@@ -192,7 +192,7 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
     found += [sent.id, sent.thread, _model(rita, f"{ASKED} {mark(first + 50)}")]
     rita.session.handoff(f"{ASKED} {mark(first + 47)}", next_steps=[mark(first + 48)])
     found.append(rita.recall(f"{ASKED} {mark(first + 49)}").trace_id)
-    found += [rita.jobs.run(kind).id for kind in ("retention", "embed")]
+    found += [rita.jobs.run(kind).id for kind in ("maintain", "embed")]
     return tuple(found)
 
 

@@ -213,8 +213,10 @@ def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None
     gone = ann.delete(f"/v0/memory/{id_}", params={"reason": "Nobody asks."})
     assert gone.status_code == 200
     assert ann.get(f"/v0/memory/{id_}").json()["state"] == "forgotten"
-    for name in ("reflect", "train"):
-        is_problem(ann.post(f"/v0/memory/{name}"), 501, "not_built")
+    seen = ann.post("/v0/memory/reflect", json={"dry_run": True}).json()
+    assert seen["foreseen"] == {"read": 0, "episodes": [], "candidates": [], "is_more": False}
+    assert ann.post("/v0/memory/reflect", json={}).json()["job"]["kind"] == "reflect"
+    is_problem(ann.post("/v0/memory/train"), 501, "not_built")
 
 
 @pytest.mark.requirement("ST-12")

@@ -47,10 +47,15 @@ def worth_keeping(text: str) -> str:
     kept: list[str] = []
     room = KEPT_CHARS_MAX
     for passage in _passages(text):
-        if (marked(passage) or _TELLING.search(passage)) and len(passage) < room:
+        if (marked(passage) or is_telling(passage)) and len(passage) < room:
             kept.append(passage)
             room -= len(passage) + 2
     return "\n\n".join(kept)
+
+
+def is_telling(text: str) -> bool:
+    """Say whether a text tells a decision, a cause, a fix or a lesson."""
+    return _TELLING.search(text) is not None
 
 
 def marked_lines(text: str) -> list[str]:

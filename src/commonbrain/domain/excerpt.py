@@ -54,29 +54,29 @@ def excerpt(text: str, sought: Sought, *, chars: int) -> str:
     What is left out is marked. Empty where not even one piece of the text fits; a text in which
     nothing is sought gives its opening.
     """
-    pieces = _pieces(text)
-    worth = _worth(text, pieces, sought=sought)
-    best = sorted(range(len(pieces)), key=lambda place: (-worth[place], place))
+    places = pieces(text)
+    worth = _worth(text, places, sought=sought)
+    best = sorted(range(len(places)), key=lambda place: (-worth[place], place))
     kept: set[int] = set()
     # A mark may stand before all of it, and one after each piece that stands alone.
-    room = chars - (len(GAP) + 1 if len(pieces) > 1 else 0)
+    room = chars - (len(GAP) + 1 if len(places) > 1 else 0)
     for place in best:
-        start, end = pieces[place]
+        start, end = places[place]
         room_after = room - (end - start) - len(GAP) - 2
         if room_after >= 0:
             kept.add(place)
             room = room_after
-    return _joined(text, pieces, kept=kept) if kept else ""
+    return _joined(text, places, kept=kept) if kept else ""
 
 
-def _pieces(text: str) -> list[tuple[int, int]]:
+def pieces(text: str) -> list[tuple[int, int]]:
     """Cut a text into sentences, lines, and runs of words where those are too long."""
-    pieces: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     start = 0
     for found in _BREAK.finditer(text):
-        pieces += _short(text, start=start, end=found.start())
+        places += _short(text, start=start, end=found.start())
         start = found.end()
-    return [*pieces, *_short(text, start=start, end=len(text))]
+    return [*places, *_short(text, start=start, end=len(text))]
 
 
 def _short(text: str, *, start: int, end: int) -> Iterator[tuple[int, int]]:

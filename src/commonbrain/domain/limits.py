@@ -219,6 +219,26 @@ BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of one artifact: a model of a thousand trees takes a few million."""
 BLOBS_S: Final = 10.0
 """How long a bucket may take to answer; who waits for it is no reader."""
+RETENTION_DAYS_MAX: Final = 36_500
+"""A century: longer is for ever."""
+RETENTIONS_MAX: Final = 50
+"""Rules of retention of one tenant: each is a condition of one query."""
+MAINTAINED_AT_ONCE: Final = 100
+"""Memories that upkeep turns in one transaction; others write in between."""
+MAINTAINED_SHOWN_MAX: Final = 5
+"""Examples of each sort that a preview of upkeep shows."""
+CHECKED_AT_ONCE: Final = 1000
+"""Rows that upkeep looks at for what they lack, in one page."""
+CLIQUES_MAX: Final = 200
+"""Groups of near memories that one search gives, the surest."""
+CLIQUE_STEPS_MAX: Final = 20_000
+"""Steps of the search for groups: about a second, where memories are near in every way."""
+CONSOLIDATED_RULES_MAX: Final = 500
+"""Rules that one report is about: nobody goes through more."""
+CONSOLIDATED_SHOWN_MAX: Final = 50
+"""Groups, and lineages, that one report names."""
+NEAR_PAIRS_MAX: Final = 2000
+"""Near pairs that a report is made of: they are kept with the job from step to step."""
 JOBS_KEPT_DAYS: Final = 30
 """How long a job that has ended can be looked at."""
 DEAD_LETTERS_KEPT_DAYS: Final = 180
@@ -272,3 +292,18 @@ SCORING_MS_MAX: Final = 10.0
 """What scoring 80 candidates may take at the 95th percentile for a model to be offered."""
 LESSONS_ASKED_MIN: Final = 40
 """The least that somebody may declare to be enough recalls."""
+
+REFLECT_HOURS_DEFAULT: Final = 24
+REFLECT_HOURS_MAX: Final = 168
+"""How far back a reflection looks at what was recorded; what it missed before that counts too."""
+REFLECT_CANDIDATES_DEFAULT: Final = 8
+REFLECT_CANDIDATES_MAX: Final = 32
+"""Facts and rules that one reflection may propose: somebody has to look at each."""
+REFLECT_PAGE: Final = 400
+"""Memories that are put together at once: every two of them are compared."""
+REFLECT_MEMORIES_MAX: Final = 10_000
+"""Memories that one reflection looks through; the next goes on from there."""
+REFLECT_SOON: Final = 40
+"""New events after which a reflection does not wait for its day."""
+CORRECTIONS_MAX: Final = 2000
+"""Changes of the last month that are looked through for what is corrected again and again."""

@@ -49,6 +49,11 @@ def sole_mark(text: str) -> Marked | None:
     return _marked(match) if match else None
 
 
+def unmarked(text: str) -> str:
+    """Give a text without its marks: what they made was made when it was first told."""
+    return _MARK.sub(lambda match: match["said"], text) if "@" in text else text
+
+
 def atom_of(text: str) -> Marked | None:
     """Read one line as `@atom` is read, with or without that mark; None where it has no bars."""
     sole = sole_mark(text)

@@ -90,6 +90,8 @@ class Draft:
     """Whether what it says caused what becomes atoms of their own; None: if it is a message."""
     part: int | None = None
     """Which part, from 1, of a text that is too long for one memory; None: it is a whole."""
+    is_candidate: bool = False
+    """Whether it is only proposed: it holds once somebody approves it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

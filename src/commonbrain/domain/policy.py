@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from commonbrain.domain.errors import Invalid
+from commonbrain.domain.limits import RETENTIONS_MAX
 
 
 class PolicyChange(TypedDict, total=False):
@@ -14,6 +15,7 @@ class PolicyChange(TypedDict, total=False):
     memories_max: int | None
     is_boot_required: bool
     is_promotion_automatic: bool
+    retention: tuple[str, ...]
 
 
 OWNERS = frozenset({"key_calls_per_minute", "tenant_calls_per_minute", "memories_max"})
@@ -34,12 +36,14 @@ class Policy:
     """Whether a session must boot before anything else is answered."""
     is_promotion_automatic: bool = False
     """Whether a canary that has shown that it is not worse serves all without being told to."""
+    retention: tuple[str, ...] = ()
+    """What is kept only for so long, each as `Retention.read` takes it; all else is for ever."""
 
     def __post_init__(self) -> None:
         """Refuse a bound that lets nothing through.
 
         Raises:
-            Invalid: a rate is below 1, or a quota below 0.
+            Invalid: a rate is below 1, a quota below 0, or there are too many rules of retention.
 
         """
         rates = (self.key_calls_per_minute, self.tenant_calls_per_minute)
@@ -48,6 +52,8 @@ class Policy:
                 "A rate is at least 1 a minute and a quota at least 0.",
                 hint="To shut a tenant, suspend it.",
             )
+        if len(self.retention) > RETENTIONS_MAX:
+            raise Invalid(f"A tenant has up to {RETENTIONS_MAX} rules of retention.")
 
 
 NO_POLICY = Policy()

@@ -31,6 +31,8 @@ class Action(StrEnum):
     FORGET = "forget"
     ERASE = "erase"
     PRUNE = "prune"
+    EXPIRE = "expire"
+    """Its time was over, and upkeep took it out of the index."""
     UNDO = "undo"
     ANNOTATE = "annotate"
     RATE = "rate"

@@ -18,6 +18,7 @@ _CONFIDENCE: Final = {
 }
 _PER_HEDGE: Final = 0.05
 _PER_DOUBT: Final = 1 / 3
+_DOUBTS: Final = ("contradicted", "needs_review", "stale")
 _UNSOURCED_FACT_MAX: Final = 0.6
 _FLOOR: Final = 0.1
 DORMANT_BELOW: Final = 0.1
@@ -40,13 +41,13 @@ def confidence(kind: Kind, text: str, *, trust: Trust, is_sourced: bool) -> floa
 
 
 def doubted(confidence: float, features: Mapping[str, float]) -> float:
-    """Give a confidence as it is read: a third less for each of two doubts, nothing is stored.
+    """Give a confidence as it is read: a third less for each of three doubts, nothing is stored.
 
-    The doubts are that something preferable contradicts it, as strongly as that is linked, and
-    that what it rests on has fallen. Either ends with its cause.
+    The doubts are that something preferable contradicts it, as strongly as that is linked, that
+    what it rests on has fallen, and that it is stale: a claim that nobody has used for so long that
+    it sleeps may be out of date. Each ends with its cause.
     """
-    contradicted, fallen = features.get("contradicted", 0.0), features.get("needs_review", 0.0)
-    left = (1 - _PER_DOUBT * contradicted) * (1 - _PER_DOUBT * fallen)
+    left = math.prod(1 - _PER_DOUBT * features.get(doubt, 0.0) for doubt in _DOUBTS)
     return round(confidence * left, 4)
 
 

@@ -22,6 +22,7 @@ from commonbrain.domain.limits import (
     ROTATION_MINUTES_MAX,
 )
 from commonbrain.domain.policy import NO_POLICY, OWNERS, Policy, PolicyChange
+from commonbrain.domain.retention import Retention
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.bounds import held
@@ -198,7 +199,7 @@ class Govern:
 
         Raises:
             Refused: `insufficient_role`, only who owns the store may move a tenant's bounds.
-            Invalid: a bound lets nothing through.
+            Invalid: a bound lets nothing through, or a rule of retention is none.
 
         """
         self._check()
@@ -210,6 +211,9 @@ class Govern:
             )
         if not change:
             return self.usage().policy
+        if "retention" in change:
+            # Written as it is read: upkeep must never meet a rule that is none.
+            change["retention"] = tuple(str(Retention.read(one)) for one in change["retention"])
         with self.house.store.begin(self.caller.tenant) as tx:
             tenant = tx.credentials.tenant()
             policy = replace(tenant.policy if tenant else NO_POLICY, **change)

@@ -19,7 +19,7 @@ from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
 from commonbrain.ports.learning import Trainer
-from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.models import Embedder, Extractor, Reflector
 from commonbrain.ports.probing import Probe, unprobed
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.queue import Queue
@@ -39,6 +39,7 @@ class House:
     store: Store
     embedder: Embedder
     extractor: Extractor
+    reflector: Reflector
     clock: Clock
     chance: Chance
     journal: Journal
@@ -72,6 +73,8 @@ class House:
     """The space that settings say the store is to be moved to."""
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
+    reflector_tokens: int = 0
+    """What one reflection may spend of a language model's tokens; the default one spends none."""
     works_aside: bool = False
     """Whether a server of one client works on jobs itself: there may be nobody else who does."""
     telemetry: Telemetry = SILENT

@@ -18,6 +18,8 @@ from commonbrain.ports.store import Transaction
 
 EMBED: Final = "embed"
 """The kind of job that gives vectors to what was stored without."""
+REFLECT: Final = "reflect"
+"""The kind that makes episodes of what happened."""
 _EMBED_AFTER: Final = timedelta(seconds=30)
 """An embedder that has just failed is not asked again at once."""
 

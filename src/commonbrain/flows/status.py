@@ -3,15 +3,19 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.times import show_instant
 from commonbrain.flows.house import House
 from commonbrain.flows.repair import Repaired
 from commonbrain.ports.keeping import Finding
 
+_LATE: Final = timedelta(days=7)
+"""It is due daily, where somebody works; a week without says that nobody does."""
 _AWAY: Final = "the server's store"
 """What callers of networked doors are told of where it lies."""
 
@@ -92,7 +96,7 @@ class Doctor:
 
     def __call__(self) -> Diagnosis:
         """Check the store, what is derived from it, and the embedder; changes nothing."""
-        findings = (*self.house.store.examine(), self._embedder(), self._space())
+        findings = (*self.house.store.examine(), self._upkeep(), self._embedder(), self._space())
         return Diagnosis(
             store=self.house.store.location,
             is_sound=all(finding.is_sound for finding in findings),
@@ -108,6 +112,18 @@ class Doctor:
             is_sound=False,
             detail=f"this program knows {own}, {moved_to} serves",
             hint="Start it with the embedder of the space that serves; `brain space list` shows.",
+        )
+
+    def _upkeep(self) -> Finding:
+        """Say when the store was last kept: where no server or hook runs, nobody does it."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            last = tx.jobs.newest("maintain")
+        is_late = last is None or last + _LATE <= self.house.clock.now()
+        return Finding(
+            check="upkeep",
+            is_sound=True,
+            detail=f"last {show_instant(last)}" if last else "never done yet",
+            hint="brain maintain does it now." if is_late else "",
         )
 
     def _embedder(self) -> Finding:

@@ -61,6 +61,13 @@ class Index(Protocol):
         """Give the cosine of each memory, or of a field; those without a vector are absent."""
         ...
 
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories, each by the mean of its windows.
+
+        In rows and columns in the order of the ids; 0 where one of the two has no vector.
+        """
+        ...
+
     def follow(self) -> None:
         """Bring what this process keeps of vectors up to the rows.
 

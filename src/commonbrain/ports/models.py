@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from commonbrain.domain.atom import Atom, CausalField
+from commonbrain.domain.reflection import Reflection, Told
 from commonbrain.domain.space import Space
 
 if TYPE_CHECKING:
@@ -84,6 +85,31 @@ class Extractor(Protocol):
 
         Raises:
             Unavailable: `extractor_down`; nothing was changed, a later call may succeed.
+
+        """
+        ...
+
+
+class Reflector(Protocol):
+    """Says what several memories tell together; safe to call from several threads at once.
+
+    Laws: every point and claim names at least one of the places of what it was given. What it
+    says is a claim of their authors at best: who calls it grants it no more trust and no wider
+    scope than all of them have.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name what reflects: shown to users, and kept with what came of it."""
+        ...
+
+    def reflect(self, told: Sequence[Told], *, claims_max: int) -> Reflection:
+        """Sum up what was told, in its order, and give at most so many claims that may last.
+
+        One without points says in `fault` why; what it cost stands in it all the same.
+
+        Raises:
+            Unavailable: `reflector_down`; nothing was changed, a later call may succeed.
 
         """
         ...

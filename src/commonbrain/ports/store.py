@@ -17,6 +17,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
 from commonbrain.domain.space import Space
+from commonbrain.ports.ageing import Ageing
 from commonbrain.ports.board import Board
 from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
@@ -42,7 +43,7 @@ from commonbrain.ports.threads import Threads
 Answer = TypeVar("Answer")
 
 
-class Memories(Protocol):
+class Memories(Ageing, Protocol):
     """The shelf of memories: the rows that are the only truth."""
 
     def add(self, memory: Memory) -> None:

@@ -13,6 +13,7 @@ from commonbrain.adapters.access.making import Ground, make_access, make_rates, 
 from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
+from commonbrain.adapters.models.extractive import ExtractiveReflector
 from commonbrain.adapters.models.patterns import PatternExtractor
 from commonbrain.adapters.models.salience_making import make_salience_trainer
 from commonbrain.adapters.models.training import make_trainer
@@ -96,6 +97,7 @@ def a_brain(
         store=store,
         embedder=embedder,
         extractor=PatternExtractor(),
+        reflector=ExtractiveReflector(),
         clock=clock,
         chance=chance or SeededChance(),
         journal=Journal(store, screen, clock=clock, told=guards.heard),

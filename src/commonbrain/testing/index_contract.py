@@ -188,6 +188,25 @@ class IndexContract:
         assert hit.score == pytest.approx(1, abs=1e-2)
         assert similar == {1: hit.score}
 
+    @pytest.mark.requirement("JB-01")
+    def test_memories_are_compared_with_each_other_and_what_has_no_vector_is_like_none(
+        self, store: Store
+    ) -> None:
+        put(store, a_memory(1, "tea cup"))
+        put(store, a_memory(2, "tea cup"))
+        put(store, a_memory(3, "garden gate"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(4, "tea pot"))
+            tx.index.put(a_memory(4, "tea pot"), None)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            [first, second, third, fourth] = tx.index.cosines([2, 3, 1, 4])
+
+        assert first == pytest.approx([1, second[0], 1, 0], abs=1e-3)
+        assert second == pytest.approx([second[0], 1, second[0], 0], abs=1e-3)
+        assert third == pytest.approx(first, abs=1e-3)
+        assert (second[0] < 1, fourth) == (True, [0, 0, 0, 0])
+
     def test_a_memory_without_a_vector_is_pending_and_found_by_words(self, store: Store) -> None:
         memory = a_memory(1, "tea is ready")
         with store.begin(LOCAL_TENANT) as tx:

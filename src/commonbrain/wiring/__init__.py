@@ -42,6 +42,7 @@ from commonbrain.wiring.models import (
     make_embedder,
     make_extractor,
     make_next_embedder,
+    make_reflector,
     telling_of_settings,
 )
 from commonbrain.wiring.reading import load_server_settings, load_settings, login_name
@@ -70,6 +71,7 @@ __all__ = [
     "make_extractor",
     "make_local_access",
     "make_queue",
+    "make_reflector",
     "note_unopened",
     "open_brain",
     "preview_copy",
@@ -150,6 +152,8 @@ def build_house(
         store=store,
         embedder=embedder,
         extractor=make_extractor(settings),
+        reflector=make_reflector(settings),
+        reflector_tokens=settings.reflector_run_tokens_max,
         clock=clock,
         chance=chance or SystemChance(),
         journal=Journal(

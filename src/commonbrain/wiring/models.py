@@ -1,13 +1,20 @@
-"""Embedders and extractors, as settings name them."""
+"""Embedders, extractors and reflectors, as settings name them."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, embedder_named, settings_of
+from commonbrain.adapters.models import (
+    EMBEDDERS,
+    EXTRACTORS,
+    REFLECTORS,
+    Options,
+    embedder_named,
+    settings_of,
+)
 from commonbrain.domain.errors import Corrupt, Invalid
 from commonbrain.domain.space import Space
-from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.models import Embedder, Extractor, Reflector
 from commonbrain.ports.spaces import SpaceMismatch
 from commonbrain.settings import Settings
 
@@ -84,6 +91,30 @@ def make_extractor(settings: Settings) -> Extractor:
         timeout_s=settings.extractor_timeout_s,
         retries=settings.extractor_retries,
         tokens_max=settings.extractor_tokens_max,
+    )
+    return make(options)
+
+
+def make_reflector(settings: Settings) -> Reflector:
+    """Make the reflector that settings name; nothing is sent yet.
+
+    Raises:
+        Invalid: there is no such reflector, or what it needs to know is missing or wrong.
+
+    """
+    make = REFLECTORS.get(settings.reflector)
+    if make is None:
+        raise Invalid(
+            f"There is no reflector {settings.reflector[:40]!r}.",
+            hint=f"COMMONBRAIN_REFLECTOR may be {', '.join(REFLECTORS)}.",
+        )
+    options = Options(
+        model=settings.reflector_model,
+        url=settings.reflector_url,
+        key=settings.reflector_api_key,
+        timeout_s=settings.reflector_timeout_s,
+        retries=settings.reflector_retries,
+        tokens_max=settings.reflector_tokens_max,
     )
     return make(options)
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from commonbrain.adapters.models.extractive import ExtractiveReflector
 from commonbrain.adapters.models.minilm import SPACE, MiniLm
 from commonbrain.adapters.models.options import Options
 from commonbrain.adapters.models.patterns import PatternExtractor
-from commonbrain.ports.models import Embedder, Extractor
+from commonbrain.ports.models import Embedder, Extractor, Reflector
 
 EmbedderFactory = Callable[[Options], Embedder]
 """Makes an embedder as settings say; loads and sends nothing yet."""
@@ -15,6 +16,8 @@ EmbedderFactory = Callable[[Options], Embedder]
 
 ExtractorFactory = Callable[[Options], Extractor]
 """Makes an extractor as settings say; sends nothing yet."""
+ReflectorFactory = Callable[[Options], Reflector]
+"""Makes a reflector as settings say; sends nothing yet."""
 
 
 def _minilm(options: Options) -> Embedder:
@@ -75,6 +78,32 @@ EXTRACTORS: Final[Mapping[str, ExtractorFactory]] = {
 """By the name settings use; the first needs no model and is the default."""
 
 
+def _extractive(_options: Options) -> Reflector:
+    return ExtractiveReflector()
+
+
+def _ollama_reflector(options: Options) -> Reflector:
+    from commonbrain.adapters.models.chat_reflector import ChatReflector  # noqa: PLC0415 see EMBEDDERS
+    from commonbrain.adapters.models.chatting import OLLAMA_CHAT  # noqa: PLC0415
+
+    return ChatReflector(OLLAMA_CHAT, options)
+
+
+def _openai_reflector(options: Options) -> Reflector:
+    from commonbrain.adapters.models.chat_reflector import ChatReflector  # noqa: PLC0415 see EMBEDDERS
+    from commonbrain.adapters.models.chatting import OPENAI_CHAT  # noqa: PLC0415
+
+    return ChatReflector(OPENAI_CHAT, options)
+
+
+REFLECTORS: Final[Mapping[str, ReflectorFactory]] = {
+    "extractive": _extractive,
+    "ollama": _ollama_reflector,
+    "openai": _openai_reflector,
+}
+"""By the name settings use; the first needs no model and is the default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     """The embedder that makes vectors of a space, as far as the space's name tells."""
@@ -112,10 +141,12 @@ def settings_of(space: str) -> str | None:
 __all__ = [
     "EMBEDDERS",
     "EXTRACTORS",
+    "REFLECTORS",
     "EmbedderFactory",
     "ExtractorFactory",
     "Named",
     "Options",
+    "ReflectorFactory",
     "embedder_named",
     "settings_of",
 ]

@@ -72,6 +72,11 @@ class Service:
 
 EMBEDDING: Final = Service(name="embedder", settings="COMMONBRAIN_EMBEDDER")
 EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR", is_quick=False)
+REFLECTING: Final = Service(name="reflector", settings="COMMONBRAIN_REFLECTOR", is_quick=False)
+SERVICES: Final[Mapping[str, Service]] = {
+    one.name: one for one in (EMBEDDING, EXTRACTING, REFLECTING)
+}
+"""By what each is for."""
 
 
 class AttemptFailed(Unavailable):
@@ -140,8 +145,8 @@ class Endpoint:
         """Send a body and give the reply's.
 
         Raises:
-            Unavailable: `embedder_down` or `extractor_down`; it did not answer in time, refused,
-                or is left alone.
+            Unavailable: `embedder_down`, `extractor_down` or `reflector_down`; it did not answer
+                in time, refused, or is left alone.
 
         """
         if self._breaker.opened:

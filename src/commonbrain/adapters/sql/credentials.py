@@ -26,6 +26,7 @@ _POLICY: Final = frozenset(one.name for one in fields(Policy))
 def a_tenant(row: RowMapping) -> Tenant:
     """Read a tenant; what a newer program added to its policy is passed over."""
     known = {name: value for name, value in row["policy"].items() if name in _POLICY}
+    known["retention"] = tuple(known.get("retention", ()))
     given: dict[str, Any] = {**row, "policy": Policy(**known)}
     return Tenant(**given)
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
     update,
 )
 
+from commonbrain.adapters.sql.ageing import bodiless, due_by
 from commonbrain.adapters.sql.looks import confine, given, within
 from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.memory_rows import COLUMNS, NAMED, PROJECTED, SPEAKER, fetch
@@ -31,6 +32,7 @@ from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.kinds import Detail, Kind, MessageDetail
 from commonbrain.domain.memory import CURRENT_STATES, Memory, State, full_text
 from commonbrain.domain.query import Filter
+from commonbrain.ports.ageing import DueBy
 from commonbrain.ports.index import Hit
 from commonbrain.ports.store import IdTaken, Look
 
@@ -233,6 +235,16 @@ class MemoryShelf:
             .limit(limit)
         )
         return list(self.work.connection.execute(statement).scalars())
+
+    def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
+        """List ids above one id, ascending, of current memories that may be due for something."""
+        asked = due_by(wanted, self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(asked).scalars())
+
+    def bodiless(self, *, after: int, limit: int) -> list[int]:
+        """List ids above one id, ascending, of rows whose body is lost."""
+        asked = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(asked).scalars())
 
     def counts(self) -> Mapping[tuple[Kind, State], int]:
         """Count the tenant's memories by kind and state."""

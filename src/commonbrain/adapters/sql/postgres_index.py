@@ -131,6 +131,10 @@ class PostgresIndex:
         """Give the cosine of each memory, or of a field; those without a vector are absent."""
         return self._shelf(field).similarities(query, ids)
 
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories, each by the mean of its windows."""
+        return self._shelf(None).cosines(ids)
+
     def follow(self) -> None:
         """Do nothing: the process keeps no vectors."""
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
     true,
 )
 
+from commonbrain.adapters.sql.cosines import cosines_of
 from commonbrain.adapters.sql.looks import given, within
 from commonbrain.adapters.sql.many import LISTED
 from commonbrain.adapters.sql.postgres_tables import Half, field_vectors, vectors
@@ -119,6 +120,11 @@ class PostgresVectors:
         told = {"query": half(query), "ids": list(ids)}
         return dict(self.work.rows(_cosines(self.which), told))
 
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories."""
+        rows = self.work.rows(_windows(self.which), {"ids": list(ids)})
+        return cosines_of(ids, ((id_, vector.to_numpy()) for id_, vector in rows))
+
 
 def half(vector: Matrix) -> HalfVector:
     """Give a vector as pgvector takes it."""
@@ -193,3 +199,9 @@ def _cosines(which: Which) -> Select[*tuple[Any, ...]]:
         .where(*which.here, row.memory_id.in_(LISTED))
         .group_by(row.memory_id)
     )
+
+
+@lru_cache(_BUILT_MAX)
+def _windows(which: Which) -> Select[*tuple[Any, ...]]:
+    row = which.table.c
+    return select(row.memory_id, row.vector).where(*which.here, row.memory_id.in_(LISTED))

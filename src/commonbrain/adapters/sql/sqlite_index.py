@@ -166,6 +166,10 @@ class SqliteIndex:
         """Give the cosine of each memory, or of a field; those without a vector are absent."""
         return self._shelf(field).similarities(query, ids)
 
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories, each by the mean of its windows."""
+        return self.whole.cosines(ids)
+
     def follow(self) -> None:
         """Bring what is kept of whole memories up to the rows; a field waits until it is asked."""
         self.whole.follow()

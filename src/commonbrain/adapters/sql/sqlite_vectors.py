@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from commonbrain.adapters.sql.codes import Codes, Ids
+from commonbrain.adapters.sql.cosines import cosines_of
 from commonbrain.adapters.sql.field_tables import field_vectors
 from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.adapters.sql.sqlite_permits import LISTED, LOOKED_AT, Permits
@@ -131,6 +132,12 @@ class VectorShelf:
         settled = [id_ for id_ in ids if id_ not in self.work.changed] if changed else ids
         cosines, unkept = self.codes.cosines(query, settled)
         return cosines | self._read_cosines(query, [*unkept, *changed])
+
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories, as the rows have them."""
+        given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
+        rows = rows_of(self.work.connection, self._of.blobs, given=given)
+        return cosines_of(ids, ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows))
 
     def follow(self) -> None:
         """Bring what is kept up to the rows, once for a transaction: it sees no later ones.

@@ -142,13 +142,16 @@ class _Asked:
 
 def _features(asked: _Asked, memory: Memory, *, given: Mapping[str, float]) -> Mapping[str, float]:
     plan, now = asked.plan, asked.now
+    awake = waking(memory, now)
+    # What happened stays as true as it was; what is claimed may be so no longer.
+    doubts = {**given, "stale": float(not awake and KINDS[memory.kind].makes_claims)}
     return {
         "linked": 0.0,
         "support": 0.0,
         "contradicted": 0.0,
         "needs_review": 0.0,
         "thread": 0.0,
-        **given,
+        **doubts,
         "fused": blended(given["own"], given["beside"], share=_share_beside(memory)),
         **(_said(plan, memory) if isinstance(memory.detail, MessageDetail) else _KNOWN),
         "date": _nearness(memory, plan.period),
@@ -157,9 +160,9 @@ def _features(asked: _Asked, memory: Memory, *, given: Mapping[str, float]) -> M
         "speaker": float((memory.speaker or "").casefold() in plan.speakers),
         "recency": 1.0 if KINDS[memory.kind].half_life is None else recency(memory, now),
         # What sleeps is still found, behind all that is awake and as good a match.
-        "strength": waking(memory, now),
+        "strength": awake,
         "trust": memory.trust.weight,
-        "confidence": doubted(memory.confidence, given),
+        "confidence": doubted(memory.confidence, doubts),
         "salience": memory.salience,
         "rating": math.tanh(memory.rating / _VOTES) if memory.rating else 0.0,
         "same_project": float(memory.project is not None and memory.project == asked.project),

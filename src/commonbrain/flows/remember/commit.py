@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import must_be_acknowledged
+from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.kinds import (
     Detail,
     EventDetail,
@@ -83,7 +84,7 @@ def commit(
         Limited: `quota_exceeded`, the tenant has no room for one more.
 
     """
-    if not memory.superseded_count or memory.state is State.QUARANTINED:
+    if not memory.superseded_count or memory.state in AWAITING_STATES:
         # What takes another's place needs no room of its own: who is full can still mend.
         house.bounds.take_in(caller, tx)
     last = 0
@@ -97,7 +98,7 @@ def commit(
         # A message waits to be read; what it gave rise to is only shared.
         read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
         tx.mail.post(deliveries(memory, to=memory.audience, read_at=read_at))
-    if memory.state is not State.QUARANTINED:
+    if memory.state not in AWAITING_STATES:
         tx.index.put(memory, prepared.vectors)
     why = prepared.draft.distinct_because
     deed = Deed(action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why)
@@ -117,6 +118,8 @@ def open_thread(
 
 def _first_state(prepared: Prepared) -> State:
     """Hold back what would bind or reach everybody on an untrusted word, or on nobody's."""
+    if prepared.draft.is_candidate:
+        return State.CANDIDATE
     kind, detail = prepared.admitted.kind, prepared.admitted.detail
     must_ack = must_be_acknowledged(detail)
     is_weighty = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack

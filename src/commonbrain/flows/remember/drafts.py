@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.choice import one_of
@@ -117,6 +117,25 @@ def drafts_of(text: str, *, cuts: bool | None, **known: Unpack[DraftFields]) -> 
     return Offer(drafts=drafts, skipped=len(passages) - len(kept))
 
 
+def listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
+    """Take one draft for a list of it.
+
+    Raises:
+        Invalid: it is neither.
+
+    """
+    # No annotation keeps a program from giving a number.
+    given = cast("object", [drafts] if isinstance(drafts, Draft) else drafts)
+    listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
+    known = [one for one in listed if isinstance(one, Draft)]
+    if len(known) < len(listed):
+        raise Invalid(
+            "What is to be remembered is neither a text nor drafts.",
+            hint="Give a text, a Draft, or a list of them.",
+        )
+    return known
+
+
 def _names(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
@@ -135,8 +154,10 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "occurred_at": instant,
     "expires_at": instant,
 }
-# Whom a memory is shared with is settled by messages alone; parts are cut by importers.
-_FIELDS: Final = {field.name for field in fields(Draft)} - {"body", "audience", "part"}
+# Whom a memory is shared with is settled by messages alone; parts are cut by importers, and
+# what is only proposed is made by reflection.
+_INNER: Final = {"body", "audience", "part", "is_candidate"}
+_FIELDS: Final = {field.name for field in fields(Draft)} - _INNER
 # Severity stands in the draft itself, for the gate has a step of its own for it; a lease is
 # claimed, not given.
 _COLUMNS: Final = frozenset(column for policy in KINDS.values() for column in policy.columns) - {

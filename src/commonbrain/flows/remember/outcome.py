@@ -1,15 +1,18 @@
 """What remember answers: one value per item, never an exception for an expected refusal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import Neighbour
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.flows.cascade.telling import Unseated
+from commonbrain.ports.store import Transaction
 
 
 class Status(StrEnum):
@@ -112,6 +115,15 @@ class Remembered:
     """How long each stage took, all items together."""
 
 
+Beside = Callable[[Transaction, Sequence[Outcome]], None]
+"""What is done in the transaction that stores a batch, once it is known what became of each."""
+_WHY_HELD: Final = {
+    State.QUARANTINED: "What binds or reaches everybody needs a trusted source: it is kept, not "
+    "recalled.",
+    State.CANDIDATE: "It is proposed: it is not recalled before somebody approves it.",
+}
+
+
 def rejected(refusal: Rejected) -> Outcome:
     """Tell of a refusal by the gate."""
     return Outcome(
@@ -159,16 +171,14 @@ def stored(
     embedding_pending: bool,
 ) -> Outcome:
     """Tell of a memory that got in."""
-    quarantined = memory.state is State.QUARANTINED
+    is_held = memory.state in AWAITING_STATES
     return Outcome(
-        status=Status.QUARANTINED if quarantined else Status.STORED,
+        status=Status.QUARANTINED if is_held else Status.STORED,
         id=ids.show(ids.MEMORY, memory.id),
         kind=memory.kind,
         headline=memory.headline,
-        reason="What binds or reaches everybody needs a trusted source: it is kept, not recalled."
-        if quarantined
-        else None,
-        hint="Check it, then remember it in your own words." if quarantined else None,
+        reason=_WHY_HELD.get(memory.state),
+        hint="Check it, then remember it in your own words." if is_held else None,
         similar=_similar(near),
         conflicts=_similar(conflicts),
         warnings=warnings,

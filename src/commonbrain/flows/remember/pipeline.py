@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, Unpack, cast
+from typing import Final, Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import is_report
+from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
-from commonbrain.domain.errors import Invalid, Refused, Unavailable
+from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import EventDetail, Kind
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
@@ -25,7 +26,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import await_vectors
 from commonbrain.flows.recording import Deed, amend
 from commonbrain.flows.remember.commit import commit, to_memory
-from commonbrain.flows.remember.drafts import DraftFields, Offer, draft_of, drafts_of
+from commonbrain.flows.remember.drafts import DraftFields, Offer, draft_of, drafts_of, listed
 from commonbrain.flows.remember.neighbours import (
     HAPPENINGS,
     Judged,
@@ -34,6 +35,7 @@ from commonbrain.flows.remember.neighbours import (
     judge_neighbours,
 )
 from commonbrain.flows.remember.outcome import (
+    Beside,
     Outcome,
     Remembered,
     Status,
@@ -77,6 +79,10 @@ class Course:
     revises: int = 0
     spares_reports: bool = True
     """Whether action items let messages, incidents and handoffs through."""
+    is_deed: bool = True
+    """Whether somebody does it, whom action items bind, and who shows what was of use."""
+    beside: Beside | None = None
+    """What is to be done in the transaction that stores it."""
     proposal: Mapping[str, object] | None = None
     """The payload of a text that its author may only propose: it is stored, and held back."""
 
@@ -128,7 +134,7 @@ class Remember:
         if isinstance(text, str):
             offer = drafts_of(text, cuts=chunks, **known)
         else:
-            offer = Offer(drafts=_listed(text))
+            offer = Offer(drafts=listed(text))
             if len(offer.drafts) > ITEMS_PER_CALL_MAX:
                 raise Refused(
                     f"{len(offer.drafts)} items were given; {ITEMS_PER_CALL_MAX} a call are "
@@ -153,7 +159,7 @@ class Remember:
         watch.lap("embed")
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}
-        if not ready:
+        if not ready and course.beside is None:
             none = Remembered(items=tuple(refused.values()), stages_ms=watch.stages_ms)
             return self._told(none, is_embedding=True)
         if course.compares_meaning:
@@ -164,7 +170,8 @@ class Remember:
             known = replay(tx, ticket, look=look) if ticket else None
             if known is not None:
                 return known
-            self._check_duties(tx, ready, look=look, course=course)
+            if course.is_deed:
+                self._check_duties(tx, ready, look=look, course=course)
             settled = iter([self.settle(tx, one, look=look, course=course) for one in ready])
             outcomes = tuple(
                 refused[n] if n in refused else next(settled) for n in range(len(gated))
@@ -176,6 +183,8 @@ class Remember:
             watch.lap("decide")
             stages = dict(watch.stages_ms)
             reply = Remembered(items=outcomes, unseated=unseated, stages_ms=stages)
+            if course.beside is not None:
+                course.beside(tx, outcomes)
             if ticket is not None:
                 keep(tx, ticket, reply=reply, look=look)
         watch.lap("commit")
@@ -242,7 +251,7 @@ class Remember:
         if refusal is not None:
             return rejected(refusal)
         outcome = self._settle(tx, prepared, look=look, course=course)
-        if outcome.status.is_new and course.compares_meaning:
+        if outcome.status.is_new and course.compares_meaning and course.is_deed:
             credit_sources(tx, prepared, look=look, house=self.house)
         if not prepared.derived or outcome.id is None:
             return outcome
@@ -356,7 +365,7 @@ class Remember:
 
     def _mark_conflicts(self, tx: Transaction, memory: Memory, *, judged: Judged) -> None:
         """Link a new memory to what it contradicts, where it is trusted enough to say so."""
-        if memory.state is State.QUARANTINED:
+        if memory.state in AWAITING_STATES:
             return
         for one in judged.conflicts:
             if one.neighbour.id in judged.contested:
@@ -376,22 +385,3 @@ class Remember:
             return Judged(verdict=Novel())
         space = self.house.store.space
         return judge_neighbours(tx, prepared, look=look, space=space, besides=course.besides)
-
-
-def _listed(drafts: Draft | Sequence[Draft]) -> list[Draft]:
-    """Take one draft for a list of it.
-
-    Raises:
-        Invalid: it is neither.
-
-    """
-    # No annotation keeps a program from giving a number.
-    given = cast("object", [drafts] if isinstance(drafts, Draft) else drafts)
-    listed = list(cast("Sequence[object]", given)) if isinstance(given, Sequence) else [given]
-    known = [one for one in listed if isinstance(one, Draft)]
-    if len(known) < len(listed):
-        raise Invalid(
-            "What is to be remembered is neither a text nor drafts.",
-            hint="Give a text, a Draft, or a list of them.",
-        )
-    return known

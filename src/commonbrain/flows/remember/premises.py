@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from commonbrain.domain import ids
+from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import contradicts, is_comparable
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.memory import CURRENT_STATES, Memory
 from commonbrain.domain.premises import mentions
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import is_visible
@@ -38,7 +39,7 @@ def find_premises(
     but: Collection[int],
 ) -> tuple[Suggestion, ...]:
     """Link a new memory to what it names as its premise; suggest what may be one, too."""
-    if memory.state is State.QUARANTINED or memory.kind not in STATING:
+    if memory.state in AWAITING_STATES or memory.kind not in STATING:
         return ()
     # A revision does not rest on what it takes the place of.
     known = {*prepared.draft.depends_on, *prepared.draft.derived_from, memory.id, *but}

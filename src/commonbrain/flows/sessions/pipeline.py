@@ -16,6 +16,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.session import Ending, Session
 from commonbrain.flows.act import Act
 from commonbrain.flows.house import House
+from commonbrain.flows.jobbing import announce
 from commonbrain.flows.screening import screened
 from commonbrain.flows.sessions.checkpoint import (
     binding,
@@ -26,6 +27,7 @@ from commonbrain.flows.sessions.checkpoint import (
 from commonbrain.flows.sessions.handoff import hand_over
 from commonbrain.flows.sessions.leases import claim, owed, release
 from commonbrain.flows.sessions.notes import checked_note, list_notes, put_note
+from commonbrain.flows.sessions.reflecting import ask_to_reflect
 from commonbrain.flows.sessions.registry import leave, meet, own_session, siblings
 from commonbrain.flows.sessions.sweep import Swept, look_around, needs_writing, write_down
 from commonbrain.flows.sessions.told import Told, peer, shown_note
@@ -238,12 +240,16 @@ class Sessions:
         self._check_has_session("end")
         hands_over = parts != Handoff(summary="")
         handing = hand_over(self.house, self.caller, handoff=parts) if hands_over else None
+        job = None
         with self._acting() as act:
             outcome = handing.store(act) if handing else None
             own = own_session(act)
             if outcome is None or not outcome.status.is_refused:
                 over = replace(own, ended_at=act.now, ending=Ending.ENDED)
                 act.tx.sessions.save(over)
+                job = ask_to_reflect(act, own)
+        if job is not None:
+            announce(self.house, job)
         return Told(op="end", session=own.key, outcome=outcome)
 
     @contextmanager

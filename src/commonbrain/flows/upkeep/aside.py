@@ -2,11 +2,12 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Final
 
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.flows.house import House
+from commonbrain.flows.upkeep.task import MAINTAIN
 from commonbrain.flows.upkeep.worker import Worker, worker_name
 
 QUIET_S: Final = 10.0
@@ -47,3 +48,20 @@ class Aside:
         # Whatever keeps it from working is told to who calls, and to who asks for its jobs.
         with suppress(CommonbrainError):
             worker.run()
+
+
+def keep_a_while(house: House, *, seconds: float) -> None:
+    """Do a slice of the upkeep that is due, where nobody else may ever work; then give it back.
+
+    What it came to is kept, and the next one goes on from there.
+    """
+    if not house.works_aside or seconds <= 0:
+        return
+    worker = Worker(house=house, name=worker_name(house), kinds=(MAINTAIN,))
+    over = Timer(seconds, worker.stop.set)
+    over.daemon = True
+    over.start()
+    with suppress(CommonbrainError):
+        worker.schedule()
+        worker.sweep()
+    over.cancel()

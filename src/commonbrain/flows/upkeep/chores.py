@@ -1,22 +1,12 @@
 """What jobs do: each goes on where it was, and done twice leaves what once leaves."""
 
 from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from commonbrain.domain.limits import (
-    DEAD_LETTERS_KEPT_DAYS,
-    JOBS_KEPT_DAYS,
-    OUTBOX_KEPT_DAYS,
-    RETAINED_AT_ONCE,
-)
 from commonbrain.flows.atomizing import Atomize
 from commonbrain.flows.embedding import Embedded, EmbedPending
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.store import Transaction
-
-_HALF: Final = 0.5
-"""How much there is to drop is counted only by dropping it."""
 
 
 def embed(task: Task) -> None:
@@ -74,24 +64,6 @@ def reword(task: Task) -> None:
     words = task.house.store.rebuild_text(tell)
     with task.step() as tx:
         task.finish(tx, {"reworded": words})
-
-
-def retention(task: Task) -> None:
-    """Drop jobs that ended long ago, dead ones later, and events that nobody waits for any more."""
-    counts = {name: _count(task, name) for name in ("jobs", "events")}
-    now = task.house.clock.now()
-    jobs_before = now - timedelta(days=JOBS_KEPT_DAYS)
-    dead_before = now - timedelta(days=DEAD_LETTERS_KEPT_DAYS)
-    events_before = now - timedelta(days=OUTBOX_KEPT_DAYS)
-    while task.is_live:
-        with task.step() as tx:
-            jobs = tx.jobs.drop(before=jobs_before, dead_before=dead_before, limit=RETAINED_AT_ONCE)
-            events = tx.records.drop_events(before=events_before, limit=RETAINED_AT_ONCE)
-            counts = {"jobs": counts["jobs"] + jobs, "events": counts["events"] + events}
-            if max(jobs, events) < RETAINED_AT_ONCE:
-                task.finish(tx, counts)
-            else:
-                task.reach(tx, _HALF, reached=counts)
 
 
 def _count(task: Task, name: str) -> int:

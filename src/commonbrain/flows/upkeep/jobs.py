@@ -118,6 +118,8 @@ class Jobs:
             raise Invalid(f"{kind} cannot be asked for alone.", hint=f"It is by {known.asked_by}.")
         check_given(kind, wanted)
         self._check_role(known.role, what=kind)
+        if known.is_personal:
+            wanted["agent"] = self.caller.agent
         if known.is_of_store and self.caller.tenant != LOCAL_TENANT:
             raise Refused(
                 f"{kind} works on what all tenants of this store share.",

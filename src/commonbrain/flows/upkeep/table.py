@@ -14,14 +14,18 @@ from commonbrain.domain.limits import (
     LESSONS_MAX,
     LOOKBACK_DAYS_MAX,
     LOOKBACK_DAYS_MIN,
+    REFLECT_CANDIDATES_MAX,
+    REFLECT_HOURS_MAX,
 )
-from commonbrain.domain.scope import Role
+from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
-from commonbrain.flows.jobbing import EMBED
-from commonbrain.flows.upkeep import chores, moving, respacing
+from commonbrain.flows.jobbing import EMBED, REFLECT
+from commonbrain.flows.upkeep import chores, moving, reflecting, respacing
+from commonbrain.flows.upkeep.consolidating import consolidate
 from commonbrain.flows.upkeep.evaluating import evaluate
+from commonbrain.flows.upkeep.maintaining import maintain
 from commonbrain.flows.upkeep.salience import train_salience
-from commonbrain.flows.upkeep.task import Task
+from commonbrain.flows.upkeep.task import MAINTAIN, Task
 from commonbrain.flows.upkeep.training import train_reranker
 from commonbrain.ports.store import Transaction
 
@@ -41,6 +45,10 @@ def _are_days(value: object) -> bool:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
 
 
 def _are_names(value: object) -> bool:
@@ -78,6 +86,10 @@ class JobKind:
     """How often it asks for itself."""
     is_wanted: Callable[[Transaction], bool] = lambda _: True
     """Says whether there is anything to do, before it asks for itself."""
+    is_soon: Callable[[Transaction, Caller], bool] = lambda _tx, _caller: False
+    """Says whether it asks for itself before its time."""
+    is_personal: bool = False
+    """Whether it does something else for each agent that asks for it."""
 
 
 JOBS: Final[Mapping[str, JobKind]] = {
@@ -111,20 +123,26 @@ JOBS: Final[Mapping[str, JobKind]] = {
         },
         role=Role.ADMIN,
     ),
+    REFLECT: JobKind(
+        purpose="Make episodes of what happened, and propose what it states.",
+        handle=reflecting.reflect,
+        takes={
+            "window_hours": _is_within(1, REFLECT_HOURS_MAX),
+            "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
+            "project": _is_name,
+        },
+        role=Role.WRITER,
+        every=timedelta(days=1),
+        is_wanted=reflecting.is_wanted,
+        is_soon=reflecting.is_soon,
+        is_personal=True,
+    ),
     "reword": JobKind(
         purpose="Write the full text anew from the rows.",
         handle=chores.reword,
         takes={},
         role=Role.ADMIN,
         is_of_store=True,
-    ),
-    "respace": JobKind(
-        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
-        handle=respacing.respace,
-        takes={"space": _is_name},
-        role=Role.ADMIN,
-        is_of_store=True,
-        limit=timedelta(days=1),
     ),
     "eval": JobKind(
         purpose="Measure recall on questions that the store's own memories give.",
@@ -156,10 +174,24 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.WRITER,
         asked_by="what puts a file there",
     ),
-    "retention": JobKind(
-        purpose="Drop jobs that ended long ago, and old events.",
-        handle=chores.retention,
-        takes={},
+    "respace": JobKind(
+        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
+        handle=respacing.respace,
+        takes={"space": _is_name},
+        role=Role.ADMIN,
+        is_of_store=True,
+        limit=timedelta(days=1),
+    ),
+    "consolidate": JobKind(
+        purpose="Report rules and facts that say nearly the same, or are corrected ever again.",
+        handle=consolidate,
+        takes={"project": _is_name},
+        role=Role.WRITER,
+    ),
+    MAINTAIN: JobKind(
+        purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
+        handle=maintain,
+        takes={"dry_run": _is_flag},
         role=Role.ADMIN,
         every=timedelta(days=1),
     ),

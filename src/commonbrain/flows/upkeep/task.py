@@ -16,6 +16,10 @@ from commonbrain.ports.store import Transaction
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 LEASE: Final = timedelta(seconds=JOB_LEASE_S)
+MAINTAIN: Final = "maintain"
+"""The kind of job that keeps the store."""
+UPKEEP: Final = "upkeep"
+"""The agent for whom the brain keeps itself."""
 
 
 class Stopped(Exception):

@@ -154,6 +154,46 @@ def history(
     show_history(context.obj, name, plot=plot, as_json=as_json)
 
 
+@app.command()
+def reflect(
+    *,
+    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval or own.")],
+    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
+    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many.")] = None,
+    conversations: Annotated[int | None, typer.Option(min=1, help="Fill only so many.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides which, where only some are.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure what episodes keep of the evidence, and what they do to recall."""
+    from commonbrain.interfaces.cli.evaluating import run_reflection  # noqa: PLC0415 see _run
+
+    run_reflection(
+        dataset,
+        path,
+        questions=questions,
+        conversations=conversations,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def month(
+    *,
+    data: Annotated[
+        Path | None, typer.Option(help="A LoCoMo file: also whether fading costs evidence.")
+    ] = None,
+    conversations: Annotated[
+        int | None, typer.Option(min=1, help="Only so many of the file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Live through a month of ten agents on one store, and hold it against a plain model."""
+    from commonbrain.interfaces.cli.evaluating import run_month  # noqa: PLC0415 see _run
+
+    run_month(data, conversations=conversations, as_json=as_json)
+
+
 def _add(name: str) -> None:
     def evaluate(*, as_json: Json = False) -> None:
         from commonbrain.interfaces.cli.evaluating import run_evaluation  # noqa: PLC0415 see _run

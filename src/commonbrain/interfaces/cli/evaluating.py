@@ -9,6 +9,7 @@ import typer
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import escaped
+from commonbrain.evals import aged, month
 from commonbrain.evals.curves import curves
 from commonbrain.evals.evaluations import EVALUATIONS
 from commonbrain.evals.retrieval.comparing import compare
@@ -16,9 +17,11 @@ from commonbrain.evals.retrieval.learning import LearnWish, learn
 from commonbrain.evals.retrieval.learnt import show_learning
 from commonbrain.evals.retrieval.misses import misses_of
 from commonbrain.evals.retrieval.record import default_path, read, write
+from commonbrain.evals.retrieval.reflecting import Asked, evaluate
 from commonbrain.evals.retrieval.reporting import page
 from commonbrain.evals.retrieval.running import Wish, run
 from commonbrain.evals.retrieval.showing import show_comparison, show_parts, show_run
+from commonbrain.evals.retrieval.told_reflecting import show_reflected
 from commonbrain.interfaces.cli.progress import bar
 from commonbrain.interfaces.cli.wanted import Wanted
 from commonbrain.wiring import load_settings
@@ -40,6 +43,29 @@ def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> Non
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:
         evaluation.show(report)
+
+
+def run_month(data: Path | None, *, conversations: int | None, as_json: bool) -> None:
+    """Live through a month and print what came out; let public talks age beside it, where given.
+
+    Raises:
+        Invalid: the data or a library is missing.
+
+    """
+    with bar("living a month", is_shown=not as_json) as move:
+        lived = month.evaluate(on_progress=move)
+    told = None
+    if data is not None:
+        with bar("letting talks age", is_shown=not as_json) as move:
+            told = aged.evaluate(
+                data, settings=load_settings(), conversations=conversations, on_progress=move
+            )
+    if as_json:
+        reports = {"month": asdict(lived), "aged": told and asdict(told)}
+        typer.echo(json.dumps(reports, ensure_ascii=False))
+        return
+    for line in (*month.tell_month(lived), *(aged.tell_aged(told) if told else ())):
+        typer.echo(line)
 
 
 def run_on_data(wanted: Wanted) -> None:
@@ -83,6 +109,32 @@ def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: b
         typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False, default=str)))
     else:
         show_learning(done)
+
+
+def run_reflection(
+    dataset: str,
+    path: Path,
+    *,
+    questions: int | None,
+    conversations: int | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Measure what reflections keep of public data, and print it.
+
+    Raises:
+        Invalid: the data or a library is missing, or something that was given is unknown.
+
+    """
+    asked = Asked(
+        dataset=dataset, path=path, seed=seed, questions=questions, conversations=conversations
+    )
+    with bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
+        report = evaluate(asked, settings=load_settings(), on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
+    else:
+        show_reflected(report)
 
 
 def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> None:

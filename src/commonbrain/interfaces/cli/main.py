@@ -223,6 +223,21 @@ def work(
     run_work(context.obj, shift, as_json=as_json)
 
 
+@app.command()
+def maintain(
+    context: typer.Context,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be done.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Keep the store now: what expired or is too old, stale tasks, old jobs; it does so daily."""
+    from commonbrain.interfaces.cli.maintaining import run_maintain  # noqa: PLC0415
+
+    run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
+
+
 def _connect(wish: Wish) -> None:
     """Add this memory to a client's servers; everything else in its file stays as it is."""
     from commonbrain.interfaces.cli.connecting import carry_out  # noqa: PLC0415

@@ -28,6 +28,7 @@ from commonbrain.flows.upkeep.worker import Happening, Worker, worker_name
 from commonbrain.interfaces.cli.progress import progress
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
+from commonbrain.interfaces.operations.job import brief
 
 _GLANCE_S: Final = 0.5
 _OVER: Final = frozenset(
@@ -144,7 +145,8 @@ def _as_json(what: Happening, job: Job, *, at: datetime) -> dict[str, object]:
 def _line(what: Happening, job: Job) -> str:
     parts = [ids.show(ids.JOB, job.id), job.kind, str(what).replace("_", " ")]
     if what is Happening.DONE and job.result is not None:
-        parts.append(", ".join(f"{name} {value}" for name, value in job.result.items()))
+        told = (f"{name} {brief(value)}" for name, value in job.result.items())
+        parts.append(", ".join(told))
     if what in {Happening.FAILED, Happening.DEAD} and job.fault:
         parts.append(f"attempt {job.attempts}, {job.fault.code}: {job.fault.message}")
     return "  ".join(parts)

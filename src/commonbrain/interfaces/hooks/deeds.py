@@ -18,6 +18,7 @@ from commonbrain.domain.trust import Trust
 from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.flows.remember.drafts import DraftFields
 from commonbrain.flows.sessions.registry import contact_here
+from commonbrain.flows.upkeep.aside import keep_a_while
 from commonbrain.interfaces.folder import Folder
 from commonbrain.interfaces.hooks.happening import Happening
 from commonbrain.interfaces.hooks.switches import capture_of
@@ -29,6 +30,8 @@ _ITEMS_MAX: Final = 5
 _SIGNS_OF_LIFE: Final = frozenset({Deed.RECALL, Deed.CAPTURE, Deed.SUMMARISE})
 """The others say of a session that it begins or ends."""
 _TELLING: Final = frozenset({Deed.BOOT, Deed.RECALL})
+_KEEPING_S_MAX: Final = 2.0
+"""A day of one agent takes far less; what is left is done after the next session."""
 _COMPACTED: Final = "compact"
 _WAIT_S_MIN: Final = 0.01
 _WAIT_S_MAX: Final = 1.0
@@ -146,6 +149,8 @@ def _end(brain: Brain, order: Order) -> None:
         for last in _left(brain, (Kind.EVENT,)):
             brain.session.sum_up(both_ends(last))
     brain.session.end()
+    # Nobody waits for this process: a store that no server is ever open on is kept here.
+    keep_a_while(brain.house, seconds=min(order.left_s() / 2, _KEEPING_S_MAX))
 
 
 def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) -> list[str]:

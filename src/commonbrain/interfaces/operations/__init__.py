@@ -17,6 +17,7 @@ from commonbrain.interfaces.operations.message import MESSAGE
 from commonbrain.interfaces.operations.model import MODEL
 from commonbrain.interfaces.operations.operation import Command, Door, Operation, Profile
 from commonbrain.interfaces.operations.recall import RECALL
+from commonbrain.interfaces.operations.reflect import REFLECT
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.operations.revise import REVISE
 from commonbrain.interfaces.operations.session import SESSION
@@ -44,6 +45,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     DOCTOR,
     ATOMIZE,
     MODEL,
+    REFLECT,
     ADMIN,
     TENANT,
 )

@@ -1,6 +1,6 @@
 """The operation admin: who may call in a tenant, with what, and what was refused."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -67,6 +67,11 @@ class AdminRequest(Request):
     )
     auto_promote: bool | None = Field(
         default=None, description="policy: whether a proven canary serves all by itself"
+    )
+    retention: list[str] = Field(
+        default=[],
+        description="policy: what is kept only for so long, each as: kind=event label=log "
+        "scope=team days=30 action=archive (or forget); the word none: all is kept for ever",
     )
     limit: int = Field(
         default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
@@ -139,7 +144,14 @@ def _policy(govern: Govern, told: AdminRequest) -> _Parts:
         change["is_boot_required"] = told.boot_required
     if told.auto_promote is not None:
         change["is_promotion_automatic"] = told.auto_promote
+    if told.retention:
+        change["retention"] = retention_of(told.retention)
     return {"policy": govern.policy(**change)}
+
+
+def retention_of(told: Sequence[str]) -> tuple[str, ...]:
+    """Give rules of retention as they were told; `none` stands for none."""
+    return () if list(told) == ["none"] else tuple(told)
 
 
 _CALLS: Final[Mapping[Op, _Call]] = {
@@ -235,7 +247,8 @@ def policy_line(policy: Policy) -> str:
         f"calls a minute of a key: {policy.key_calls_per_minute or usual}, "
         f"of the tenant: {policy.tenant_calls_per_minute or usual}; "
         f"boot: {'required' if policy.is_boot_required else 'not required'}; "
-        f"models are promoted {'by guards' if policy.is_promotion_automatic else 'by hand'}"
+        f"models are promoted {'by guards' if policy.is_promotion_automatic else 'by hand'}; "
+        f"kept only for so long: {', '.join(policy.retention) or 'nothing'}"
     )
 
 

@@ -1,6 +1,7 @@
 """The operation job: what is done behind the calls, and what became of it."""
 
-from typing import Final, Literal
+from collections.abc import Iterator
+from typing import Final, Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -89,6 +90,7 @@ def _one(brain: Brain, request: JobRequest) -> ShownJob:
 
 def _tell(reply: JobsShown) -> str:
     lines = [tell_job(one) for one in reply.jobs] or ["No job."]
+    lines += _entries(reply.jobs[0]) if len(reply.jobs) == 1 else ()
     return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
 
 
@@ -98,10 +100,30 @@ def tell_job(one: ShownJob) -> str:
     if one.attempts:
         parts.append(f"attempt {one.attempts}")
     if one.result is not None:
-        parts.append(", ".join(f"{name} {value}" for name, value in one.result.items()))
+        parts.append(", ".join(f"{name} {brief(value)}" for name, value in one.result.items()))
     if one.error is not None:
         parts.append(f"{one.error}: {one.reason}")
     return inert_line(" | ".join(parts))
+
+
+def brief(value: object) -> object:
+    """Give a value of a result, or of a list how long it is."""
+    return len(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def _entries(one: ShownJob) -> Iterator[str]:
+    """Give what a result lists, each entry on a line of its own."""
+    for name, value in (one.result or {}).items():
+        for entry in cast("list[object]", value) if isinstance(value, list) else ():
+            told = cast("dict[str, object]", entry) if isinstance(entry, dict) else {"": entry}
+            parts = (f"{key} {_joined(part)}".strip() for key, part in told.items())
+            yield inert_line(f"  {name}: {'; '.join(parts)}")
+
+
+def _joined(value: object) -> str:
+    """Write a value, or the values of a list."""
+    listed = cast("list[object]", value) if isinstance(value, list) else [value]
+    return ", ".join(map(str, listed))
 
 
 _PURPOSES: Final = {

@@ -11,7 +11,7 @@ from commonbrain.domain.policy import PolicyChange
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.governing import Usage
-from commonbrain.interfaces.operations.admin import policy_line, usage_line
+from commonbrain.interfaces.operations.admin import policy_line, retention_of, usage_line
 from commonbrain.interfaces.operations.operation import Command, Door, Operation, Request
 from commonbrain.ports.credentials import Tenant
 
@@ -35,6 +35,11 @@ class TenantRequest(Request):
     boot_required: bool | None = Field(default=None, description="Whether sessions must boot first")
     auto_promote: bool | None = Field(
         default=None, description="Whether a proven canary serves all by itself"
+    )
+    retention: list[str] = Field(
+        default=[],
+        description="What is kept only for so long, each as: kind=event label=log scope=team "
+        "days=30 action=archive; the word none: all is kept for ever",
     )
 
 
@@ -75,6 +80,8 @@ def _change(told: TenantRequest) -> PolicyChange:
         change["is_boot_required"] = told.boot_required
     if told.auto_promote is not None:
         change["is_promotion_automatic"] = told.auto_promote
+    if told.retention:
+        change["retention"] = retention_of(told.retention)
     return change
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-revision: Final = "0013"
+revision: Final = "0010"
 down_revision: Final = "0009"
 
 _STATE: Final = (

@@ -1,0 +1,1 @@
+"""Reflecting: what several memories tell together becomes an episode, and proposals."""

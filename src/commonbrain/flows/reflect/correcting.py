@@ -1,0 +1,181 @@
+"""Rules that are proposed, because somebody corrected the same again and again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from commonbrain.domain.corrections import CORRECTIONS_MIN, Correction, repeated
+from commonbrain.domain.kinds import Kind, Severity
+from commonbrain.domain.limits import CORRECTIONS_MAX, SOURCES_MAX
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import CURRENT_STATES, Draft, Memory
+from commonbrain.domain.reflection import CORRECTION
+from commonbrain.domain.revision import Action, Change
+from commonbrain.domain.scope import Caller, Role, Scope, hold_apart, is_visible
+from commonbrain.domain.trust import Trust
+from commonbrain.flows.recording import annotation_of
+from commonbrain.ports.store import Transaction
+
+_LOOKED_BACK: Final = timedelta(days=30)
+"""What was corrected longer ago tells little of how the work goes now."""
+_CHAIN_MAX: Final = 50
+"""Revisions that are followed from a memory to the latest of its lineage."""
+_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.INCIDENT})
+"""What claims to hold; a task moves on, and a later handoff takes the place of an earlier one."""
+_QUOTED: Final = 3
+"""Reasons that a proposed rule repeats, the latest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What was corrected of late, and the memories it was said of, each by its latest."""
+
+    corrections: tuple[Correction, ...]
+    heads: Mapping[int, Memory]
+
+
+def rules(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> list[Draft]:
+    """Propose rules, with what they were corrected from as their sources.
+
+    One for each correction that three sessions gave in much the same words, and one for each
+    lineage that was corrected three times. None is proposed of a memory twice, whatever became of
+    the first.
+    """
+    told = _told(tx, caller, project=project, since=now - _LOOKED_BACK)
+    settled = _settled(tx, list(told.heads))
+    fresh = [one for one in told.corrections if one.of not in settled]
+    said = [one for one in fresh if one.text]
+    made: list[Draft] = []
+    spoken_of: set[int] = set()
+    for group in repeated(said):
+        spoken_of.update(one.of for one in group)
+        made.append(_rule(group[-1].text, group, heads=told.heads, caller=caller))
+    for head, those in _by_lineage(fresh):
+        if head not in spoken_of and len(those) >= CORRECTIONS_MIN:
+            caution = _caution(told.heads[head], those)
+            made.append(_rule(caution, those, heads=told.heads, caller=caller))
+    return made
+
+
+def _told(tx: Transaction, caller: Caller, *, project: str | None, since: datetime) -> _Told:
+    changes = tx.changes.by(
+        agent=None, session=None, since=since, until=None, limit=CORRECTIONS_MAX
+    )
+    read = [(one.memory_id, correction) for one in reversed(changes) for correction in _read(one)]
+    heads = _heads(tx, {id_ for id_, _ in read})
+    kept = {
+        id_: head
+        for id_, head in heads.items()
+        if _counts(head, caller) and not (project and hold_apart(project, head.project))
+    }
+    return _Told(
+        corrections=tuple(replace(one, of=kept[id_].id) for id_, one in read if id_ in kept),
+        heads={head.id: head for head in kept.values()},
+    )
+
+
+def _read(change: Change) -> Iterator[Correction]:
+    """Read a change as a correction, if it is one; a vote says no word.
+
+    What was noted by whom nobody trusts is none: three strangers would make a rule.
+    """
+    by = change.agent, change.session
+    match change.action:
+        case Action.SUPERSEDE:
+            yield Correction(of=change.memory_id, text=change.reason or "", by=by)
+        case Action.ANNOTATE if "annotation" in change.after:
+            noted = annotation_of(cast("Mapping[str, Any]", change.after["annotation"]))
+            if noted.trust is not Trust.UNTRUSTED_WEB:
+                yield Correction(of=noted.memory_id, text=noted.text, by=by, trust=noted.trust)
+        case Action.RATE:
+            before, after = (image.get("rating") for image in (change.before, change.after))
+            if isinstance(before, int) and isinstance(after, int) and after < before:
+                yield Correction(of=change.memory_id, text="", by=by)
+        case _:
+            return
+
+
+def _heads(tx: Transaction, wanted: set[int]) -> dict[int, Memory]:
+    """Follow memories to the latest of their lineages."""
+    heads = tx.memories.get(sorted(wanted))
+    for _ in range(_CHAIN_MAX):
+        behind = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
+        if not behind:
+            break
+        later = tx.memories.get(sorted(set(behind.values())))
+        heads |= {id_: later[to] for id_, to in behind.items() if to in later}
+        if not any(to in later for to in behind.values()):
+            break
+    return heads
+
+
+def _counts(memory: Memory, caller: Caller) -> bool:
+    """Say whether a rule may rest on a memory: it holds, is seen, and no secret of another."""
+    is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
+    is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
+    # A rule that nobody trusted would be quarantined, and tell on whoever wrote what it rests on.
+    is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
+    holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
+    return is_own and is_claimed and is_trusted and holds and is_visible(caller, memory)
+
+
+def _settled(tx: Transaction, heads: Sequence[int]) -> set[int]:
+    """Give the memories of which a rule was proposed before."""
+    links = tx.links.touching(heads, types=[LinkType.DERIVED_FROM]) if heads else []
+    made = [one for one in links if one.to_id in set(heads)]
+    known = tx.memories.get([one.from_id for one in made])
+    return {
+        one.to_id for one in made if one.from_id in known and known[one.from_id].label == CORRECTION
+    }
+
+
+def _by_lineage(corrections: Sequence[Correction]) -> Iterator[tuple[int, list[Correction]]]:
+    of: defaultdict[int, list[Correction]] = defaultdict(list)
+    for one in corrections:
+        of[one.of].append(one)
+    yield from of.items()
+
+
+def _caution(head: Memory, corrections: Sequence[Correction]) -> str:
+    """Say what to be careful of, and why, in the words of those who corrected it."""
+    reasons = list(dict.fromkeys(one.text for one in corrections if one.text))[-_QUOTED:]
+    why = "".join(f"\n- {reason}" for reason in reasons)
+    known = f" Reasons given:{why}" if reasons else ""
+    return (
+        f'Check before relying on "{head.headline}": it was corrected {len(corrections)} times.'
+        f"{known}"
+    )
+
+
+def _rule(
+    text: str,
+    corrections: Sequence[Correction],
+    *,
+    heads: Mapping[int, Memory],
+    caller: Caller,
+) -> Draft:
+    """Draft a rule of what was corrected, resting on the most that may stand together."""
+    classes: defaultdict[tuple[object, ...], dict[int, Memory]] = defaultdict(dict)
+    for one in corrections:
+        head = heads[one.of]
+        classes[head.project, head.scope, head.trust][head.id] = head
+    most = max(classes.values(), key=len)
+    first = next(iter(most.values()))
+    said = [one.trust for one in corrections if one.trust is not None]
+    is_beyond = first.scope is Scope.GLOBAL and caller.role is not Role.ADMIN
+    return Draft(
+        body=text,
+        kind=Kind.RULE,
+        severity=Severity.PATTERN,
+        label=CORRECTION,
+        project=first.project,
+        scope=Scope.TEAM if is_beyond else first.scope,
+        trust=min([first.trust, *said], key=lambda one: one.weight),
+        auto_captured=True,
+        is_candidate=True,
+        derived_from=tuple(most)[:SOURCES_MAX],
+    )

@@ -1,0 +1,225 @@
+"""Maintain: what time did to memories is written down, and what nobody needs is dropped.
+
+Each step is one transaction that also keeps where the next one begins, so that a worker that dies
+has lost nothing and has done nothing twice.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, cast
+
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import (
+    CHECKED_AT_ONCE,
+    DEAD_LETTERS_KEPT_DAYS,
+    JOBS_KEPT_DAYS,
+    MAINTAINED_AT_ONCE,
+    MAINTAINED_SHOWN_MAX,
+    OUTBOX_KEPT_DAYS,
+    RETAINED_AT_ONCE,
+)
+from commonbrain.domain.policy import NO_POLICY
+from commonbrain.domain.retention import Retention
+from commonbrain.domain.revision import Action
+from commonbrain.domain.scope import Caller, is_visible
+from commonbrain.domain.upkeep import OVERDUE, Turn, turn_of
+from commonbrain.flows.cascade.spread import follow_up, spread
+from commonbrain.flows.house import House
+from commonbrain.flows.jobbing import EMBED, add_job
+from commonbrain.flows.recording import Deed, amend
+from commonbrain.flows.upkeep.task import UPKEEP, Task
+from commonbrain.ports.ageing import DueBy
+from commonbrain.ports.store import Transaction
+
+_AFTER: Final = "after"
+"""Of what was reached: the last memory that was looked at; it goes once all were."""
+_CHECKED: Final = "checked"
+"""The same of the look for what lacks its body."""
+_TURNING: Final = 0.5
+_DROPPING: Final = 0.8
+"""How far it has come when memories are done, and when old rows are dropped: a guess."""
+COUNTED: Final = (
+    "expired", "stale", "archived", "forgotten", "unseated", "jobs", "events", "bodiless",
+    "unembedded",
+)  # fmt: skip
+"""What a run counts, in the order of its steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One memory that upkeep would turn, and why."""
+
+    id: str
+    headline: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """What a run of upkeep would do to memories by now: counts, and examples of each sort."""
+
+    counts: Mapping[str, int]
+    examples: Mapping[str, tuple[Example, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Maintain:
+    """Upkeep of one tenant's memories, foreseen for one caller."""
+
+    house: House
+    caller: Caller
+
+    def preview(self) -> Foreseen:
+        """Say what upkeep would do now; changes nothing.
+
+        Old jobs and events are counted by dropping them only, so that they are not foreseen.
+
+        Raises:
+            Unavailable: the store cannot be read.
+
+        """
+        counts: Counter[str] = Counter()
+        examples: dict[str, tuple[Example, ...]] = {}
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            wanted = _wanted(tx, self.house)
+            for page in _pages(tx, wanted):
+                for turn in _turns(tx, page, wanted=wanted):
+                    counts[turn.name] += 1
+                    shown = examples.setdefault(turn.name, ())
+                    if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, turn.before):
+                        examples[turn.name] = (*shown, _example(turn))
+        return Foreseen(counts=counts, examples=examples)
+
+
+def maintain(task: Task) -> None:
+    """Turn what time has turned, drop old rows, and look for what lacks something."""
+    if task.job.given.get("dry_run"):
+        foreseen = Maintain(task.house, task.caller).preview()
+        with task.step() as tx:
+            task.finish(tx, dict(foreseen.counts))
+        return
+    while task.is_live:
+        reached = dict(task.job.reached)
+        if "turned" not in reached:
+            _turn_page(task, reached)
+        elif "dropped" not in reached:
+            _drop_page(task, reached)
+        else:
+            _check_page(task, reached)
+
+
+def _turn_page(task: Task, reached: dict[str, object]) -> None:
+    """Turn some memories; what they unseated is marked with them, or right after."""
+    house, after = task.house, cast("int", reached.get(_AFTER, 0))
+    with house.store.snapshot(task.caller.tenant) as tx:
+        wanted = _wanted(tx, house)
+        # To find what is due reads much: no writer is to wait for that.
+        page = tx.memories.due(wanted, after=after, limit=MAINTAINED_AT_ONCE)
+    caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
+    with task.step() as tx:
+        is_cut = _turned(tx, page, caller=caller, wanted=wanted, reached=reached)
+        if len(page) < MAINTAINED_AT_ONCE:
+            reached.pop(_AFTER, None)
+            reached["turned"] = True
+        else:
+            reached[_AFTER] = page[-1]
+        task.reach(tx, _TURNING if "turned" in reached else _TURNING / 2, reached=reached)
+    if is_cut:
+        follow_up(house, caller)
+
+
+def _turned(
+    tx: Transaction,
+    page: Sequence[int],
+    *,
+    caller: Caller,
+    wanted: DueBy,
+    reached: dict[str, object],
+) -> bool:
+    """Turn a page of memories; say whether not all that rests on them could be marked."""
+    for turn in _turns(tx, page, wanted=wanted):
+        deed = Deed(action=turn.action, caller=caller, at=wanted.now, reason=turn.reason)
+        amend(tx, turn.before, after=turn.after, deed=deed)
+        _count(reached, turn.name, more=1)
+    if not page:
+        return False
+    fallen = spread(tx, Deed(action=Action.CASCADE, caller=caller, at=wanted.now))
+    _count(reached, "unseated", more=len(fallen.unseated))
+    return fallen.is_cut
+
+
+def _drop_page(task: Task, reached: dict[str, object]) -> None:
+    """Drop jobs that ended long ago, dead ones later, and events that nobody waits for any more."""
+    now = task.house.clock.now()
+    with task.step() as tx:
+        jobs = tx.jobs.drop(
+            before=now - timedelta(days=JOBS_KEPT_DAYS),
+            dead_before=now - timedelta(days=DEAD_LETTERS_KEPT_DAYS),
+            limit=RETAINED_AT_ONCE,
+        )
+        before = now - timedelta(days=OUTBOX_KEPT_DAYS)
+        events = tx.records.drop_events(before=before, limit=RETAINED_AT_ONCE)
+        _count(reached, "jobs", more=jobs)
+        _count(reached, "events", more=events)
+        if max(jobs, events) < RETAINED_AT_ONCE:
+            reached["dropped"] = True
+        task.reach(tx, _DROPPING, reached=reached)
+
+
+def _check_page(task: Task, reached: dict[str, object]) -> None:
+    """Count what lacks its body, and have embedded what lacks vectors."""
+    house, after = task.house, cast("int", reached.get(_CHECKED, 0))
+    with house.store.snapshot(task.caller.tenant) as tx:
+        page = tx.memories.bodiless(after=after, limit=CHECKED_AT_ONCE)
+        pending = tx.index.pending()
+    with task.step() as tx:
+        _count(reached, "bodiless", more=len(page))
+        if len(page) == CHECKED_AT_ONCE:
+            reached[_CHECKED] = page[-1]
+            task.reach(tx, _DROPPING, reached=reached)
+            return
+        if pending:
+            now = house.clock.now()
+            caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
+            add_job(tx, house, caller=caller, kind=EMBED, given={}, due_at=now)
+        reached["unembedded"] = pending
+        task.finish(tx, {name: reached.get(name, 0) for name in COUNTED})
+
+
+def _wanted(tx: Transaction, house: House) -> DueBy:
+    now, tenant = house.clock.now(), tx.credentials.tenant()
+    policy = tenant.policy if tenant else NO_POLICY
+    rules = tuple(map(Retention.read, policy.retention))
+    return DueBy(now=now, tasks_before=now - OVERDUE, rules=rules)
+
+
+def _pages(tx: Transaction, wanted: DueBy) -> Iterator[Sequence[int]]:
+    """Give all that is due, page by page."""
+    after = 0
+    while page := tx.memories.due(wanted, after=after, limit=MAINTAINED_AT_ONCE):
+        yield page
+        after = page[-1]
+
+
+def _turns(tx: Transaction, page: Sequence[int], *, wanted: DueBy) -> Iterator[Turn]:
+    """Decide what becomes of a page of memories, as they are now."""
+    found = tx.memories.get(page).values()
+    tasks = [one.id for one in found if one.kind is Kind.TASK]
+    changed = {one.memory_id: one.at for one in tx.changes.of(tasks)}
+    for one in found:
+        turn = turn_of(one, wanted.rules, now=wanted.now, changed_at=changed.get(one.id))
+        if turn is not None:
+            yield turn
+
+
+def _example(turn: Turn) -> Example:
+    one = turn.before
+    return Example(id=ids.show(ids.MEMORY, one.id), headline=one.headline, reason=turn.reason)
+
+
+def _count(reached: dict[str, object], name: str, *, more: int) -> None:
+    """Add to a count of what was reached."""
+    reached[name] = cast("int", reached.get(name, 0)) + more

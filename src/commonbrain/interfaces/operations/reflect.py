@@ -1,0 +1,89 @@
+"""The operation reflect."""
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from commonbrain.brain import Brain
+from commonbrain.domain.inert import inert_line
+from commonbrain.domain.limits import (
+    REFLECT_CANDIDATES_DEFAULT,
+    REFLECT_CANDIDATES_MAX,
+    REFLECT_HOURS_DEFAULT,
+    REFLECT_HOURS_MAX,
+)
+from commonbrain.domain.scope import Role
+from commonbrain.domain.times import show_day
+from commonbrain.flows.jobbing import REFLECT as KIND
+from commonbrain.flows.reflect.pipeline import Foreseen, Sketch
+from commonbrain.flows.upkeep.jobs import ShownJob
+from commonbrain.interfaces.operations.job import tell_job
+from commonbrain.interfaces.operations.operation import Door, Name, Operation, Request
+
+
+class ReflectRequest(Request):
+    """What is reflected on, and whether it is only looked at."""
+
+    window_hours: int = Field(
+        default=REFLECT_HOURS_DEFAULT,
+        ge=1,
+        le=REFLECT_HOURS_MAX,
+        description=f"How far back, by when it was recorded: 1 to {REFLECT_HOURS_MAX} hours",
+    )
+    max_candidates: int = Field(
+        default=REFLECT_CANDIDATES_DEFAULT,
+        ge=1,
+        le=REFLECT_CANDIDATES_MAX,
+        description=f"Facts and rules to propose at most, 1 to {REFLECT_CANDIDATES_MAX}",
+    )
+    project: Name = Field(default=None, description="Only of this project and of none")
+    dry_run: bool = Field(default=False, description="Show what would be made; store nothing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reflected:
+    """The job that reflects, or what it would make."""
+
+    job: ShownJob | None = None
+    foreseen: Foreseen | None = None
+
+
+def _handle(brain: Brain, request: ReflectRequest) -> Reflected:
+    given = request.model_dump(exclude={"dry_run"}, exclude_defaults=True)
+    if request.dry_run:
+        return Reflected(foreseen=brain.reflect(**given))
+    return Reflected(job=brain.jobs.run(KIND, given))
+
+
+def _tell(reply: Reflected) -> str:
+    if reply.job is not None:
+        return tell_job(reply.job)
+    seen = reply.foreseen or Foreseen(read=0)
+    lines = [f"Of {seen.read} events and messages it would make {_count(seen)}."]
+    lines += [_line(one) for one in (*seen.episodes, *seen.candidates)]
+    return "\n".join([*lines, *(["There is more to look at."] if seen.is_more else [])])
+
+
+def _count(seen: Foreseen) -> str:
+    episodes, candidates = len(seen.episodes), len(seen.candidates)
+    return f"{episodes} episodes, and propose {candidates} facts and rules"
+
+
+def _line(one: Sketch) -> str:
+    on = f" | {show_day(one.started_at)}" if one.started_at else ""
+    return inert_line(f"{one.kind} | from {one.sources}{on} | {one.headline}")
+
+
+REFLECT = Operation(
+    name="reflect",
+    title="Reflect",
+    purpose="Make episodes of what happened lately, and propose facts and rules to be approved.",
+    request=ReflectRequest,
+    reply=Reflected,
+    handle=_handle,
+    tell=_tell,
+    role=Role.WRITER,
+    adds=lambda request: not request.dry_run,
+    doors=frozenset({Door.CLI, Door.REST}),
+    is_idempotent=True,
+)

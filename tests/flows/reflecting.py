@@ -1,0 +1,58 @@
+"""Events of two matters, and a reflection on what is stored as a worker does it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.links import LinkType
+from commonbrain.domain.memory import Draft, Memory, State
+from commonbrain.domain.query import Filter
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.ports.look import Look
+from tests.flows.working import a_worker
+
+CHECKOUT = (
+    "The checkout service returned errors after the deploy of build 811.",
+    "We rolled the checkout service back to build 810 after the errors.",
+    "The checkout service lacked the variable STRIPE_REGION in build 811.",
+    "We decided to validate variables of the checkout service at every start.",
+)
+GARDEN = (
+    "Watering the garden roses took an hour this morning.",
+    "The garden roses got new soil and watering tubes.",
+    "Ann planted two more garden roses beside the watering tubes.",
+)
+
+
+def tell(brain: Brain, texts: Sequence[str], **more: Any) -> list[int]:  # noqa: ANN401 of a draft
+    """Store events; give their ids."""
+    told = brain.remember([Draft(body=text, kind="event", **more) for text in texts])
+    assert {one.status for one in told.items} == {"stored"}
+    return [ids.parse(ids.MEMORY, str(one.id)) for one in told.items]
+
+
+def reflect(brain: Brain, **given: object) -> Mapping[str, Any]:
+    """Reflect as a worker does; give the job's result."""
+    job = brain.jobs.run("reflect", given)
+    a_worker(brain).sweep()
+    done = brain.jobs.show(job.id)
+    assert done.state == "done", done.reason
+    assert done.result is not None
+    return done.result
+
+
+def every(brain: Brain, kind: Kind, *states: State) -> list[Memory]:
+    """Read all of a kind that the caller sees, the oldest first."""
+    wanted = Filter(kinds=(kind,), states=states, trust_min=0.0)
+    look = Look(caller=brain.caller, filter=wanted, now=brain.house.clock.now())
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        found = tx.memories.get([hit.id for hit in tx.memories.newest(look, limit=100)])
+    return sorted(found.values(), key=lambda one: one.id)
+
+
+def sources(brain: Brain, memory: Memory) -> set[int]:
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        links = tx.links.touching([memory.id], types=[LinkType.DERIVED_FROM])
+    return {one.to_id for one in links if one.from_id == memory.id}

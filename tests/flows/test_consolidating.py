@@ -1,0 +1,83 @@
+"""Consolidate: a report on what says nearly the same, which changes nothing and names no text."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.brain import Brain
+from commonbrain.domain.cliques import cliques
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import CONSOLIDATED_RULES_MAX
+from commonbrain.testing.builders import a_memory
+from commonbrain.testing.store_steps import put
+from tests.flows.asking import stored
+from tests.flows.working import a_worker
+
+WHY = "because a test says so"
+SAME = (
+    "Never push straight to the main branch",
+    "Never push straight to the main branch please",
+    "Never push straight to the main branch again",
+)
+PAIRS = st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] < pair[1])
+
+
+def reported(brain: Brain, **wanted: object) -> dict[str, Any]:
+    job = brain.jobs.run("consolidate", wanted)
+    a_worker(brain).sweep()
+    done = brain.jobs.show(job.id)
+    assert done.state == "done", done.reason
+    return dict(done.result or {})
+
+
+@pytest.mark.requirement("LC-20")
+def test_rules_that_say_nearly_the_same_are_reported_with_the_calls_and_left_alone(
+    brain: Brain,
+) -> None:
+    near = [stored(brain, text, kind="rule", distinct_because="a test says so") for text in SAME]
+    stored(brain, "Water the plants on Mondays", kind="rule")
+    often = stored(brain, "The kettle is blue", kind="fact")
+    for colour in ("green", "yellow"):
+        often = brain.revise.supersede(often, f"The kettle is {colour}", reason=WHY).id or ""
+    before = brain.status().by_state
+
+    told = reported(brain)
+
+    [clique] = told["cliques"]
+    assert set(clique["ids"]) == set(near)
+    newest, *rest = clique["ids"]
+    assert clique["settle"] == [
+        f"revise supersede {newest} TEXT --reason WHY", f"forget {' '.join(rest)} --reason WHY",
+    ]  # fmt: skip
+    assert told["revised"] == [{"id": often, "revisions": 2}]
+    assert brain.status().by_state == before
+    assert "push" not in str(told)
+    assert reported(brain, project="elsewhere")["cliques"] == []
+
+    brain.revise.link(near[0], near[1], type="relates_to")
+    brain.revise.link(near[0], near[2], type="relates_to")
+    assert [len(one["ids"]) for one in reported(brain)["cliques"]] == [2]
+
+
+@pytest.mark.requirement("LC-20")
+def test_too_many_rules_for_a_reader_are_refused_in_a_line(brain: Brain) -> None:
+    for number in range(1, CONSOLIDATED_RULES_MAX + 2):
+        put(brain.house.store, a_memory(number, f"Rule {number}", kind=Kind.RULE))
+    job = brain.jobs.run("consolidate")
+    a_worker(brain).sweep()
+    done = brain.jobs.show(job.id)
+    assert (done.state, done.error) == ("dead", "invalid")
+    assert "more than 500 rules" in (done.reason or "")
+
+
+@given(st.dictionaries(PAIRS, st.floats(0, 1), max_size=20))
+def test_every_clique_is_whole_and_within_no_other_and_every_pair_is_in_one(
+    near: dict[tuple[int, int], float],
+) -> None:
+    found = [set(one.ids) for one in cliques(near)]
+    for own in found:
+        assert all((one, other) in near for one in own for other in own if one < other)
+        assert not any(own < other for other in found)
+    assert all(any(set(pair) <= own for own in found) for pair in near)

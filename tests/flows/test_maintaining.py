@@ -1,0 +1,209 @@
+"""Upkeep: what time did is written down, audited, taken back by undo, and never the other way."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import JOB_LEASE_S, MAINTAINED_AT_ONCE
+from commonbrain.domain.memory import State
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.flows.upkeep.jobs import ShownJob
+from commonbrain.testing.builders import a_brain, a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import put
+from tests.flows.asking import bodies, stored
+from tests.flows.test_jobs_again import kill_at
+from tests.flows.working import a_worker
+
+DAY = timedelta(days=1)
+WHY = "because a test says so"
+
+
+def maintained(brain: Brain, **given: object) -> ShownJob:
+    """Run upkeep to its end."""
+    asked = brain.jobs.run("maintain", given)
+    a_worker(brain, kinds=frozenset({"maintain"})).sweep()
+    done = brain.jobs.show(asked.id)
+    assert done.state == "done", done.reason
+    return done
+
+
+def counted(brain: Brain, **given: object) -> dict[str, object]:
+    """Give what a run made of memories, without what there was none of."""
+    told = maintained(brain, **given).result or {}
+    return {name: told[name] for name in told if told[name] and name not in {"jobs", "events"}}
+
+
+def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
+    brain: Brain, clock: FakeClock
+) -> None:
+    lock = stored(brain, "The release branch is locked", kind="fact", ttl_s=60)
+    made = stored(brain, "Somebody opened a door", kind="event", expires_at="2026-03-03")
+    rests = stored(brain, "Merge nothing this week", kind="rule", depends_on=[lock])
+    derived = stored(brain, "How the doors are used", derived_from=[made])
+    clock.move(2 * DAY)
+
+    assert counted(brain) == {"expired": 2, "unseated": 1}
+    assert brain.get(lock, bump=False).state is State.EXPIRED
+    assert bodies(brain, "release branch locked", bump=False) == []
+    assert "Needs review" in (brain.get(rests, bump=False).banner or "")
+    assert brain.get(derived, bump=False).banner is None
+    told = brain.get(lock, views=["history"], bump=False).history or ()
+    assert [(one.agent, one.action) for one in told] == [("ann", "create"), ("upkeep", "expire")]
+    assert counted(brain) == {}
+    assert brain.doctor().is_sound
+
+    # It can be had back, and then it holds, without an end.
+    brain.revise.restore(lock, reason=WHY)
+    assert counted(brain) == {}
+    assert "The release branch is locked" in bodies(brain, "release branch locked", bump=False)
+
+
+@pytest.mark.requirement("JB-09")
+def test_a_task_long_due_that_nobody_touched_is_stale_until_somebody_moves_it(
+    brain: Brain, clock: FakeClock
+) -> None:
+    due = brain.house.clock.now() + DAY
+    idle = stored(brain, "Paint the shed", kind="task", due_at=due)
+    moved = stored(brain, "Mend the gutter", kind="task", due_at=due)
+    binding = stored(brain, "Rotate the keys", kind="task", due_at=due, must_ack=True)
+    clock.move(10 * DAY)
+    brain.revise.status(moved, "blocked")
+    clock.move(6 * DAY)
+
+    assert counted(brain) == {"stale": 1}
+    states = {one.id: one.detail["status"] for one in map(brain.get, (idle, moved, binding))}
+    assert states == {idle: "stale", moved: "blocked", binding: "open"}
+    brain.revise.status(idle, "open")
+    assert counted(brain) == {}
+
+
+@pytest.mark.requirement("LC-15", "LC-12")
+def test_a_tenants_policy_lets_go_by_kind_label_and_scope(brain: Brain, clock: FakeClock) -> None:
+    log = stored(brain, "Somebody opened a door", kind="event", label="log")
+    kept = stored(brain, "Somebody left the house", kind="event")
+    pinned = stored(brain, "A fire broke out in the kitchen", kind="event", label="log")
+    brain.revise.pin(pinned)
+    episode = stored(brain, "All about the kitchen stove", kind="episode")
+    brain.govern.policy(
+        retention=("kind=event label=log scope=team days=30", "kind=episode days=30 action=archive")
+    )
+    clock.move(29 * DAY)
+    assert counted(brain) == {}
+    clock.move(DAY)
+
+    foreseen = brain.maintain.preview()
+    assert dict(foreseen.counts) == {"forgotten": 1, "archived": 1}
+    [example] = foreseen.examples["forgotten"]
+    assert (example.id, example.reason.split(" ")[1]) == (log, "kind=event")
+    assert counted(brain, dry_run=True) == {"forgotten": 1, "archived": 1}
+    assert brain.get(log, bump=False).state is State.ACTIVE
+
+    since = clock.now()
+    assert counted(brain) == {"forgotten": 1, "archived": 1}
+    states = [brain.get(id_, bump=False).state for id_ in (log, kept, pinned, episode)]
+    assert states == [State.FORGOTTEN, State.ACTIVE, State.ACTIVE, State.ARCHIVED]
+    assert bodies(brain, "kitchen stove", bump=False)[0] is not None
+
+    # An over-eager policy can be taken back, as one change.
+    clock.move(timedelta(minutes=1))
+    taken = brain.undo(agent="upkeep", since=since, reason=WHY)
+    brain.undo(agent="upkeep", since=since, reason=WHY, confirm=taken.count)
+    assert [brain.get(id_, bump=False).state for id_ in (log, episode)] == [State.ACTIVE] * 2
+    brain.govern.policy(retention=())
+    assert counted(brain) == {}
+
+
+def test_only_an_admin_sets_a_policy_and_no_rule_ever_goes_by_its_age(brain: Brain) -> None:
+    with pytest.raises(Invalid, match="kept at any age"):
+        brain.govern.policy(retention=("kind=rule days=900",))
+    for wrong in ("kind=event", "kind=event days=0", "days=3", "kind=event days=3 agent=bo", "x"):
+        with pytest.raises(Invalid):
+            brain.govern.policy(retention=(wrong,))
+    writer = Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER))
+    with pytest.raises(Refused):
+        writer.jobs.run("maintain")
+    with pytest.raises(Refused):
+        writer.govern.policy(retention=())
+
+
+@pytest.mark.requirement("LC-20", "LC-03")
+def test_upkeep_revives_nothing_and_touches_nothing_that_binds(
+    brain: Brain, clock: FakeClock
+) -> None:
+    rule = stored(brain, "Never push to main", kind="rule")
+    old = stored(brain, "The kettle is blue", kind="fact")
+    brain.revise.supersede(old, "The kettle is green", reason=WHY)
+    gone = stored(brain, "The cups are yellow", kind="fact")
+    brain.forget(gone, reason=WHY)
+    clock.move(4000 * DAY)
+    assert counted(brain) == {}
+    states = [brain.get(id_, bump=False).state for id_ in (rule, old, gone)]
+    assert states == [State.ACTIVE, State.SUPERSEDED, State.FORGOTTEN]
+
+
+@pytest.mark.requirement("LC-16")
+def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: FakeClock) -> None:
+    id_ = stored(brain, "The kettle in the kitchen is blue", kind="fact")
+    fresh = brain.recall("kettle kitchen", bump=False).items[0].confidence
+    clock.move(24 * DAY)
+    stale = brain.recall("kettle kitchen", bump=False).items[0].confidence
+    assert stale == pytest.approx(fresh * 2 / 3, abs=1e-3)
+    brain.get(id_)
+    brain.house.journal.flush()
+    assert brain.recall("kettle kitchen", bump=False).items[0].confidence == fresh
+
+
+@pytest.mark.requirement("JB-09")
+def test_upkeep_asks_for_itself_once_a_day_for_its_own_agent(
+    brain: Brain, clock: FakeClock
+) -> None:
+    worker = a_worker(brain)
+    for days, jobs in ((0, 1), (0.5, 1), (0.6, 2)):
+        clock.move(days * DAY)
+        worker.schedule()
+        worker.sweep()
+        assert [one.agent for one in brain.jobs(kind="maintain").jobs] == ["upkeep"] * jobs
+
+
+def test_what_lacks_a_vector_is_embedded_by_the_job_for_it(brain: Brain) -> None:
+    id_ = stored(brain, "The kettle is blue", kind="fact")
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()
+        tx.index.drop(memory.id)
+        tx.index.put(memory, None)
+    assert counted(brain) == {"unembedded": 1}
+    assert [one.kind for one in brain.jobs(state="queued").jobs] == ["embed"]
+    a_worker(brain).sweep()
+    assert brain.status().embedding_pending == 0
+    assert brain.get(id_, bump=False).state is State.ACTIVE
+
+
+def test_upkeep_killed_after_any_of_its_steps_turns_each_memory_once(
+    path: Path, clock: FakeClock
+) -> None:
+    """Three pages, with a death after each thing that happens on the way."""
+    count, lived = 2 * MAINTAINED_AT_ONCE + 1, clock.now() + DAY
+    with a_brain(path, clock=clock) as brain:
+        for number in range(1, count + 1):
+            one = a_memory(number, f"Number {number}", kind=Kind.EVENT, expires_at=lived)
+            put(brain.house.store, one)
+        clock.move(2 * DAY)
+        asked = brain.jobs.run("maintain")
+        for deaths in range(4):
+            kill_at(brain, 1 + min(deaths, 1))
+            clock.move(timedelta(seconds=JOB_LEASE_S))
+            if brain.jobs.show(asked.id).state == "dead":
+                brain.jobs.retry(asked.id)
+        a_worker(brain, kinds=frozenset({"maintain"})).sweep()
+        done = brain.jobs.show(asked.id)
+        assert (done.state, (done.result or {})["expired"]) == ("done", count)
+        assert brain.status().by_state == {State.EXPIRED: count}
+        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+            told = tx.changes.of(list(range(1, count + 1)))
+        assert [one.action for one in told if one.action != "create"] == ["expire"] * count
+        assert brain.doctor().is_sound
