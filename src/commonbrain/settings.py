@@ -44,6 +44,7 @@ def _safe_key(key: SecretStr | None) -> SecretStr | None:
     return SecretStr(stripped)
 
 
+_Secret = Annotated[SecretStr | None, AfterValidator(_safe_key)]
 Store = Path | SecretStr
 """Where memories live: a file, or the URL of a Postgres, which may hold a password."""
 
@@ -137,7 +138,7 @@ class Settings(BaseSettings):
         max_length=63,
         description="Whose memories local doors show; networked ones go by the credential.",
     )
-    redis_url: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+    redis_url: _Secret = Field(
         default=None,
         description="A Redis, as redis://HOST:6379/0: there several servers count rates together, "
         "and workers are told of jobs, which else they look for in the store.",
@@ -212,16 +213,10 @@ class Settings(BaseSettings):
     )
     embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
     embedder_next: str | None = Field(
-        default=None,
-        max_length=128,
-        description="The space that the store is to be moved to, as ollama/MODEL/DIMENSIONS.",
+        default=None, description="The space to move the store to, as ollama/MODEL/DIMENSIONS."
     )
-    embedder_next_url: str | None = Field(
-        default=None, max_length=2000, description="The base of its endpoint's API."
-    )
-    embedder_next_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
-        default=None, description="The key for its endpoint; it is never shown."
-    )
+    embedder_next_url: str | None = Field(default=None, description="Base of its endpoint's API.")
+    embedder_next_api_key: _Secret = Field(default=None, description="The key; it is never shown.")
     extractor: str = Field(
         default="patterns",
         description="What finds causes for atomize: patterns (no model), ollama or openai.",

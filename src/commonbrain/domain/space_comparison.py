@@ -100,8 +100,8 @@ def compare(
     return Comparison(
         questions=len(asked),
         marked=len(marked),
-        serving=_figures(names[0], [one.one for one in asked], ranks[0]),
-        other=_figures(names[1], [one.other for one in asked], ranks[1]),
+        serving=_figures(names[0], [one.one for one in asked], ranks=ranks[0]),
+        other=_figures(names[1], [one.other for one in asked], ranks=ranks[1]),
         overlap=fmean(overlap(one.one.ids, one.other.ids) for one in asked),
         gain=interval(gains, draw=draw) if gains else None,
     )
@@ -115,7 +115,7 @@ def interval(values: Sequence[float], *, draw: Callable[[int], int]) -> tuple[fl
     return means[beyond], means[-1 - beyond]
 
 
-def _figures(name: str, answers: Sequence[Answer], ranks: Sequence[float]) -> Figures:
+def _figures(name: str, answers: Sequence[Answer], *, ranks: Sequence[float]) -> Figures:
     return Figures(
         space=name,
         mrr=fmean(ranks) if ranks else None,

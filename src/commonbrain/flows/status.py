@@ -12,7 +12,7 @@ from commonbrain.domain.scope import Caller
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.house import House
 from commonbrain.flows.repair import Repaired
-from commonbrain.ports.store import Finding
+from commonbrain.ports.keeping import Finding
 
 _LATE: Final = timedelta(days=7)
 """It is due daily, where somebody works; a week without says that nobody does."""

@@ -1,4 +1,4 @@
-"""What is told of backups and restores: what a file holds, what was written, what was replaced."""
+"""What is told of the keeping of stores: of checks, backups, restores and moves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +10,17 @@ Progress = Callable[[float], None]
 
 def unwatched(_fraction: float) -> None:
     """Take no notice of progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing a store's self-check looked at."""
+
+    check: str
+    is_sound: bool
+    detail: str
+    hint: str = ""
+    """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -29,7 +28,7 @@ from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
 from commonbrain.ports.index import Hit, Index
 from commonbrain.ports.jobs import Jobs
-from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.keeping import Backup, Finding, Progress, unwatched
 from commonbrain.ports.ledger import Ledger
 from commonbrain.ports.look import Look
 from commonbrain.ports.mail import Mail
@@ -42,17 +41,6 @@ from commonbrain.ports.spaces import Spaces
 from commonbrain.ports.threads import Threads
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing a store's self-check looked at."""
-
-    check: str
-    is_sound: bool
-    detail: str
-    hint: str = ""
-    """The next step, where there is one; what is sound and has a hint is a warning."""
 
 
 class Memories(Ageing, Protocol):

@@ -43,9 +43,8 @@ from commonbrain.adapters.sql.postgres_wire import (
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.space import Space
-from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.keeping import Backup, Finding, Progress
 from commonbrain.ports.replicas import Reads
-from commonbrain.ports.store import Finding
 
 _Told = TypeVar("_Told")
 _CONNECT_S: Final = 10

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, text
 from commonbrain.adapters.sql.postgres_roles import role_of
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.memory import FINDABLE_STATES
-from commonbrain.ports.store import Finding
+from commonbrain.ports.keeping import Finding
 
 # ruff: noqa: S608 the statements are put together from constants of this file alone
 _STATES: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))

@@ -70,7 +70,7 @@ class SqlSpaces:
             for tenant in self.dialect.each_tenant(connection):
                 # Whoever remembers something now waits, and finds the other space when its turn is.
                 self.dialect.take_turn(connection, tenant)
-                self._check_whole(connection, tenant, wanted)
+                self._check_whole(connection, tenant, wanted=wanted)
             # One after the other: at no moment may two of them serve.
             for one, state in ((serving, SpaceState.RETIRED), (wanted, SpaceState.CURRENT)):
                 _write(connection, replace(one, state=state))
@@ -123,7 +123,7 @@ class SqlSpaces:
                 count += connection.execute(dropped).rowcount
         return count
 
-    def _check_whole(self, connection: Connection, tenant: str, wanted: KeptSpace) -> None:
+    def _check_whole(self, connection: Connection, tenant: str, *, wanted: KeptSpace) -> None:
         lacking = Lacking(work=self._work(connection, tenant), space_id=wanted.id)
         if lacking.oldest(limit=1):
             raise Refused(

@@ -37,9 +37,8 @@ from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.space import Space
-from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.keeping import Backup, Finding, Progress
 from commonbrain.ports.replicas import Reads
-from commonbrain.ports.store import Finding
 
 _Told = TypeVar("_Told")
 

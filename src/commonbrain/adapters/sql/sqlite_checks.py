@@ -7,7 +7,7 @@ from sqlalchemy import Connection, exc, text
 
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.memory import FINDABLE_STATES
-from commonbrain.ports.store import Finding
+from commonbrain.ports.keeping import Finding
 
 # Every memory that can be found must stand in the full text, and nothing else may. Contentless
 # FTS5 keeps one row per document in memory_text_docsize.

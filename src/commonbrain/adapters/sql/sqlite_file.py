@@ -11,7 +11,7 @@ from urllib.parse import quote
 from sqlalchemy import URL
 
 from commonbrain.domain.errors import Unavailable
-from commonbrain.ports.store import Finding
+from commonbrain.ports.keeping import Finding
 
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 

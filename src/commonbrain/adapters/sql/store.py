@@ -47,11 +47,10 @@ from commonbrain.domain.space import KeptSpace, Space
 from commonbrain.domain.times import to_millis
 from commonbrain.ports.events import Happened
 from commonbrain.ports.index import Index
-from commonbrain.ports.keeping import Backup, Progress, unwatched
+from commonbrain.ports.keeping import Backup, Finding, Progress, unwatched
 from commonbrain.ports.records import Access
 from commonbrain.ports.replicas import Reads
 from commonbrain.ports.sessions import Beat
-from commonbrain.ports.store import Finding
 
 _Told = TypeVar("_Told")
 _VERSION = text("SELECT version_num FROM alembic_version")

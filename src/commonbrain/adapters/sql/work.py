@@ -14,9 +14,8 @@ from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.domain import ids
 from commonbrain.domain.space import Space
 from commonbrain.ports.index import Index
-from commonbrain.ports.keeping import Backup, Progress
+from commonbrain.ports.keeping import Backup, Finding, Progress
 from commonbrain.ports.replicas import Reads
-from commonbrain.ports.store import Finding
 
 _Told = TypeVar("_Told")
 

@@ -35,7 +35,7 @@ from commonbrain.interfaces.cli.render_unsettled import agenda
 from commonbrain.interfaces.operations import Operation
 from commonbrain.interfaces.operations.get import Fetched, rows_of, told_origin
 from commonbrain.interfaces.operations.status import Counted, watched_lines
-from commonbrain.ports.store import Finding
+from commonbrain.ports.keeping import Finding
 
 _COLOURS: Final = {
     Status.STORED: "green",
