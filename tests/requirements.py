@@ -303,7 +303,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("JB-02", "train fits a reranker on marked traces, a salience model on use."),
     Gap("JB-03 JB-11", "A candidate serves a sticky 5%, then is promoted or rolled back."),
     NotApplicable("JB-04", "There is no large shared model that could be trained online."),
-    Gap("JB-05", "Workers run retention; reflection, training and evaluation are no jobs yet."),
+    Gap("JB-05", "Workers run retention, evaluation, import, export; others are made beside."),
     Gap("JB-06", "reflect starts by schedule, by enough events, by a session's end."),
     NotApplicable("JB-07", "Plan runners and curators are clients like any other."),
     Replaced("JB-08", "The default embedder runs in-process; no daemon serves vectors."),

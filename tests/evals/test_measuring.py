@@ -29,7 +29,6 @@ def brain(store: str, *arguments: str, code: int = 0) -> str:
     return ran.output
 
 
-@pytest.mark.requirement("EV-06")
 def test_a_store_is_measured_and_its_history_told_drawn_and_written(
     store: str, tmp_path: Path
 ) -> None:

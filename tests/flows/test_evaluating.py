@@ -49,7 +49,6 @@ def a_note(number: int, *, scope: Scope = Scope.TEAM) -> Draft:
     return Draft(body=body, kind=Kind.EVENT, scope=scope)
 
 
-@pytest.mark.requirement("EV-06")
 def test_the_same_seed_asks_the_same_and_every_figure_has_its_interval(brain: Brain) -> None:
     one, same = (brain.evaluate(questions=EVALUATED_MIN, seed=3) for _ in range(2))
     other = brain.evaluate(questions=EVALUATED_MIN, seed=4)
@@ -140,7 +139,6 @@ def test_a_part_of_recall_that_did_not_answer_is_told(brain: Brain) -> None:
     assert deaf.evaluate(questions=EVALUATED_MIN).setup["lacks"] == ["vector"]
 
 
-@pytest.mark.requirement("JB-05")
 def test_a_store_with_enough_is_measured_every_week(brain: Brain, clock: FakeClock) -> None:
     worker = a_worker(brain)
     worker.schedule()
