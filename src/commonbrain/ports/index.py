@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from commonbrain.domain.atom import CausalField
+from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.memory import Memory
 from commonbrain.ports.look import Look
 from commonbrain.ports.models import Matrix, Vectors
@@ -93,3 +94,17 @@ class Index(Protocol):
     def drop_unsound_vectors(self) -> int:
         """Take away vectors of another size or of memories that cannot be found; count them."""
         ...
+
+
+class SpaceMismatch(Corrupt):
+    """A store's vectors live in another space, `known` by name; it was left as found."""
+
+    default_code = "space_mismatch"
+
+    def __init__(self, known: str, *, made: str) -> None:
+        super().__init__(
+            f"This store's vectors live in the space {known}; the embedder makes {made}.",
+            hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
+            "with, or make a new store and import into it.",
+        )
+        self.known = known

@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
@@ -390,17 +389,3 @@ class Store(Protocol):
 
 class IdTaken(Exception):
     """A freshly drawn id exists already: draw another and try again."""
-
-
-class SpaceMismatch(Corrupt):
-    """A store's vectors live in another space, `known` by name; it was left as found."""
-
-    default_code = "space_mismatch"
-
-    def __init__(self, known: str, *, made: str) -> None:
-        super().__init__(
-            f"This store's vectors live in the space {known}; the embedder makes {made}.",
-            hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
-            "with, or make a new store and import into it.",
-        )
-        self.known = known

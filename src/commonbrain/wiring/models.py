@@ -7,8 +7,8 @@ from dataclasses import replace
 from commonbrain.adapters.models import EMBEDDERS, EXTRACTORS, Options, settings_of
 from commonbrain.domain.errors import Corrupt, Invalid
 from commonbrain.domain.space import Space
+from commonbrain.ports.index import SpaceMismatch
 from commonbrain.ports.models import Embedder, Extractor
-from commonbrain.ports.store import SpaceMismatch
 from commonbrain.settings import Settings
 
 

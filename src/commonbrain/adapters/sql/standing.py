@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select
 
 from commonbrain.adapters.sql.tables import spaces, tenants
 from commonbrain.domain.space import Space
-from commonbrain.ports.store import SpaceMismatch
+from commonbrain.ports.index import SpaceMismatch
 
 _AUDIT_KEY_BYTES: Final = 32
 """As long as the digest it keys (RFC 2104)."""
