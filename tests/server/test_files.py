@@ -46,7 +46,6 @@ def shown(client: TestClient, id_: str) -> dict[str, Any]:
     return job
 
 
-@pytest.mark.requirement("JB-05")
 def test_a_file_that_is_sent_is_imported_by_a_job_whose_result_is_the_report(
     brain: Brain, client: TestClient
 ) -> None:
@@ -80,7 +79,6 @@ def test_a_folder_comes_as_a_zip_and_nothing_of_it_lands_elsewhere(
     assert (dead["state"], dead["error"]) == ("dead", "invalid")
 
 
-@pytest.mark.requirement("EV-04")
 def test_nobody_names_a_servers_file_or_anothers_and_limits_hold(
     brain: Brain, client: TestClient
 ) -> None:

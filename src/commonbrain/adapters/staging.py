@@ -140,5 +140,5 @@ def _unpack(packed: Path, target: Path) -> None:
             # It takes what leads out of the folder for a path within it, and no links.
             target.mkdir(parents=True)
             held.extractall(target)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+    except (zipfile.BadZipFile, RuntimeError, OSError) as error:
         raise Invalid(f"The folder cannot be unpacked: {error}.", hint="Send a zip.") from error

@@ -11,6 +11,7 @@ import pytest
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
+from commonbrain.domain.evaluation import Evaluation, figure
 from commonbrain.domain.ledger import MARKED_WITHIN, Extent, Feedback, Mark, Use
 from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.query import Candidate, LeftOut, Trace
@@ -231,6 +232,31 @@ class LearningContract:
     def test_a_model_that_was_rolled_back_never_serves_again(self) -> None:
         with pytest.raises(Refused, match="rolled_back and cannot become canary"):
             a_card(1, state=ModelState.ROLLED_BACK).moved(ModelState.CANARY, at=NOON)
+
+    def test_evaluations_are_kept_once_and_listed_by_name_the_newest_first(
+        self, store: Store
+    ) -> None:
+        known = figure([1.0, 0.0, 1.0])
+        first = Evaluation(
+            id=1,
+            name="self",
+            at=NOON,
+            agent="bo",
+            figures={"hit_1": known},
+            setup={"seed": 3, "lacks": ["vector"]},
+            took_ms={"p50": 1.5},
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            kept = [tx.evaluations.add(one) for one in (first, first, replace(first, id=2))]
+            assert kept == [True, False, True]
+            tx.evaluations.add(replace(first, id=3, name="other"))
+        store.make_tenant("other", at=NOON)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [one.id for one in tx.evaluations.listed("self", limit=5)] == [2, 1]
+            assert tx.evaluations.listed("self", limit=5)[1] == first
+            assert len(tx.evaluations.listed("self", limit=1)) == 1
+        with store.snapshot("other") as tx:
+            assert tx.evaluations.listed("self", limit=5) == []
 
     def test_no_tenant_sees_anothers_ledger_or_models(self, store: Store) -> None:
         noted(store, a_trace(1, 5))

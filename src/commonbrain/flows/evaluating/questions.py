@@ -8,7 +8,7 @@ that agents really asked are the better half.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
@@ -24,6 +24,10 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 _WORDS: Final = 3
 """What somebody types who half remembers; with more, words alone find nearly all."""
 _LETTERS_MIN: Final = 3
+_USUAL: Final = 10
+"""A word that more than one memory in so many has says little of any of them."""
+Rank = Callable[[str], tuple[int, int]]
+"""Orders words by how well they ask, the best first."""
 _ABSENT_WORDS: Final = 6
 """With fewer each is a large part of the question, and something stored has it."""
 _GOOD: Final = frozenset({Mark.USED, Mark.USEFUL})
@@ -57,8 +61,14 @@ def drawn(seed: int, key: object) -> int:
 
 def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
     """Ask for memories, each by words of its own; those too short to be asked for are left out."""
-    common = _common(memories)
-    texts = ((memory, _asking_for(memory, seed=seed, common=common)) for memory in memories)
+    common, usual = _common(memories), max(2, len(memories) // _USUAL)
+
+    def rank(word: str) -> tuple[int, int]:
+        # What a few have too asks best; a name finds all alone, what all have finds nothing.
+        has = common[word]
+        return (1 if has == 1 else 2 if has > usual else 0), drawn(seed, word)
+
+    texts = ((memory, _asking_for(memory, seed=seed, rank=rank)) for memory in memories)
     made = (
         Question(key=f"k{memory.id}", sort=Sort.KNOWN, text=text, gold=frozenset({memory.id}))
         for memory, text in texts
@@ -67,15 +77,15 @@ def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Qu
     return list(islice(made, count))
 
 
-def _asking_for(memory: Memory, *, seed: int, common: Mapping[str, int]) -> str | None:
-    """Ask by words of the longest sentence, those first that others have too: names find it all."""
+def _asking_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
+    """Ask by the best words of the longest sentence, in their order."""
     sentences = _SENTENCE.split(full_text(memory.headline, memory.body))
     words = max(map(_telling, sentences), key=len, default=())
     headline = frozenset(_telling(memory.headline))
     kept = [word for word in words if word not in headline or drawn(seed, word) % 2]
     if len(kept) < _WORDS:
         return None
-    chosen = nsmallest(_WORDS, kept, key=lambda word: (common[word] == 1, drawn(seed, word)))
+    chosen = nsmallest(_WORDS, kept, key=rank)
     return " ".join(word for word in kept if word in chosen)
 
 

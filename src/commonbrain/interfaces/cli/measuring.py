@@ -95,14 +95,13 @@ def _table(done: Evaluation) -> RenderableType:
 
 def _history(known: Sequence[Evaluation]) -> RenderableType:
     table = Table()
-    for title in ("at", *_COLUMNS, "p50 ms", "memories"):
-        table.add_column(title)
+    for title in ("at", *_COLUMNS, "p50 ms"):
+        table.add_column(title.replace("_", " "), overflow="fold")
     before: Evaluation | None = None
     for one in known:
         worse = {item.name for item in (moved(before, one) if before else ()) if item.is_worse}
         cells = [_cell(one.figures.get(name), is_worse=name in worse) for name in _COLUMNS]
-        p50, memories = one.took_ms.get("p50", ""), one.setup.get("memories", "")
-        table.add_row(show_instant(one.at), *cells, f"{p50}", f"{memories}")
+        table.add_row(_day(one), *cells, f"{one.took_ms.get('p50', '')}")
         before = one
     return table
 
@@ -124,7 +123,7 @@ def _compared(before: Evaluation, after: Evaluation) -> Iterator[RenderableType]
     other = [f"{name} {was} to {now}" for name, (was, now) in changed(before, after).items()]
     beyond = [one for one in moved(before, after) if one.is_beyond_noise]
     if other or beyond:
-        parts = [f"{show_instant(after.at)}:", *([f"changed {', '.join(other)};"] if other else [])]
+        parts = [f"{_day(after)}:", *([f"changed {', '.join(other)};"] if other else [])]
         parts.append(", ".join(map(_told, beyond)) or "nothing moved beyond chance")
         worse = any(one.is_worse for one in beyond)
         yield Text(" ".join(parts), style="red" if worse else "dim")
@@ -135,13 +134,18 @@ def _told(one: Moved) -> str:
     return f"{one.name} {one.before:.3f} to {one.after:.3f} ({way})"
 
 
+def _day(one: Evaluation) -> str:
+    """Give the moment of one, to the minute."""
+    return show_instant(one.at)[: len("2026-01-01T00:00")].replace("T", " ")
+
+
 def _lines(known: Sequence[Evaluation]) -> Iterator[RenderableType]:
     """Draw each figure over time on one line, from 0 to 1."""
     if len(known) > 1:
         for name in _COLUMNS:
             means = [one.figures[name].mean for one in known if name in one.figures]
             bars = "".join(_BARS[round(mean * (len(_BARS) - 1))] for mean in means)
-            yield Text(f"{name:>12} {bars}")
+            yield Text(f"{name:>12} {bars}" if bars else "")
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,106 @@
+"""Imports and exports as jobs: killed between any two steps, they end with the same report."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid, NotFound
+from commonbrain.domain.job import Job
+from commonbrain.domain.limits import JOB_LEASE_S
+from commonbrain.domain.memory import Draft
+from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock, SeededChance
+from tests.flows.test_exporting import full_of_everything
+from tests.flows.working import a_worker
+
+Opens = Callable[[str], Brain]
+
+
+class Killed(BaseException):
+    """What nobody catches, as nobody catches a SIGKILL."""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """An export of more than two batches, in which something was superseded."""
+    path = tmp_path / "archive.jsonl"
+    with a_brain(tmp_path / "there.db", chance=SeededChance(7)) as there:
+        there.remember([Draft(body=f"Pot number {n} is red.", kind="event") for n in range(90)])
+        full_of_everything(there)
+        there.export(path)
+    return path
+
+
+def taken_in(tmp_path: Path, archive: Path, *, dies_at: int | None) -> tuple[int, object, str]:
+    """Import an archive by a job whose worker dies once; give steps, result and what is held."""
+    clock, steps = FakeClock(), 0
+
+    def tell(_what: Happening, _job: Job) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == dies_at:
+            raise Killed
+
+    with a_brain(tmp_path / f"here{dies_at}.db", clock=clock) as here:
+        job = here.jobs.import_("commonbrain", archive)
+        with suppress(Killed):
+            a_worker(here, tell=tell).sweep()
+        clock.move(timedelta(seconds=JOB_LEASE_S))
+        a_worker(here).sweep()
+        done = here.jobs.show(job.id)
+        assert done.state == "done"
+        again = tmp_path / f"again{dies_at}.jsonl"
+        here.export(again)
+        assert here.doctor().is_sound
+    return steps, done.result, again.read_text("utf-8")
+
+
+@pytest.mark.requirement("MG-07")
+def test_an_archive_is_taken_in_once_however_often_its_worker_dies(
+    tmp_path: Path, archive: Path
+) -> None:
+    steps, report, held = taken_in(tmp_path, archive, dies_at=None)
+
+    assert steps >= 4
+    for place in range(1, steps + 1):
+        _, result, same = taken_in(tmp_path, archive, dies_at=place)
+        assert result == report, place
+        assert same == held, place
+
+
+def test_what_was_sent_is_gone_once_it_was_read_and_two_who_send_the_same_share_nothing(
+    path: Path, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    (notes / ".hidden").mkdir(parents=True)
+    (notes / "MEMORY.md").write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
+    (notes / ".hidden" / "key.md").write_text("## Key\n\nNobody is to read this one.\n", "utf-8")
+    with a_brain(path) as brain:
+        one, other = (brain.house.staging.put(notes) for _ in range(2))
+        assert not set(one.parts) & set(other.parts)
+        brain.house.staging.drop(one)
+        with brain.house.staging.opened(other) as folder:
+            assert [file.name for file in folder.rglob("*.md")] == ["MEMORY.md"]
+        brain.house.staging.drop(other)
+
+        job = brain.jobs.import_("markdown", notes)
+        a_worker(brain).sweep()
+        result = brain.jobs.show(job.id).result
+        assert result is not None
+        assert (result["source"], result["stored"]) == ("notes", 1)
+        assert not list(Path(brain.house.blobs().location).iterdir())
+
+
+def test_what_makes_no_sense_is_refused_before_anything_is_kept(path: Path, tmp_path: Path) -> None:
+    with a_brain(path) as brain:
+        for format_, source in (("odd", tmp_path), ("markdown", tmp_path / "none.md")):
+            with pytest.raises(Invalid):
+                brain.jobs.import_(format_, source)
+        with pytest.raises(NotFound):
+            brain.jobs.archive(brain.jobs.run("retention").id)
+        assert [one.kind for one in brain.jobs().jobs] == ["retention"]
