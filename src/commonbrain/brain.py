@@ -10,6 +10,7 @@ from commonbrain.domain.session import Contact
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.atomizing import Atomize
 from commonbrain.flows.embedding import EmbedPending
+from commonbrain.flows.evaluating.pipeline import Evaluate
 from commonbrain.flows.exporting import Export
 from commonbrain.flows.forget.erase import Erase
 from commonbrain.flows.forget.pipeline import Forget
@@ -22,6 +23,7 @@ from commonbrain.flows.keep import Keep
 from commonbrain.flows.ledger import ShowLedger
 from commonbrain.flows.merging import Merge
 from commonbrain.flows.messages.pipeline import Messages
+from commonbrain.flows.models import Models
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.reflect.pipeline import Reflect
 from commonbrain.flows.remember.pipeline import Remember
@@ -89,6 +91,8 @@ class Brain:
     govern: Govern
     tenants: Tenants
     jobs: Jobs
+    models: Models
+    evaluate: Evaluate
 
     @classmethod
     def of(cls, house: House, caller: Caller) -> Self:
@@ -125,6 +129,8 @@ class Brain:
             govern=Govern(house, caller),
             tenants=Tenants(house, caller),
             jobs=Jobs(house, caller),
+            models=Models(house, caller),
+            evaluate=Evaluate(house, caller),
         )
 
     def acting_as(self, **identity: Unpack[Identity]) -> Self:
@@ -142,6 +148,8 @@ class Brain:
     def close(self) -> None:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
         self.house.waiting.shutdown(wait=False, cancel_futures=True)
+        self.house.saliences.close()
+        self.house.rankers.close()
         self.house.journal.close()
         self.house.refusals.close()
         self.house.queue.close()

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import RowMapping, select
 
+from commonbrain.adapters.sql.ledger_tables import recall_traces
 from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.adapters.sql.tables import recall_traces
 from commonbrain.brain import Brain
 from commonbrain.domain import ids, limits
 from commonbrain.domain.query import Trace

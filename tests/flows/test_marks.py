@@ -1,5 +1,6 @@
 """What agents do with what a recall showed them is marked on that recall, and on no other."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,14 +10,24 @@ from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.ledger import MARKED_WITHIN, Entry, Mark
 from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.flows.journal import Journal, Ledger
 from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.ports.ledger import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.learning_contract import a_trace, a_use
 from tests.flows.asking import stored
 
 FACT = "The nightly build runs on two cores"
 LONG = f"{FACT}. " + "The machine that it runs on stands in the cellar of the old mill. " * 40
+NIGHTLY = {
+    "source": "The nightly build broke at the linker",
+    "premise": "Nightly there is a build in the cellar of the mill",
+    "linked": "Ann moved the nightly build to Sunday",
+    "named": "A nightly build takes seven hours of four machines",
+    "old": "Nobody reads the log that the nightly build writes",
+    "sent": "Bob pays for whatever the nightly build burns",
+}
 IN_PART = RecallOptions(max_tokens=120)
 
 
@@ -94,11 +105,9 @@ def test_to_fetch_what_was_shown_whole_tells_nothing(bo: Brain) -> None:
 
 
 def test_to_build_on_what_was_shown_is_to_use_it(bo: Brain) -> None:
-    told = {}
-    for what in ("source", "premise", "linked", "named", "old", "sent"):
-        told[what] = stored(bo, f"The nightly build has a {what} of its own", kind="event")
+    told = {what: stored(bo, text, kind="event") for what, text in NIGHTLY.items()}
     other = stored(bo, "Tea is at noon", kind="fact")
-    bo.recall("nightly build", max_items=10)
+    assert len(bo.recall("nightly build", max_items=10).items) == len(told)
     stored(bo, "Two cores are few", kind="fact", derived_from=[told["source"]])
     stored(bo, "Three would do", kind="fact", depends_on=[told["premise"]])
     stored(bo, f"More of {told['named']} came to light", kind="event")
@@ -145,8 +154,16 @@ def test_a_mark_waits_for_a_recall_that_another_process_has_yet_to_write(
 
 def test_a_recall_that_is_watched_is_kept_however_few_are(brain: Brain) -> None:
     stored(brain, FACT, kind="fact")
-    brain.recall("nightly build")
-    [entry] = entries(brain)
-    [one] = entry.considered
-    assert one.shown == "whole"
-    assert one.features["fused"] == 1.0
+    few = Journal(
+        brain.house.store,
+        brain.house.screen,
+        clock=brain.house.clock,
+        ledger=Ledger(share=0.0),
+    )
+    plain = a_trace(1, 5)
+    few.record(plain)
+    few.record(replace(a_trace(2, 5), is_watched=True))
+    few.flush()
+    assert [entry.id for entry in entries(brain)] == [a_trace(2, 5).id]
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        assert tx.ledger.mark(a_use(5, minute=3).marks({5: plain.id})) == 0

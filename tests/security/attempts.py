@@ -43,7 +43,7 @@ _PLAUSIBLE: Final[Mapping[str, object]] = {
 """What the fields of these names hold while another one is tried."""
 
 
-_HELD: Final = frozenset({"memory", "thread", "trace", "job", "private"})
+_HELD: Final = frozenset({"memory", "thread", "trace", "job", "model", "private"})
 """Ways to ask for what is there."""
 
 
@@ -122,6 +122,7 @@ def _payloads(world: World, chance: random.Random) -> Mapping[str, str]:
         "thread": chance.choice(world.of("thr")),
         "trace": chance.choice(world.of("trc")),
         "job": chance.choice(world.of("job")),
+        "model": chance.choice(world.of("mdl")),
         "private": chance.choice(world.private[1:]),
         "guessed": chance.choice(neighbours(known)),
         "name": chance.choice(world.names),

@@ -12,6 +12,7 @@ from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.adapters.sql.store import SqlTransaction
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.policy import Policy
 from commonbrain.domain.scope import Admission, Role
 from commonbrain.flows.governing import KeyWish, NewKey
@@ -23,7 +24,7 @@ ASKED = "zebrawood"
 DEEP = re.compile(r"quokka[a-z]+")
 """In every text of theirs and never asked for: no reply may hold it."""
 NOBODY = "0000000000000"
-ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses|job)_[0-9a-z]{13}", re.IGNORECASE)
+ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses|job|mdl)_[0-9a-z]{13}", re.IGNORECASE)
 BOUNDLESS = Policy(key_calls_per_minute=10**6, tenant_calls_per_minute=10**6)
 
 
@@ -63,7 +64,7 @@ class World:
 
     def _held(self) -> set[str]:
         """Name the ids that are held back, of every kind: what is asked for may be repeated."""
-        return {*self.theirs[1:-5:3], self.theirs[-1], self.private[0]}
+        return {*self.theirs[1:-6:3], self.theirs[-1], self.private[0]}
 
     def seen_as(self, role: Role) -> Brain:
         """See it as the attacker with another role."""
@@ -188,11 +189,31 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
         ["all"], f"{ASKED} {mark(first + 44)}", subject=f"{ASKED} {mark(first + 45)}"
     )
     rita.message.delegate("sam", f"Sand the {ASKED} {mark(first + 46)}.")
-    found += [sent.id, sent.thread]
+    found += [sent.id, sent.thread, _model(rita, f"{ASKED} {mark(first + 50)}")]
     rita.session.handoff(f"{ASKED} {mark(first + 47)}", next_steps=[mark(first + 48)])
     found.append(rita.recall(f"{ASKED} {mark(first + 49)}").trace_id)
     found += [rita.jobs.run(kind).id for kind in ("retention", "embed")]
     return tuple(found)
+
+
+def _model(brain: Brain, reason: str) -> str:
+    """Let a model serve that was made of what they did."""
+    now = brain.house.clock.now()
+    card = ModelCard(
+        id=ids.make_id(now, brain.house.chance.bits(ids.RANDOM_BITS)),
+        role=ModelRole.RERANKER,
+        state=ModelState.CANARY,
+        digest="0" * 64,
+        features=("fused",),
+        told={"of": reason},
+        allow=("rita",),
+        made_at=now,
+        moved_at=now,
+        reason=reason,
+    )
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        assert tx.registry.add(card)
+    return ids.show(ids.MODEL, card.id)
 
 
 def _kept_private(brain: Brain, *, first: int) -> tuple[str, ...]:

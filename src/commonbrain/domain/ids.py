@@ -31,6 +31,7 @@ CHANGE: Final = "chg"
 SESSION: Final = "ses"
 JOB: Final = "job"
 EVENT: Final = "evt"
+EVALUATION: Final = "evl"
 MODEL: Final = "mdl"
 
 

@@ -188,6 +188,24 @@ RETAINED_AT_ONCE: Final = 1000
 LEDGER_PAGE_DEFAULT: Final = 20
 LEDGER_PAGE_MAX: Final = 100
 """Recalls told at once of the ledger."""
+SALIENCE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of one model of salience: one of 150 small trees takes some hundred thousand."""
+SALIENCES_LOADED_MAX: Final = 64
+"""Models that one process holds, some hundred KB each; past it all are loaded anew."""
+SALIENCE_MS_MAX: Final = 50.0
+"""How long a model may take for what one call stores; then the rule scores it."""
+SALIENCE_LOOKBACK_DAYS: Final = 90
+"""As long as recalls are kept by default: what was used before cannot be told any more."""
+SETTLED_MIN: Final = 200
+"""Memories that must have settled before anything is learnt of them."""
+USEFUL_MIN: Final = 30
+"""Of those, so many useful ones, and as many others, or the trees learn names and no reasons."""
+SAMPLES_MAX: Final = 50_000
+"""Memories that one model is made of, the latest."""
+AUTHORS_MAX: Final = 1000
+"""Authors whose history a model holds, those who wrote most."""
+LEARNING_PAGE: Final = 200
+"""Memories, or recalls, that are read at once for training."""
 BLOB_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of one artifact: a model of a thousand trees takes a few million."""
 BLOBS_S: Final = 10.0
@@ -198,9 +216,53 @@ DEAD_LETTERS_KEPT_DAYS: Final = 180
 """How long a job that was given up waits for somebody to look at it."""
 OUTBOX_KEPT_DAYS: Final = 7
 """How long events wait for a worker that reads them."""
+PARCEL_BYTES_MAX: Final = 2 * 1024 * 1024 * 1024
+"""Of a file that a job is to read, or has written: what a million memories take."""
+PARCEL_PART_BYTES: Final = 16 * 1024 * 1024
+"""Of such a file held in memory at once."""
+PARCEL_FILES_MAX: Final = 100_000
+"""In a folder that was sent."""
+UNPACKED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
+"""Of all files of such a folder."""
+UPLOAD_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Of one upload to a server, which holds it in memory until it is all there."""
+UPLOAD_KEPT_DAYS: Final = 7
+"""How long what was sent waits for the job that reads it."""
+ARCHIVE_KEPT_H: Final = 24
+"""How long what a job wrote waits to be fetched."""
+EVALUATED_DEFAULT: Final = 100
+"""Questions of each sort that an evaluation asks: intervals of some eight hundredths at most."""
+EVALUATED_MIN: Final = 20
+"""Fewer tell nothing: their intervals are wider than any difference."""
+EVALUATED_MAX: Final = 1000
+EVALUATED_AT_ONCE: Final = 20
+"""Questions between two steps of the job that evaluates: half a second where it is slow."""
+EVALUATED_FROM: Final = 200
+"""Memories from which on a store is measured by itself."""
+EVALUATION_SCANNED_MAX: Final = 1_000_000
+"""Memories that those which are asked for are drawn from, the oldest first."""
 WORKERS_MAX: Final = 64
 """Jobs that one process works on at once."""
-
+FEATURES_MAX: Final = 64
+"""Features of one model; recalls know some forty."""
+MODEL_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Of one artifact: 200 trees of 8 leaves have 200 kB."""
+LESSONS_MAX: Final = 20_000
+"""Recalls that one training learns from, the latest; each is some 12 memories."""
+LESSONS_MIN: Final = 100
+"""Recalls with a mark below which nothing is learnt."""
+LESSON_GROUPS_MIN: Final = 20
+"""Sessions below which it cannot be told what is learnt from what is one session's way."""
+LEDGER_PAGE: Final = 200
+"""Recalls of the ledger read in one transaction: each has some 40 candidates."""
+LOOKBACK_DAYS_MIN: Final = 14
+LOOKBACK_DAYS_MAX: Final = 180
+LOOKBACK_DAYS_DEFAULT: Final = 90
+"""How far back training reads; the ledger keeps as many days unless told otherwise."""
+SCORING_MS_MAX: Final = 10.0
+"""What scoring 80 candidates may take at the 95th percentile for a model to be offered."""
+LESSONS_ASKED_MIN: Final = 40
+"""The least that somebody may declare to be enough recalls."""
 REFLECT_HOURS_DEFAULT: Final = 24
 REFLECT_HOURS_MAX: Final = 168
 """How far back a reflection looks at what was recorded; what it missed before that counts too."""

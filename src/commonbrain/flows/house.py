@@ -11,19 +11,23 @@ from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.saliences import Saliences
 from commonbrain.flows.serving import Rankers
 from commonbrain.ports.archive import Archive
 from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.clock import Chance, Clock
 from commonbrain.ports.events import EarlyEvents, NoEarlyEvents
 from commonbrain.ports.importing import Importer
+from commonbrain.ports.learning import Trainer
 from commonbrain.ports.models import Embedder, Extractor, Reflector
 from commonbrain.ports.probing import Probe, unprobed
 from commonbrain.ports.processes import Processes
 from commonbrain.ports.queue import Queue
 from commonbrain.ports.refusals import Refusals
+from commonbrain.ports.salience import SalienceTrainer
 from commonbrain.ports.screen import Screen
 from commonbrain.ports.seals import Seals
+from commonbrain.ports.staging import Staging
 from commonbrain.ports.store import Store
 from commonbrain.ports.telemetry import SILENT, Telemetry
 
@@ -51,8 +55,16 @@ class House:
     """Who judges them by what came of it."""
     seals: Callable[[], Seals]
     """Made when they are needed: what a local door never asks for need not be installed."""
+    trainer: Callable[[], Trainer]
+    """The same: what learns loads what it takes when it is asked."""
     blobs: Callable[[], Blobs]
     """Made when they are needed: only who trains or serves a model asks for them."""
+    saliences: Saliences
+    """The models that say how much new memories matter."""
+    salience_trainer: Callable[[], SalienceTrainer]
+    """Made when it is needed."""
+    staging: Staging
+    """Where files wait for a job, among the blobs."""
     queue: Queue
     """Whom to tell of jobs; the store's rows are the truth about them."""
     on_secret: OnSecret = OnSecret.REJECT

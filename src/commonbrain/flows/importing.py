@@ -14,7 +14,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.remember.outcome import Outcome, Status
 from commonbrain.flows.remember.pipeline import Course, Remember
 from commonbrain.flows.report import Refusal, Report
-from commonbrain.ports.importing import Piece
+from commonbrain.ports.importing import Importer, Piece
 
 _COUNTED: Final = {
     Status.STORED: "stored",
@@ -24,6 +24,17 @@ _COUNTED: Final = {
     Status.DUPLICATE: "rejected",
 }
 """The count of the report that each outcome adds to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is read, and how."""
+
+    format: str
+    path: Path
+    project: str | None = None
+    is_rehearsal: bool = False
+    finds_causes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +75,63 @@ class Import:
                 the import again goes on from there.
 
         """
-        importer = self.house.importers.get(format)
-        if importer is None:
-            raise Invalid(
-                f"There is no importer for {format[:40]!r}.",
-                hint=f"Choose one of {', '.join(self.house.importers)}.",
-            )
-        report = Report(format=format, source=str(source))
-        pieces = importer.read(Path(source), project)
-        for batch in _batches(pieces):
+        wanted = Source(
+            format=format,
+            path=Path(source),
+            project=project,
+            is_rehearsal=dry_run,
+            finds_causes=finds_causes,
+        )
+        begun = Report(format=format, source=str(source))
+        return self.go_on(wanted, since=begun, key=None, on_progress=on_progress)
+
+    def go_on(
+        self,
+        source: Source,
+        *,
+        since: Report,
+        key: str | None,
+        on_progress: Callable[[Report], None],
+    ) -> Report:
+        """Import from behind the pieces of a report on; see `__call__`.
+
+        Under a key a batch that is in already, though its report was lost, tells what it told.
+
+        Raises:
+            Invalid: the format is unknown, or the source is not of it.
+
+        """
+        report = since
+        pieces = self._importer(source.format).read(source.path, source.project)
+        for batch in _batches(islice(pieces, since.read, None)):
             drafts = [
-                replace(piece.content, finds_causes=finds_causes)
+                replace(piece.content, finds_causes=source.finds_causes)
                 for piece in batch
                 if isinstance(piece.content, Draft)
             ]
-            outcomes = self._remember(drafts, dry_run=dry_run)
+            batch_key = None if key is None else f"{key}:{report.read}"
+            outcomes = self._remember(drafts, dry_run=source.is_rehearsal, key=batch_key)
             report = _add(report, batch, outcomes=outcomes)
             on_progress(report)
         return replace(report, progress=1.0)
 
-    def _remember(self, drafts: Sequence[Draft], *, dry_run: bool) -> Sequence[Outcome]:
+    def _importer(self, format_: str) -> Importer:
+        importer = self.house.importers.get(format_)
+        if importer is None:
+            raise Invalid(
+                f"There is no importer for {format_[:40]!r}.",
+                hint=f"Choose one of {', '.join(self.house.importers)}.",
+            )
+        return importer
+
+    def _remember(
+        self, drafts: Sequence[Draft], *, dry_run: bool, key: str | None
+    ) -> Sequence[Outcome]:
         remember = Remember(self.house, self.caller)
         if dry_run:
             return remember.rehearse(drafts)
-        return remember.write(drafts, Course(compares_meaning=False, spares_reports=False)).items
+        course = Course(compares_meaning=False, spares_reports=False)
+        return remember.write(drafts, course, idempotency_key=key).items
 
 
 def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:

@@ -7,20 +7,20 @@ united: what was read or answered in one of the stores is so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
 
 from commonbrain.domain.action_items import Ack
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Unavailable
 from commonbrain.domain.kinds import Detail, MessageDetail
 from commonbrain.domain.limits import IMPORT_BATCH
-from commonbrain.domain.links import Link, link_image, link_of
-from commonbrain.domain.memory import FINDABLE_STATES, Memory, Thread, is_erased
+from commonbrain.domain.links import Link, link_image
+from commonbrain.domain.memory import FINDABLE_STATES, Memory, State, Thread, is_erased
 from commonbrain.domain.message import Receipt
 from commonbrain.domain.revision import Change
 from commonbrain.domain.scope import Caller
@@ -29,8 +29,9 @@ from commonbrain.flows.cascade.spread import follow_up
 from commonbrain.flows.duty import check_duties
 from commonbrain.flows.exporting import check_may_move
 from commonbrain.flows.house import House
+from commonbrain.flows.known import is_known, same_ack, same_link, was_dropped
 from commonbrain.flows.recording import follow, touch_ends
-from commonbrain.flows.report import Refusal, Report
+from commonbrain.flows.report import AT_ONCE, Going, Refusal, Report
 from commonbrain.flows.vectors import vectors_for
 from commonbrain.ports.archive import Kept, Line, Record
 from commonbrain.ports.history import Annotation
@@ -56,6 +57,7 @@ class Merge:
         *,
         dry_run: bool = False,
         on_progress: Callable[[Report], None] = lambda _: None,
+        going: Going = AT_ONCE,
     ) -> Report:
         """Take in a file that `export` wrote; doing it again changes nothing.
 
@@ -63,6 +65,7 @@ class Merge:
             source: the file.
             dry_run: say what would be new, change nothing.
             on_progress: told after every batch of at most 64 lines.
+            going: where another one stopped, and how this one tells of itself.
 
         Returns:
             How many lines were read and what became of each.
@@ -74,19 +77,46 @@ class Merge:
 
         """
         check_may_move(self.caller)
-        report = Report(format=OWN_FORMAT, source=str(source))
-        taken = _Taken()
+        report = going.since or Report(format=OWN_FORMAT, source=str(source))
         lines = self.house.archive.read(Path(source))
+        taken = self._known(islice(lines, report.read), is_begun=report.read > 0)
         while batch := list(islice(lines, IMPORT_BATCH)):
-            report = self._batch(batch, taken, report=report, dry_run=dry_run)
+            with going.around():
+                report = self._batch(
+                    batch, taken, report=report, dry_run=dry_run, beside=going.beside
+                )
             on_progress(report)
         if not dry_run:
             self._chain(taken.successors)
             follow_up(self.house, self.caller)
         return replace(report, progress=1.0)
 
+    def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _Taken:
+        """Gather from lines that are in already what has to be remembered of them."""
+        taken = _Taken(is_begun=is_begun)
+        if not is_begun:
+            return taken
+        with self.house.store.begin(self.caller.tenant) as tx:
+            for line in lines:
+                match line.content:
+                    case Thread() as thread:
+                        taken.threads[thread.id] = tx.threads.merge(thread)
+                    case Kept(memory=Memory(state=State.SUPERSEDED) as memory):
+                        here = tx.memories.get([memory.id]).get(memory.id)
+                        if here is not None and here.superseded_by is None:
+                            taken.follow(memory)
+                    case _:
+                        pass
+        return taken
+
     def _batch(
-        self, batch: Sequence[Line], taken: _Taken, *, report: Report, dry_run: bool
+        self,
+        batch: Sequence[Line],
+        taken: _Taken,
+        *,
+        report: Report,
+        dry_run: bool,
+        beside: Callable[[Transaction, Report], None],
     ) -> Report:
         vectors = self._embed([] if dry_run else batch)
         outcomes: list[str] = []
@@ -103,10 +133,12 @@ class Merge:
                         refusals.append(Refusal(where=where, reason=reason))
                         outcomes.append("unreadable")
                     case record if dry_run:
-                        outcomes.append("exists" if _is_known(tx, record) else "stored")
+                        outcomes.append("exists" if is_known(tx, record) else "stored")
                     case record:
                         outcomes.append(self._take(tx, record, taken=taken, vectors=vectors))
-        return report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
+            done = report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
+            beside(tx, done)
+        return done
 
     def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors]:
         """Give vectors to what is new here and can be found; without an embedder, to nothing."""
@@ -130,7 +162,7 @@ class Merge:
         """Take in one record; say whether it was new, known, or the later state of a known one."""
         match record:
             case Thread():
-                is_new = not _is_known(tx, record)
+                is_new = not is_known(tx, record)
                 taken.threads[record.id] = tx.threads.merge(record)
             case Kept():
                 return self._take_memory(tx, record, taken=taken, vectors=vectors)
@@ -221,47 +253,14 @@ class _Taken:
             self.successors.append(replace(memory, body=""))
 
 
-def _is_known(tx: Transaction, record: Record) -> bool:
-    match record:
-        case Kept(memory=memory):
-            return bool(tx.memories.get([memory.id]))
-        case Thread(id=id_):
-            return any(thread.id == id_ for thread in tx.threads.page(after=id_ - 1, limit=1))
-        case _:
-            return _is_known_beside(tx, record)
-
-
-def _is_known_beside(
-    tx: Transaction, record: Link | Annotation | Receipt | Change | Review | Ack
-) -> bool:
-    match record:
-        case Annotation(memory_id=memory_id, id=id_):
-            return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
-        case Receipt(message_id=message_id, agent=agent):
-            delivered = tx.mail.of([message_id]).get(message_id, ())
-            return any(one.agent == agent for one in delivered)
-        case Link() | Ack():
-            there = _same_link(tx, record) if isinstance(record, Link) else _same_ack(tx, record)
-            return there is not None or (isinstance(record, Link) and _was_dropped(tx, record))
-        case Change(memory_id=memory_id, id=id_):
-            return any(change.id == id_ for change in tx.changes.of([memory_id]))
-        case Review(memory_id=memory_id):
-            return record in tx.reviews.of([memory_id]).get(memory_id, ())
-
-
 def _take_ack(tx: Transaction, ack: Ack) -> bool:
     """Keep an answer to an action item, unless the same session gave a later one here."""
     item = tx.memories.get([ack.memory_id]).get(ack.memory_id)
-    known = _same_ack(tx, ack)
+    known = same_ack(tx, ack)
     if item is None or is_erased(item) or (known is not None and known.at >= ack.at):
         return False
     tx.duties.put(ack)
     return True
-
-
-def _same_ack(tx: Transaction, ack: Ack) -> Ack | None:
-    there = tx.duties.of([ack.memory_id]).get(ack.memory_id, ())
-    return next((one for one in there if one.whose == ack.whose), None)
 
 
 def _becomes_findable(offered: Memory, known: Memory | None) -> bool:
@@ -318,12 +317,6 @@ def _point(tx: Transaction, old: Memory) -> None:
         tx.memories.update(known, after)
 
 
-def _same_link(tx: Transaction, link: Link) -> Link | None:
-    key = link.from_id, link.to_id
-    there = tx.links.touching([link.from_id], types=[link.type])
-    return next((one for one in there if (one.from_id, one.to_id) == key), None)
-
-
 def _take_review(tx: Transaction, review: Review) -> str:
     """Take in what somebody vouched for; the rest follows from states and links, as everywhere."""
     ends = tx.memories.get([review.memory_id, review.cause_id])
@@ -361,8 +354,8 @@ def _take_link(tx: Transaction, link: Link) -> str:
         return "rejected"
     if any(is_erased(one) for one in ends):
         return "exists"
-    known = _same_link(tx, link)
-    if known is None and _was_dropped(tx, link):
+    known = same_link(tx, link)
+    if known is None and was_dropped(tx, link):
         return "exists"
     if known is None:
         tx.links.replace(link)
@@ -372,16 +365,3 @@ def _take_link(tx: Transaction, link: Link) -> str:
         tx.links.replace(link)
         return "changed"
     return "exists"
-
-
-def _was_dropped(tx: Transaction, link: Link) -> bool:
-    """Say whether the last that was done to a link here took it away, after it was observed."""
-    key = link.from_id, link.to_id, link.type
-    last: Change | None = None
-    for change in tx.changes.of([link.from_id, link.to_id]):
-        image = change.after.get("link") or change.before.get("link")
-        if isinstance(image, Mapping):
-            told = link_of(cast("Mapping[str, Any]", image))
-            is_later = last is None or change.id > last.id
-            last = change if is_later and (told.from_id, told.to_id, told.type) == key else last
-    return last is not None and "link" not in last.after and last.at >= link.observed_at

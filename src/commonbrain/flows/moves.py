@@ -64,7 +64,7 @@ def promote(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
     before = _other(tx, card, ModelState.ACTIVE)
     moved: list[ModelCard] = []
     if before is not None:
-        why = f"{named(card)} took its place"
+        why = _replaced(card)
         retired = before.moved(ModelState.RETIRED, at=by.at, reason=why)
         moved.append(_moved(tx, before, retired, by=replace(by, reason=why)))
     return [_moved(tx, card, after, by=by), *moved]
@@ -98,17 +98,21 @@ def retire(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
 
 
 def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
-    """Find what an active model took the place of: it was retired in the same moment."""
+    """Find what an active model took the place of: the reason of its retirement says so."""
     if card.state is not ModelState.ACTIVE:
         return None
     known = tx.registry.listed(card.role, limit=MODELS_SHOWN_MAX)
     retired = (one for one in known if one.state is ModelState.RETIRED)
-    return next((one for one in retired if one.moved_at == card.moved_at), None)
+    return next((one for one in retired if one.reason == _replaced(card)), None)
 
 
 def named(card: ModelCard) -> str:
     """Write the id of a model as people and wires read it."""
     return ids.show(ids.MODEL, card.id)
+
+
+def _replaced(card: ModelCard) -> str:
+    return f"{named(card)} took its place"
 
 
 def _other(tx: Transaction, card: ModelCard, state: ModelState) -> ModelCard | None:

@@ -1,8 +1,11 @@
 """The fidelity report: what became of everything that was read."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+
+from commonbrain.ports.store import Transaction
 
 _REFUSALS_SHOWN_MAX = 100
 
@@ -54,3 +57,19 @@ class Report:
             refusals=tuple(refusals[:_REFUSALS_SHOWN_MAX]),
             progress=progress,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """How an import goes on where another one stopped, and tells how far it has come."""
+
+    since: Report | None = None
+    """What the other one made of the pieces that it read; they are passed over."""
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What every batch is done in."""
+    beside: Callable[[Transaction, Report], None] = lambda _tx, _report: None
+    """Told in the transaction of each batch."""
+
+
+AT_ONCE = Going()
+"""From the beginning to the end, by one."""

@@ -22,13 +22,13 @@ class EntryFilter:
     """Only those with a mark."""
     ranker: int | None = None
     """Only those that this model ordered."""
-    agent: str | None = None
-    """Only this one's."""
-    session: str | None = None
     is_by_weights: bool = False
     """Only those with a question that no model ordered."""
     share: float = 1.0
     """Only so many of them, 0..1, drawn by their ids: every reader draws the same."""
+    agent: str | None = None
+    """Only this one's."""
+    session: str | None = None
 
 
 class Ledger(Protocol):
@@ -54,7 +54,7 @@ class Ledger(Protocol):
         ...
 
     def latest(
-        self, wanted: EntryFilter, *, limit: int, before: int = LAST, is_brief: bool = False
+        self, wanted: EntryFilter, *, before: int = LAST, limit: int, is_brief: bool = False
     ) -> list[Entry]:
-        """List recalls below an id, the newest first; the brief without what they weighed."""
+        """List recalls below an id, the newest first; the brief without what was considered."""
         ...

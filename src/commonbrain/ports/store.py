@@ -23,6 +23,7 @@ from commonbrain.ports.board import Board
 from commonbrain.ports.credentials import Credentials
 from commonbrain.ports.disputes import Disputes
 from commonbrain.ports.duties import Duties, Notes
+from commonbrain.ports.evaluations import Evaluations
 from commonbrain.ports.events import EventShelf, Happened
 from commonbrain.ports.graph import Graph
 from commonbrain.ports.history import Annotations, Changes, Links
@@ -225,6 +226,11 @@ class Transaction(Protocol):
     @property
     def registry(self) -> Registry:
         """The models."""
+        ...
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """What was measured."""
         ...
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:

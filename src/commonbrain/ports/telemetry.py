@@ -49,6 +49,9 @@ class Recalling:
     """What the answer costs its reader."""
     tokens_considered: int
     """What all that was considered and allowed would have cost, whole: about 4 characters each."""
+    ranker: str | None = None
+    """The model that ordered it, or failed to; None where fixed weights did."""
+    is_ranker_failed: bool = False
 
 
 class Telemetry(Protocol):

@@ -15,12 +15,14 @@ from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.extractive import ExtractiveReflector
 from commonbrain.adapters.models.patterns import PatternExtractor
+from commonbrain.adapters.models.salience_making import make_salience_trainer
+from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.queue.local import LocalQueue
 from commonbrain.adapters.screen import PatternScreen
 from commonbrain.adapters.sql.opening import open_sqlite
+from commonbrain.adapters.staging import BlobStaging
 from commonbrain.adapters.statistics import make_statistics
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import NotFound
 from commonbrain.domain.gate import derive_headline
 from commonbrain.domain.kinds import KINDS, Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
@@ -33,11 +35,12 @@ from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal
+from commonbrain.flows.saliences import Saliences
 from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
 from commonbrain.ports.access import Access
 from commonbrain.ports.clock import Chance, Clock
-from commonbrain.ports.models import Embedder, Reranker
+from commonbrain.ports.models import Embedder
 from commonbrain.ports.store import Store
 from commonbrain.testing.clock import FakeClock, SeededChance
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
@@ -86,8 +89,10 @@ def a_brain(
     clock = clock or FakeClock()
     store = _OPENERS[-1](path, space=embedder.space, clock=clock)
     screen = PatternScreen()
-    rankers = Rankers(_no_artifact, clock=clock)
+    blobs = cache(partial(make_blobs, path.with_name(f"{path.name}.blobs")))
+    rankers = Rankers(lambda digest: make_trainer().load(blobs().get(digest)), clock=clock)
     guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
+    salience_trainer = cache(make_salience_trainer)
     house = House(
         store=store,
         embedder=embedder,
@@ -105,15 +110,17 @@ def a_brain(
         screen=screen,
         bounds=Bounds(store=store, clock=clock, rates=cache(make_rates)),
         refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
         seals=cache(make_seals),
-        blobs=cache(partial(make_blobs, path.with_name(f"{path.name}.blobs"))),
+        blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
+        staging=BlobStaging(blobs),
         on_secret=on_secret,
     )
     return Brain.of(house, Caller(agent=agent))
-
-
-def _no_artifact(digest: str) -> Reranker:
-    raise NotFound(f"There is no artifact {digest[:8]}.", hint="Give the house rankers of its own.")
 
 
 def a_memory(id_: int, body: str, *, kind: Kind = Kind.FACT, **more: Any) -> Memory:  # noqa: ANN401

@@ -1,5 +1,6 @@
 """Builds the house from settings; nobody else knows the adapters."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -12,18 +13,27 @@ from commonbrain.adapters.access.refusals import CountedRefusals
 from commonbrain.adapters.archive.lines import JsonLines
 from commonbrain.adapters.blobs.making import make_blobs
 from commonbrain.adapters.models.repeating import Repeating
+from commonbrain.adapters.models.salience_making import make_salience_trainer
+from commonbrain.adapters.models.training import make_trainer
 from commonbrain.adapters.processes import LocalProcesses
 from commonbrain.adapters.screen import PatternScreen
+from commonbrain.adapters.staging import BlobStaging
+from commonbrain.adapters.statistics import make_statistics
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.probing import Doors
 from commonbrain.brain import Brain, Identity
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
+from commonbrain.flows.guarding import Guards
 from commonbrain.flows.house import House
 from commonbrain.flows.journal import Journal, Ledger
+from commonbrain.flows.saliences import Saliences
+from commonbrain.flows.serving import Rankers
 from commonbrain.importers import IMPORTERS
+from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.clock import Chance, Clock
+from commonbrain.ports.models import Reranker
 from commonbrain.settings import Settings, Store
 from commonbrain.wiring.access import make_access, make_local_access, told
 from commonbrain.wiring.listening import early, listen, note_unopened, places
@@ -133,6 +143,10 @@ def build_house(
     with telling_of_settings():
         store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
     screen = PatternScreen()
+    blobs = cache(partial(make_blobs, _blobs_at(settings, at)))
+    salience_trainer = cache(make_salience_trainer)
+    rankers = Rankers(partial(_reranker, blobs), clock=clock)
+    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
     return House(
         store=store,
         embedder=embedder,
@@ -151,7 +165,10 @@ def build_house(
                 events_kept=timedelta(days=settings.event_days),
             ),
             gather_s=_GATHER_S if isinstance(at, Path) else _GATHER_SERVED_S,
+            told=guards.heard,
         ),
+        rankers=rankers,
+        guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
         processes=LocalProcesses(),
@@ -166,13 +183,24 @@ def build_house(
             tenant_calls_per_minute=settings.tenant_calls_per_minute,
         ),
         refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
         seals=cache(making.make_seals),
-        blobs=cache(partial(make_blobs, _blobs_at(settings, at))),
+        blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
+        staging=BlobStaging(blobs),
         early=early(settings, clock),
         probe=Doors(places(settings, at), clock),
         started_at=clock.now(),
         on_secret=OnSecret(settings.secrets),
     )
+
+
+def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
+    """Load a reranker by the digest of its artifact."""
+    return make_trainer().load(blobs().get(digest))
 
 
 def _blobs_at(settings: Settings, at: Store) -> Path | str:

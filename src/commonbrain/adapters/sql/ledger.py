@@ -75,25 +75,22 @@ class LedgerShelf:
 
     def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
         """List recalls above an id with their marks, the oldest first."""
-        table = recall_traces.c
-        found = self._found(wanted).where(table.id > after)
-        return self._read(found.order_by(table.id).limit(limit))
+        above = recall_traces.c.id > after
+        found = select(recall_traces).where(self._here(recall_traces, above, *self._of(wanted)))
+        return self._read(found.order_by(recall_traces.c.id).limit(limit))
 
     def latest(
-        self, wanted: EntryFilter, *, limit: int, before: int = ids.LAST, is_brief: bool = False
+        self, wanted: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
     ) -> list[Entry]:
-        """List recalls below an id with their marks, the newest first."""
+        """List recalls below an id, the newest first."""
         table = recall_traces.c
-        below = self._found(wanted).where(table.id < before)
-        found = below.order_by(table.id.desc()).limit(limit)
+        below = self._here(recall_traces, table.id < before, *self._of(wanted))
+        found = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)
         if is_brief:
             nothing = literal([], JSON).label("considered")
             brief = [column for column in table if column.name != "considered"]
             found = found.with_only_columns(*brief, nothing)
         return self._read(found)
-
-    def _found(self, wanted: EntryFilter) -> Select[Any]:
-        return select(recall_traces).where(self._here(recall_traces, *self._of(wanted)))
 
     def _read(self, question: Select[Any]) -> list[Entry]:
         rows = self.work.connection.execute(question).all()
@@ -110,7 +107,8 @@ class LedgerShelf:
             if (value := getattr(wanted, name)) is not None:
                 yield table[name] == value
         if wanted.is_by_weights:
-            yield table.ranker.is_(None) & (table.query != "")
+            yield table.ranker.is_(None)
+            yield table.query != ""
         if wanted.share < 1:
             span = 1 << ids.RANDOM_BITS
             yield table.id % span < int(wanted.share * span)

@@ -17,6 +17,7 @@ from commonbrain.adapters.sql.changes import ChangeShelf
 from commonbrain.adapters.sql.credentials import CredentialShelf
 from commonbrain.adapters.sql.disputes import DisputeShelf
 from commonbrain.adapters.sql.duties import DutyShelf
+from commonbrain.adapters.sql.evaluations import EvaluationShelf
 from commonbrain.adapters.sql.events import ToolEventShelf, write_events
 from commonbrain.adapters.sql.graph import GraphShelf
 from commonbrain.adapters.sql.jobs import JobShelf
@@ -95,6 +96,7 @@ class SqlTransaction:
     events: ToolEventShelf
     ledger: LedgerShelf
     registry: RegistryShelf
+    evaluations: EvaluationShelf
 
     @classmethod
     def of(cls, work: Work) -> "SqlTransaction":
@@ -121,6 +123,7 @@ class SqlTransaction:
             events=ToolEventShelf(work),
             ledger=LedgerShelf(work),
             registry=RegistryShelf(work),
+            evaluations=EvaluationShelf(work),
         )
 
     def scrub(self, memory_id: int) -> Mapping[str, int]:

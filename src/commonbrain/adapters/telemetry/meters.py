@@ -1,8 +1,8 @@
 """What a server counts, as Prometheus reads it.
 
 Several processes of one server count into one folder that `PROMETHEUS_MULTIPROC_DIR` names: any of
-them then answers for all. Labels are of closed sets, but for tenants: the first hundred have a
-label of their own, all others share one.
+them then answers for all. Labels are of closed sets, but for tenants and models: the first hundred
+of either have a label of their own, all others share one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from commonbrain.ports.telemetry import Recalling, Remembering, Silence
 
 TENANTS_MAX: Final = 100
 OTHERS: Final = "others"
-"""The label of every tenant past the first hundred."""
+"""The label of every tenant, and every model, past the first hundred."""
+WEIGHTS: Final = "weights"
+"""The label of the model where none serves."""
 _SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 _CALLS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.35, 0.5, 1, 2.5, 5, 10, 30)
 """Both promises, 250 ms and 350 ms, are bounds, so that no quantile near them is guessed."""
@@ -61,6 +63,7 @@ class Meters(Silence):
     def __init__(self, *, version: str, space: str) -> None:
         self._registry = registry = CollectorRegistry()
         self._tenants: set[str] = set()
+        self._models: set[str] = set()
         self._server: WSGIServer | None = None
         self._lock = Lock()
 
@@ -111,6 +114,12 @@ class Meters(Silence):
             "recall_tokens_considered", "Tokens of all that was considered and allowed, whole."
         )
         self._packed = counter("recall_tokens_packed", "Tokens of the answers.")
+        self._ordered = counter(
+            "recalls_ordered",
+            "Recalls by the model that serves, and how that went.",
+            "model",
+            "outcome",
+        )
         self._votes = counter("votes", "Marks given to what was recalled.", "vote")
         self._embedder = gauge("embedder_up", "Whether the embedder answered when last asked.")
         self._depth = gauge("jobs_waiting", "Jobs that wait to be done.")
@@ -142,7 +151,7 @@ class Meters(Silence):
     def remembered(self, run: Remembering) -> None:
         """Count what was stored and what was not."""
         self._time("remember", run.stages_ms)
-        tenant = self._label(run.tenant)
+        tenant = self._label(run.tenant, self._tenants)
         for kind, count in run.stored.items():
             self._stored.labels(tenant, kind).inc(count)
         for code, count in run.refused.items():
@@ -160,6 +169,8 @@ class Meters(Silence):
             self._scores.observe(run.top_score)
         self._considered.inc(run.tokens_considered)
         self._packed.inc(run.tokens)
+        model = self._label(run.ranker, self._models) if run.ranker else WEIGHTS
+        self._ordered.labels(model, "failed" if run.is_ranker_failed else "ordered").inc()
         if run.is_meaning_asked:
             self._embedder.set(run.is_meaning_found)
 
@@ -229,8 +240,8 @@ class Meters(Silence):
         for stage, taken_ms in stages_ms.items():
             self._stages.labels(path, stage).observe(taken_ms / 1000)
 
-    def _label(self, tenant: str) -> str:
+    def _label(self, name: str, known: set[str]) -> str:
         with self._lock:
-            if tenant not in self._tenants and len(self._tenants) < TENANTS_MAX:
-                self._tenants.add(tenant)
-            return tenant if tenant in self._tenants else OTHERS
+            if name not in known and len(known) < TENANTS_MAX:
+                known.add(name)
+            return name if name in known else OTHERS

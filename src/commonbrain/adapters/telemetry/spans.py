@@ -97,11 +97,12 @@ class Spans(Silence):
             "barred": run.left_out.get("not_allowed", 0),
             "packed": run.packed,
             "tokens": run.tokens,
+            "model": run.ranker or "weights",
         }
         self._draw("recall", run.stages_ms, counts=counts)
 
     def _draw(
-        self, path: str, stages_ms: Mapping[str, float], *, counts: Mapping[str, int]
+        self, path: str, stages_ms: Mapping[str, float], *, counts: Mapping[str, int | str]
     ) -> None:
         """Draw a path that is just over and, one behind the other, its stages.
 
@@ -133,7 +134,7 @@ class Spans(Silence):
         *,
         around: SpanContext,
         lasted: tuple[int, int],
-        attributes: Mapping[str, int],
+        attributes: Mapping[str, int | str],
     ) -> None:
         """Give a span that is over to whom all of them go; who is not sampled is not sent."""
         span = ReadableSpan(

@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from commonbrain.domain.evaluation import Evaluation
 from commonbrain.evals.retrieval.extra import needed
 from commonbrain.evals.retrieval.figures import Figure
 from commonbrain.evals.retrieval.metrics import CUTS
@@ -39,6 +40,17 @@ def lines(
     for label, place in marks.items():
         axes.axvline(place, color="#888", linestyle=":")
         axes.text(place, 1, f" {label} {place:g}", fontsize="small", rotation=90, va="bottom")
+    return _svg(canvas, axes)
+
+
+def over_time(known: Sequence[Evaluation], names: Sequence[str]) -> str:
+    """Draw figures of one store as they were measured, the oldest first, with their intervals."""
+    canvas, axes = _canvas("", "%")
+    for name in names:
+        those = [(one.at, one.figures[name]) for one in known if name in one.figures]
+        told = [Figure(mean=one.mean, low=one.low, high=one.high) for _, one in those]
+        _line(axes, [at for at, _ in those], up=told, label=name)
+    canvas.autofmt_xdate()
     return _svg(canvas, axes)
 
 
@@ -89,7 +101,7 @@ def _canvas(across: str, up: str) -> tuple[Any, Any]:
     return canvas, axes
 
 
-def _line(axes: Any, across: Sequence[float], *, up: Sequence[Figure], label: str) -> None:  # noqa: ANN401 it brings no types
+def _line(axes: Any, across: Sequence[object], *, up: Sequence[Figure], label: str) -> None:  # noqa: ANN401 it brings no types
     means = [one.mean * 100 for one in up]
     axes.errorbar(across, means, yerr=_errors(up), label=label, marker="o", markersize=3, capsize=2)
 

@@ -30,15 +30,17 @@ _PAGE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _StoppedClock:
+class StoppedClock:
     """Says one moment for the record, and measures like any other."""
 
     at: datetime
 
     def now(self) -> datetime:
+        """Give that moment."""
         return self.at
 
     def elapsed_ms(self) -> float:
+        """Measure."""
         return time.perf_counter() * 1000
 
 
@@ -64,7 +66,7 @@ class Stand:
 
     def at(self, moment: datetime) -> Brain:
         """Give the brain as it is at another moment."""
-        return Brain.of(replace(self.house, clock=_StoppedClock(moment)), self.brain.caller)
+        return Brain.of(replace(self.house, clock=StoppedClock(moment)), self.brain.caller)
 
     def source(self, memory_id: int) -> str:
         """Give where a memory comes from, which is what questions name as evidence."""
@@ -95,7 +97,7 @@ def standing(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Stan
     """Fill a fresh store through the door for imports; it is gone afterwards."""
     with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
         path = Path(folder)
-        clock, chance = _StoppedClock(corpus.ends_at), SeededChance(seed)
+        clock, chance = StoppedClock(corpus.ends_at), SeededChance(seed)
         built = build_house(settings, path / "brain.db", clock=clock, chance=chance)
         # Baselines ask what recall is asked: it must not find their vectors ready.
         embedder = make_embedder(settings)

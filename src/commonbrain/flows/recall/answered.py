@@ -12,6 +12,7 @@ from math import log
 from typing import Final
 
 from commonbrain.domain.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
+from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import Budget, Candidate
 from commonbrain.domain.space import Space
 from commonbrain.flows.recall.plan import Plan
@@ -55,10 +56,22 @@ def seems_answered(
 
 def nearness(plan: Plan, candidate: Candidate, *, cosine: float) -> float:
     """Sum up how near a memory is to a question, in meaning and in words."""
-    memory = candidate.memory
-    text = f"{memory.keywords} {memory.text[:_READ_CHARS]}".lower()
-    share = sum(_begins(text, word[:_STEM]) for word in plan.matter) / len(plan.matter)
-    return cosine + WORDS * share - LENGTH * max(0.0, log(len(text) / _USUAL_CHARS))
+    text = _read(candidate.memory)
+    long = LENGTH * max(0.0, log(len(text) / _USUAL_CHARS))
+    return cosine + WORDS * _share(plan, text) - long
+
+
+def share_of_words(plan: Plan, memory: Memory) -> float:
+    """Say how many of the words that a question is about a memory has, 0..1."""
+    return _share(plan, _read(memory)) if plan.matter else 0.0
+
+
+def _read(memory: Memory) -> str:
+    return f"{memory.keywords} {memory.text[:_READ_CHARS]}".lower()
+
+
+def _share(plan: Plan, text: str) -> float:
+    return sum(_begins(text, word[:_STEM]) for word in plan.matter) / len(plan.matter)
 
 
 def budget_of(plan: Plan, *, is_answered: bool) -> Budget:

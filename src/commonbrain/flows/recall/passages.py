@@ -34,6 +34,10 @@ class Passages:
     """By arm: what was found, and the neighbours."""
     threads: Mapping[int, int] = field(default_factory=dict[int, int])
     """The thread of each message."""
+    after: Mapping[int, int] = field(default_factory=dict[int, int])
+    """What was said right after each message."""
+    before: Mapping[int, int] = field(default_factory=dict[int, int])
+    """What was said right before it."""
 
 
 def read_around(tx: Transaction, plan: Plan, *, found: Found, asked: Asked) -> Passages:
@@ -48,7 +52,8 @@ def read_around(tx: Transaction, plan: Plan, *, found: Found, asked: Asked) -> P
     strangers = [id_ for id_ in threads if id_ not in found[MEANING]]
     near = tx.index.similarities(asked.meant, strangers) if asked.meant is not None else {}
     known = {WORDS: found[WORDS], MEANING: {**found[MEANING], **near}}
-    said = _passages(around.values())
+    after = {one: next_ for of in around.values() for one, next_ in pairwise(of.ids)}
+    said = _passages(around.values(), after)
     words = {
         id_: fsum([known[WORDS].get(one, 0.0) for one in ids]) / len(ids)
         for id_, ids in said.items()
@@ -57,16 +62,14 @@ def read_around(tx: Transaction, plan: Plan, *, found: Found, asked: Asked) -> P
         views={WORDS: words, MEANING: _means(known[MEANING], said)},
         found={**found, **known},
         threads=threads,
+        after=after,
+        before={next_: one for one, next_ in after.items()},
     )
 
 
-def _passages(around: Iterable[Passage]) -> Mapping[int, Sequence[int]]:
+def _passages(around: Iterable[Passage], after: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
     """Give the passage around every message that is known, as far as it is."""
-    after: dict[int, int] = {}
-    ids: dict[int, None] = {}
-    for passage in around:
-        after |= pairwise(passage.ids)
-        ids |= dict.fromkeys(passage.ids)
+    ids = dict.fromkeys(id_ for passage in around for id_ in passage.ids)
     said: dict[int, Sequence[int]] = {}
     for first in ids.keys() - after.values():
         known = [first]

@@ -13,6 +13,7 @@ from commonbrain.domain.disputes import Conflict, basis_of, conflict_of
 from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.ledger import Extent
 from commonbrain.domain.memory import Memory
+from commonbrain.domain.model_card import ModelCard, ModelState
 from commonbrain.domain.normalise import normalise
 from commonbrain.domain.pack import Packed, pack
 from commonbrain.domain.query import Candidate, LeftOut, Trace
@@ -33,13 +34,13 @@ from commonbrain.flows.recall.options import (
     read_deadline,
     read_filter,
 )
-from commonbrain.flows.recall.passages import read_around
+from commonbrain.flows.recall.passages import Passages, read_around
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
 from commonbrain.flows.recall.rerank import rerank
 from commonbrain.flows.recall.telling import recalling
 from commonbrain.flows.recall.tuning import AS_EVER, Tuning
-from commonbrain.flows.recall.weigh import tells_much, weigh
+from commonbrain.flows.recall.weigh import asking, tells_much, weigh
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Matrix
 from commonbrain.ports.records import Access
@@ -85,7 +86,7 @@ class _Ranked:
     """Whether the filter allows nothing at all."""
     is_answered: bool
     """Whether what is allowed seems to answer, or only comes nearest."""
-    ranker: int | None = None
+    ranker: ModelCard | None = None
     """The model that put it in this order, or failed to."""
     taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     """Of that, by stage."""
@@ -224,6 +225,7 @@ class Recall:
         moment = plan.filter.as_of or plan.now
         needs = needing(tx, [memory.id for memory in memories], moment=moment)
         told = _with_links(fused, memories, graph=graph, against=against, needs=needs)
+        told = _with_talk(told, around=around, own=fused.own, known=found)
         weighed = weigh(plan, memories, features=told)
         ordered = rerank(self.house, tx, plan=plan, weighed=weighed, deadline=deadline)
         considered = ordered.ranked
@@ -267,7 +269,8 @@ class Recall:
             left_out=_left_out(ranked, near=packed.near, kept=packed.ids),
             degraded=ranked.degraded,
             stages_ms=stages_ms,
-            ranker=ranked.ranker,
+            ranker=ranked.ranker.id if ranked.ranker else None,
+            is_watched=ranked.ranker is not None and ranked.ranker.state is ModelState.CANARY,
         )
 
     def _touch(self, plan: Plan, packed: Packed) -> None:
@@ -312,6 +315,28 @@ def _with_links(
         }
         for memory in memories
     }
+
+
+def _with_talk(
+    told: Mapping[int, Mapping[str, float]],
+    *,
+    around: Passages,
+    own: Mapping[int, float],
+    known: Mapping[int, Memory],
+) -> Mapping[int, Mapping[str, float]]:
+    """Add how well what was said right before and after each matches, and whether that asks."""
+    with_talk = dict(told)
+    for id_, features in told.items():
+        before, after = around.before.get(id_, 0), around.after.get(id_, 0)
+        follows = own.get(before, 0.0)
+        replies = follows * asking(known[before]) if before in known else 0.0
+        with_talk[id_] = {
+            **features,
+            "follows": follows,
+            "replies": replies,
+            "leads": own.get(after, 0.0),
+        }
+    return with_talk
 
 
 def _conflicts(plan: Plan, graph: Graph, *, known: Mapping[int, Memory]) -> list[Conflict]:

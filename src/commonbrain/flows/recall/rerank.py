@@ -19,7 +19,7 @@ class Reranked:
     """Candidates, best first, and who put them in that order."""
 
     ranked: Sequence[Candidate]
-    ranker: int | None = None
+    ranker: ModelCard | None = None
     """The model; where it failed, `degraded` says so."""
     degraded: tuple[str, ...] = ()
     taken_ms: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -36,7 +36,7 @@ def rerank(
     if card is None:
         return Reranked(ranked=weighed)
     if not weighed:
-        return Reranked(ranked=weighed, ranker=card.id)
+        return Reranked(ranked=weighed, ranker=card)
     clock, tenant = house.clock, plan.caller.tenant
     before_ms = clock.elapsed_ms()
     answer = house.rankers.ready(tenant, card, within_ms=deadline.left_ms)
@@ -50,7 +50,7 @@ def rerank(
     }
     if isinstance(answer, Unscored):
         return _unanswered(card, answer, weighed=weighed, taken_ms=taken_ms)
-    return Reranked(ranked=_ordered(weighed, answer.scores), ranker=card.id, taken_ms=taken_ms)
+    return Reranked(ranked=_ordered(weighed, answer.scores), ranker=card, taken_ms=taken_ms)
 
 
 def _unanswered(
@@ -63,7 +63,7 @@ def _unanswered(
     """Leave the order of fixed weights; what is the model's doing is told as its recall."""
     return Reranked(
         ranked=weighed,
-        ranker=card.id if answer.is_its_own else None,
+        ranker=card if answer.is_its_own else None,
         degraded=(f"{RERANKER}: {named(card)} {answer.reason}",),
         taken_ms=taken_ms,
     )

@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import Final
 
+from commonbrain.domain import ids
+from commonbrain.domain.outcomes import RERANKER
 from commonbrain.domain.query import LeftOut, Trace
 from commonbrain.flows.recall.arms import MEANING
 from commonbrain.ports.telemetry import Recalling
@@ -32,4 +34,6 @@ def recalling(trace: Trace, *, tokens: int, asks_meaning: bool) -> Recalling:
         top_score=next(iter(scores), None),
         tokens=tokens,
         tokens_considered=sum(len(one.memory.text) for one in allowed) // _CHARS_A_TOKEN,
+        ranker=None if trace.ranker is None else ids.show(ids.MODEL, trace.ranker),
+        is_ranker_failed=any(one.startswith(RERANKER) for one in trace.degraded),
     )

@@ -14,6 +14,7 @@ from commonbrain.domain.periods import names_time
 from commonbrain.domain.query import FIELD, Candidate
 from commonbrain.domain.revision import Span
 from commonbrain.domain.scoring import doubted, waking
+from commonbrain.flows.recall.answered import share_of_words
 from commonbrain.flows.recall.fuse import blended
 from commonbrain.flows.recall.graph import recency
 from commonbrain.flows.recall.intent import Intent, prior
@@ -60,6 +61,8 @@ _ALWAYS: Final = (
 )
 _FULL: Final = sum(WEIGHTS[name] for name in _ALWAYS)
 """What a memory scores that lacks nothing but what few questions ask for."""
+SHARES: Final[Mapping[str, float]] = {name: weight / _FULL for name, weight in WEIGHTS.items()}
+"""What each feature adds to a score; what is learnt is what they get wrong."""
 _FADING: Final = timedelta(days=7)
 """How far from the time that a query names a memory counts a third as near."""
 _BESIDE: Final = 0.7
@@ -74,6 +77,8 @@ _PROMPTERS: Final = frozenset({"user", "human"})
 """Roles of those whom an assistant answers: what they ask says what they do and need."""
 _SENTENCE: Final = re.compile(r"[^.!?]*[.!?]*")
 _WORDS_SHARED_MIN: Final = 2
+_LONG: Final = math.log1p(4000)
+"""What is so long is as long as any."""
 _VOTES: Final = 3.0
 """Votes at which a rating counts two thirds."""
 
@@ -160,6 +165,15 @@ def _features(asked: _Asked, memory: Memory, *, given: Mapping[str, float]) -> M
         "same_project": float(memory.project is not None and memory.project == asked.project),
         "same_session": float(memory.session is not None and memory.session == asked.session),
         **asked.matched,
+        **_unweighed(plan, memory),
+    }
+
+
+def _unweighed(plan: Plan, memory: Memory) -> Mapping[str, float]:
+    """Say what has no weight of its own, and what a model may make something of."""
+    return {
+        "words": share_of_words(plan, memory),
+        "length": min(math.log1p(len(memory.body)) / _LONG, 1.0),
     }
 
 
@@ -174,13 +188,16 @@ def _said(plan: Plan, memory: Memory) -> Mapping[str, float]:
         return _KNOWN
     return {
         "substance": min(len(memory.body) / _SUBSTANTIAL_CHARS, 1.0),
-        "asking": _share_asked(memory.body) if "?" in memory.body else 0.0,
+        "asking": asking(memory),
         "assistant": float(speaker in _ASSISTANTS and not plan.is_about_answers),
     }
 
 
-def _share_asked(text: str) -> float:
-    parts = [part for part in _SENTENCE.findall(text) if part.strip()]
+def asking(memory: Memory) -> float:
+    """Say how much of a memory asks rather than says, 0..1."""
+    if "?" not in memory.body:
+        return 0.0
+    parts = [part for part in _SENTENCE.findall(memory.body) if part.strip()]
     return sum(part.endswith("?") for part in parts) / len(parts)
 
 

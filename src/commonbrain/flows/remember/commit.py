@@ -143,6 +143,8 @@ def _salience(prepared: Prepared) -> float:
     detail = prepared.admitted.detail
     if isinstance(detail, EventDetail) and detail.importance is not None:
         return detail.importance
+    if prepared.salience is not None:
+        return prepared.salience
     return salience(
         prepared.admitted.kind,
         prepared.text,

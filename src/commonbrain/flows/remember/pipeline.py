@@ -48,6 +48,7 @@ from commonbrain.flows.remember.outcome import (
 from commonbrain.flows.remember.premises import find_premises
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
 from commonbrain.flows.remember.replies import keep, make_ticket, replay
+from commonbrain.flows.remember.score import scored
 from commonbrain.flows.remember.sources import (
     check_skill,
     credit_sources,
@@ -154,7 +155,7 @@ class Remember:
         ready = [one for one in gated if isinstance(one, Prepared)]
         if not course.compares_meaning:
             ready = [replace(one, premises=()) for one in ready]
-        ready = embed(ready, self.house.embedder)
+        ready = scored(embed(ready, self.house.embedder), self.caller, house=self.house)
         watch.lap("embed")
         look = Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
         refused = {n: rejected(one) for n, one in enumerate(gated) if isinstance(one, Rejected)}

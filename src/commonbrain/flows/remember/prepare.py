@@ -55,6 +55,8 @@ class Prepared:
     derived: tuple[Prepared | Rejected, ...] = ()
     """What its text marks to be remembered by itself."""
     vectors: Vectors | None = None
+    salience: float | None = None
+    """What a model foretells of it; None: the rule says it."""
     premises: tuple[str, ...] = ()
     """What its text says that it rests on, to be looked up."""
     premise_vectors: tuple[Matrix, ...] = ()

@@ -26,6 +26,7 @@ from commonbrain.flows.house import House
 from commonbrain.flows.remember.outcome import Outcome, rejected
 from commonbrain.flows.remember.pipeline import DraftFields, draft_of
 from commonbrain.flows.remember.prepare import Prepared, embed, prepare
+from commonbrain.flows.remember.score import scored
 from commonbrain.flows.revise.beside import noted_text
 from commonbrain.flows.revise.carrying import approve, perform, reject
 from commonbrain.flows.revise.marks import plain_instant, plain_names
@@ -104,7 +105,7 @@ class Revise:
         prepared = prepare(draft, self.caller, house=self.house)
         if not isinstance(prepared, Prepared):
             return rejected(prepared)
-        [ready] = embed([prepared], self.house.embedder)
+        [ready] = scored(embed([prepared], self.house.embedder), self.caller, house=self.house)
         with self.house.store.begin(self.caller.tenant) as tx:
             act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
             old = act.fetch(old_id)
@@ -296,7 +297,7 @@ class Revise:
             )
             check_version(tx, wanted.id, version=version)
             done = _CARRIED.get(op, perform)(act, wanted)
-            _credit(act, wanted, done)
+            _credit(act, wanted, done=done)
             done = replace(done, unseated=act.cascade())
         follow_up(self.house, self.caller)
         return done
@@ -310,7 +311,7 @@ class Revise:
         return vectors_of(self.house, both)
 
 
-def _credit(act: Act, wanted: Proposal, done: Revised) -> None:
+def _credit(act: Act, wanted: Proposal, *, done: Revised) -> None:
     """Mark a vote, or what something was linked to, on the recall that showed it."""
     told = wanted.told
     if wanted.op is Action.RATE and done.status is Completion.DONE:

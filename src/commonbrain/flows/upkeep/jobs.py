@@ -1,20 +1,33 @@
 """Jobs as agents and people see them: asked for, looked at, tried again, called off."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.choice import one_of
 from commonbrain.domain.errors import Invalid, NotFound, Refused
 from commonbrain.domain.job import FAILED, LIVE, Job, JobState
-from commonbrain.domain.limits import JOBS_LIVE_MAX, JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
+from commonbrain.domain.limits import (
+    JOBS_LIVE_MAX,
+    JOBS_PAGE_DEFAULT,
+    JOBS_PAGE_MAX,
+    UPLOAD_KEPT_DAYS,
+)
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.flows.exporting import check_may_move
 from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import add_job, announce
+from commonbrain.flows.merging import OWN_FORMAT
+from commonbrain.flows.upkeep.moving import ARCHIVE_KEPT, DISCARD, read_parcel
 from commonbrain.flows.upkeep.table import check_given, kind_of
 from commonbrain.ports.jobs import JobFilter
+from commonbrain.ports.staging import Parcel
 from commonbrain.ports.store import Transaction
+
+UPLOAD_KEPT: Final = timedelta(days=UPLOAD_KEPT_DAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +114,8 @@ class Jobs:
 
         """
         known, wanted = kind_of(kind), dict(given or {})
+        if known.asked_by is not None:
+            raise Invalid(f"{kind} cannot be asked for alone.", hint=f"It is by {known.asked_by}.")
         check_given(kind, wanted)
         self._check_role(known.role, what=kind)
         if known.is_personal:
@@ -111,10 +126,56 @@ class Jobs:
                 code="scope_denied",
                 hint="Ask whoever runs the server.",
             )
+        return self._add(kind, wanted)
+
+    def import_(
+        self, format_: str, source: Path, *, name: str | None = None, project: str | None = None
+    ) -> ShownJob:
+        """Keep a file or folder among the artifacts, and ask for its import; it is read later.
+
+        Raises:
+            Invalid: the format is unknown, or the file cannot be read or is too large.
+            Refused: the role is too low for it, or too many jobs wait.
+            Unavailable: `blobs_down`, nothing was kept.
+
+        """
+        self._check_role(Role.ADMIN if format_ == OWN_FORMAT else Role.WRITER, what="import")
+        known = [*self.house.importers, OWN_FORMAT]
+        if format_ not in known:
+            raise Invalid(f"There is no importer for {format_[:40]!r}.", hint=", ".join(known))
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            _check_room(tx)
+        parcel = asdict(self.house.staging.put(source, name=name))
+        return self._add("import", {"format": format_, "project": project, "parcel": parcel})
+
+    def archive(self, id_: str) -> Parcel:
+        """Give what an export wrote, to its admin, for as long as it is kept.
+
+        Raises:
+            NotFound: there is no such export, it is not over, or its archive was dropped.
+
+        """
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            job = self._own(tx, id_)
+        is_kept = job.finished_at and job.finished_at + ARCHIVE_KEPT > self.house.clock.now()
+        if job.kind != "export" or job.state is not JobState.DONE or not is_kept:
+            raise NotFound(
+                f"{id_[:40]} has no archive.",
+                hint="Ask for an export with job run export, and fetch it within a day.",
+            )
+        check_may_move(self.caller)
+        return read_parcel(job.reached["parcel"])
+
+    def _add(self, kind: str, given: Mapping[str, object]) -> ShownJob:
+        """Put the job there, and have what was sent for it dropped some day, whatever happens."""
+        now, sent = self.house.clock.now(), given.get("parcel")
         with self.house.store.begin(self.caller.tenant) as tx:
             _check_room(tx)
-            now = self.house.clock.now()
-            job = add_job(tx, self.house, caller=self.caller, kind=kind, given=wanted, due_at=now)
+            job = add_job(tx, self.house, caller=self.caller, kind=kind, given=given, due_at=now)
+            if sent is not None:
+                drop = {"parcel": sent}
+                later = now + UPLOAD_KEPT
+                add_job(tx, self.house, caller=self.caller, kind=DISCARD, given=drop, due_at=later)
         announce(self.house, job)
         return _shown(job)
 
@@ -208,8 +269,18 @@ def _shown(job: Job) -> ShownJob:
         due_at=job.due_at if job.state is JobState.QUEUED else None,
         worker=job.worker if job.state is JobState.RUNNING else None,
         finished_at=job.finished_at,
-        given=job.given or None,
+        given=_told(job.given) or None,
         result=job.result,
         error=job.fault.code if job.fault else None,
         reason=job.fault.message if job.fault else None,
     )
+
+
+def _told(given: Mapping[str, object]) -> Mapping[str, object]:
+    """Tell what a job was given; of a file its name and size, not where its parts are."""
+    return {name: _named(value) if name == "parcel" else value for name, value in given.items()}
+
+
+def _named(parcel: object) -> object:
+    known = read_parcel(parcel)
+    return {"name": known.name, "size": known.size}

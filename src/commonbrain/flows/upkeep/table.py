@@ -8,31 +8,50 @@ from typing import Final
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import (
+    EVALUATED_FROM,
     JOB_ATTEMPTS,
+    LESSONS_ASKED_MIN,
+    LESSONS_MAX,
+    LOOKBACK_DAYS_MAX,
+    LOOKBACK_DAYS_MIN,
     REFLECT_CANDIDATES_MAX,
     REFLECT_HOURS_MAX,
 )
 from commonbrain.domain.scope import Caller, Role
+from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED, REFLECT
-from commonbrain.flows.upkeep import chores, reflecting
+from commonbrain.flows.upkeep import chores, moving, reflecting
+from commonbrain.flows.upkeep.evaluating import evaluate
+from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
+from commonbrain.flows.upkeep.training import train_reranker
 from commonbrain.ports.store import Transaction
 
 Is = Callable[[object], bool]
 """Says whether a value may be given."""
+_DAYS_MAX: Final = 3650
+"""As long as recalls can be kept."""
 
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _are_days(value: object) -> bool:
+    return type(value) is int and SETTLED_AFTER.days < value <= _DAYS_MAX
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _are_names(value: object) -> bool:
     return isinstance(value, list | tuple) and all(map(_is_name, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def _up_to(most: int) -> Is:
-    """Say whether a value is a whole number from 1 to a greatest."""
-    return lambda value: type(value) is int and 1 <= value <= most
+def _is_within(low: int, high: int) -> Is:
+    """Say of a value whether it is a whole number within bounds."""
+    return lambda value: type(value) is int and low <= value <= high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +65,8 @@ class JobKind:
     """What it can be given, by name."""
     role: Role
     """Who may ask for it."""
+    asked_by: str | None = None
+    """What brings the file that it reads, and alone can ask for it."""
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
     limit: timedelta = timedelta(hours=1)
@@ -82,8 +103,8 @@ JOBS: Final[Mapping[str, JobKind]] = {
         purpose="Make episodes of what happened, and propose what it states.",
         handle=reflecting.reflect,
         takes={
-            "window_hours": _up_to(REFLECT_HOURS_MAX),
-            "max_candidates": _up_to(REFLECT_CANDIDATES_MAX),
+            "window_hours": _is_within(1, REFLECT_HOURS_MAX),
+            "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
             "project": _is_name,
         },
         role=Role.WRITER,
@@ -92,12 +113,57 @@ JOBS: Final[Mapping[str, JobKind]] = {
         is_soon=reflecting.is_soon,
         is_personal=True,
     ),
+    "train_salience": JobKind(
+        purpose="Learn from what memories came to how much new ones matter.",
+        handle=train_salience,
+        takes={"lookback_days": _are_days},
+        role=Role.ADMIN,
+    ),
+    "train_reranker": JobKind(
+        purpose="Learn from marked recalls what order is better, and hold it against what serves.",
+        handle=train_reranker,
+        takes={
+            "lookback_days": _is_within(LOOKBACK_DAYS_MIN, LOOKBACK_DAYS_MAX),
+            "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
+        },
+        role=Role.ADMIN,
+    ),
     "reword": JobKind(
         purpose="Write the full text anew from the rows.",
         handle=chores.reword,
         takes={},
         role=Role.ADMIN,
         is_of_store=True,
+    ),
+    "eval": JobKind(
+        purpose="Measure recall on questions that the store's own memories give.",
+        handle=evaluate,
+        takes={"questions": _is_count, "seed": _is_count},
+        role=Role.WRITER,
+        every=timedelta(days=7),
+        is_wanted=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
+    ),
+    "import": JobKind(
+        purpose="Take in what was sent, in a foreign format or the house's own.",
+        handle=moving.import_,
+        takes={},
+        role=Role.WRITER,
+        asked_by="brain import --background, or POST /v1/import",
+        limit=timedelta(hours=12),
+    ),
+    "export": JobKind(
+        purpose="Write everything into an archive, to be fetched for a day.",
+        handle=moving.export,
+        takes={},
+        role=Role.ADMIN,
+        limit=timedelta(hours=6),
+    ),
+    moving.DISCARD: JobKind(
+        purpose="Drop what was sent to be imported, or exported, once its time is over.",
+        handle=moving.discard,
+        takes={},
+        role=Role.WRITER,
+        asked_by="what puts a file there",
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",

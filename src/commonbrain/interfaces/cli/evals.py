@@ -44,6 +44,23 @@ app.command("run", help="Measure recall on public data, beside plain baselines, 
 
 
 @app.command()
+def learn(
+    *,
+    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval.")],
+    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
+    seed: Annotated[int, typer.Option(help="Decides who asks what when.")] = 0,
+    noise: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the marks on what does not answer.")
+    ] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """Learn from one half of some conversations, ask the other with it and without, and swap."""
+    from commonbrain.interfaces.cli.evaluating import learn_on_data  # noqa: PLC0415 see _run
+
+    learn_on_data((dataset, path), seed=seed, noise=noise, as_json=as_json)
+
+
+@app.command()
 def compare(
     *,
     before: Annotated[Path, typer.Argument(help="The record of a run.")],
@@ -128,6 +145,36 @@ def reflect(
         seed=seed,
         as_json=as_json,
     )
+
+
+@app.command("self")
+def self_(
+    context: typer.Context,
+    *,
+    questions: Annotated[int, typer.Option(help="Of each sort, at most.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same one asks the same of the same store.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure recall on questions that your own memories give; only the result is kept."""
+    from commonbrain.interfaces.cli.measuring import run_self  # noqa: PLC0415 see _run
+
+    run_self(context.obj, questions=questions, seed=seed, as_json=as_json)
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    *,
+    name: Annotated[str, typer.Option(help="Of the evaluation.")] = "self",
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the figures over time to this SVG file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what was measured of this store over time, and what got worse beyond chance."""
+    from commonbrain.interfaces.cli.measuring import show_history  # noqa: PLC0415 see _run
+
+    show_history(context.obj, name, plot=plot, as_json=as_json)
 
 
 def _add(name: str) -> None:

@@ -12,6 +12,8 @@ from commonbrain.domain.inert import escaped
 from commonbrain.evals.curves import curves
 from commonbrain.evals.evaluations import EVALUATIONS
 from commonbrain.evals.retrieval.comparing import compare
+from commonbrain.evals.retrieval.learning import LearnWish, learn
+from commonbrain.evals.retrieval.learnt import show_learning
 from commonbrain.evals.retrieval.misses import misses_of
 from commonbrain.evals.retrieval.record import default_path, read, write
 from commonbrain.evals.retrieval.reflecting import Asked, evaluate
@@ -93,6 +95,22 @@ def run_reflection(
         typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
     else:
         show_reflected(report)
+
+
+def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: bool) -> None:
+    """Measure what learning from use changes on a public data set, and print it.
+
+    Raises:
+        Invalid: the data or a library is missing.
+
+    """
+    wish = LearnWish(dataset=data[0], path=data[1], seed=seed, noise=noise)
+    with bar(f"learning from {data[0]}", is_shown=not as_json) as move:
+        done = learn(wish, settings=load_settings(), on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False, default=str)))
+    else:
+        show_learning(done)
 
 
 def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> None:

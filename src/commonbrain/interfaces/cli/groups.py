@@ -18,6 +18,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "task": "Tasks: what is to be done, who does it, and what must be answered first.",
     "trace": "Traces: why something came about, what came of it, and what it rests on.",
     "job": "Jobs: what workers do behind the calls, and what became of it.",
+    "model": "Models: what was learnt from use, what of it serves whom, and how that goes.",
     "skill": "Skills: rules that come up by themselves where their keywords are named.",
     "tenant": "Tenants of a shared store: who is kept apart from whom, and what each may use.",
     "agent": "Agents of a tenant: who may call a shared server, and with what authority.",

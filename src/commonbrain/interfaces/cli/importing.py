@@ -12,14 +12,19 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.flows.exporting import Exported
 from commonbrain.flows.merging import OWN_FORMAT
 from commonbrain.flows.report import Report
+from commonbrain.flows.upkeep.jobs import ShownJob
 from commonbrain.interfaces.cli.progress import progress
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.render import report as rendered
 from commonbrain.interfaces.cli.state import Source, State
+from commonbrain.interfaces.operations.job import tell_job
 
 
 def run_import(state: State, source: Source, *, as_json: bool) -> None:
     """Import a source and print its report; progress goes to stderr."""
+    if source.is_left:
+        _leave(state, source, as_json=as_json)
+        return
     with state.open() as brain, progress(is_shown=not as_json) as shown:
         task = shown.add_task("importing", total=1.0)
 
@@ -32,6 +37,23 @@ def run_import(state: State, source: Source, *, as_json: bool) -> None:
         typer.echo(TypeAdapter(Report).dump_json(report).decode())
     else:
         Console().print(Inert(rendered(report)))
+
+
+def _leave(state: State, source: Source, *, as_json: bool) -> None:
+    """Send a source to where workers find it, and print the job that reads it.
+
+    Raises:
+        Invalid: nothing is to be stored, which needs no worker.
+
+    """
+    if source.is_rehearsal:
+        raise Invalid("--dry-run and --background exclude each other.", hint="Give one of them.")
+    with state.open() as brain:
+        job = brain.jobs.import_(source.format, source.path, project=source.project)
+    if as_json:
+        typer.echo(TypeAdapter(ShownJob).dump_json(job).decode())
+    else:
+        typer.echo(tell_job(job))
 
 
 def run_export(state: State, target: Path, *, as_json: bool) -> None:

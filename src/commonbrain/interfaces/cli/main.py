@@ -131,7 +131,6 @@ def developer(
 # load than a client waits for a server to start.
 @app.command("import")
 def import_(
-    context: typer.Context,
     *,
     format: Annotated[  # noqa: A002 the public name is format
         str,
@@ -143,13 +142,22 @@ def import_(
     path: Annotated[Path, typer.Argument(help="A file or folder.")],
     project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="Leave it to a worker, as a job.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Read a foreign format into memory; running it again stores nothing twice."""
     from commonbrain.interfaces.cli.importing import run_import  # noqa: PLC0415
 
-    source = Source(format=format, path=path, project=project, is_rehearsal=dry_run)
-    run_import(context.obj, source, as_json=as_json)
+    source = Source(
+        format=format,
+        path=path,
+        project=project,
+        is_rehearsal=dry_run,
+        is_left=background,
+    )
+    run_import(_STATE.get(), source, as_json=as_json)
 
 
 @app.command()

@@ -17,6 +17,8 @@ class Source:
     path: Path
     project: str | None
     is_rehearsal: bool
+    is_left: bool = False
+    """Whether a worker does it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

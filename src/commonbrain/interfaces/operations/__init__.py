@@ -14,6 +14,7 @@ from commonbrain.interfaces.operations.get import GET
 from commonbrain.interfaces.operations.job import JOB
 from commonbrain.interfaces.operations.ledger import LEDGER
 from commonbrain.interfaces.operations.message import MESSAGE
+from commonbrain.interfaces.operations.model import MODEL
 from commonbrain.interfaces.operations.operation import Command, Door, Operation, Profile
 from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.reflect import REFLECT
@@ -44,6 +45,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     DOCTOR,
     ATOMIZE,
     REFLECT,
+    MODEL,
     ADMIN,
     TENANT,
 )

@@ -65,6 +65,9 @@ class AdminRequest(Request):
     boot_required: bool | None = Field(
         default=None, description="policy: whether sessions must boot first"
     )
+    auto_promote: bool | None = Field(
+        default=None, description="policy: whether a proven canary serves all by itself"
+    )
     limit: int = Field(
         default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
     )
@@ -134,6 +137,8 @@ def _policy(govern: Govern, told: AdminRequest) -> _Parts:
     change = PolicyChange()
     if told.boot_required is not None:
         change["is_boot_required"] = told.boot_required
+    if told.auto_promote is not None:
+        change["is_promotion_automatic"] = told.auto_promote
     return {"policy": govern.policy(**change)}
 
 
@@ -229,7 +234,8 @@ def policy_line(policy: Policy) -> str:
     return (
         f"calls a minute of a key: {policy.key_calls_per_minute or usual}, "
         f"of the tenant: {policy.tenant_calls_per_minute or usual}; "
-        f"boot: {'required' if policy.is_boot_required else 'not required'}"
+        f"boot: {'required' if policy.is_boot_required else 'not required'}; "
+        f"models are promoted {'by guards' if policy.is_promotion_automatic else 'by hand'}"
     )
 
 

@@ -33,6 +33,9 @@ class TenantRequest(Request):
         default=None, ge=-1, description="How many it may hold; -1: without a bound"
     )
     boot_required: bool | None = Field(default=None, description="Whether sessions must boot first")
+    auto_promote: bool | None = Field(
+        default=None, description="Whether a proven canary serves all by itself"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,8 @@ def _change(told: TenantRequest) -> PolicyChange:
         change["memories_max"] = None if told.memories_max < 0 else told.memories_max
     if told.boot_required is not None:
         change["is_boot_required"] = told.boot_required
+    if told.auto_promote is not None:
+        change["is_promotion_automatic"] = told.auto_promote
     return change
 
 
@@ -101,7 +106,15 @@ def _line(one: Tenant) -> str:
 
 
 _NAME: Final = frozenset({"name"})
-_POLICY: Final = frozenset(PolicyChange.__annotations__) - {"is_boot_required"} | {"boot_required"}
+_POLICY: Final = frozenset(
+    {
+        "key_calls_per_minute",
+        "tenant_calls_per_minute",
+        "memories_max",
+        "boot_required",
+        "auto_promote",
+    }
+)
 
 
 def _command(op: str, purpose: str, *, fields: frozenset[str] = _NAME) -> Command:

@@ -15,6 +15,8 @@ from commonbrain.interfaces.schemas import lean_schema
 _Schema = Mapping[str, Any]
 _PATHS: Final = (
     ("`GET /v1/memories/{id}`", "`get` of one memory; an `ETag` that `If-None-Match` may repeat"),
+    ("`POST /v1/import?format=`", "takes a file as its body, or a folder as a zip; gives the job"),
+    ("`GET /v1/exports/{id}`", "what a job of kind `export` wrote, for a day"),
     ("`POST /v0/memory/remember`, `POST /v0/memory/recall`", "the same as under `/v1`"),
     ("`GET /v0/memory/{id}`, `DELETE /v0/memory/{id}`", "`get`, `forget`; `?reason=` is kept"),
     ("`POST /v0/memory/reflect`, `POST /v0/memory/train`", "501: this server does neither"),

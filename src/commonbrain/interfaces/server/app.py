@@ -21,9 +21,11 @@ from starlette.types import Receive, Scope, Send
 
 from commonbrain.brain import Brain
 from commonbrain.domain.errors import CommonbrainError
+from commonbrain.domain.limits import UPLOAD_BYTES_MAX
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.interfaces.observing import Traced
 from commonbrain.interfaces.server.admission import Desk
+from commonbrain.interfaces.server.files import IMPORT_PATH, draw_files
 from commonbrain.interfaces.server.guard import Guard
 from commonbrain.interfaces.server.mcp_http import McpDoor
 from commonbrain.interfaces.server.mirror import draw_mirror
@@ -67,6 +69,7 @@ class Intake:
     """How much one process takes on."""
 
     body_bytes_max: int = 1024 * 1024
+    upload_bytes_max: int = UPLOAD_BYTES_MAX
     request_s: float = 30.0
     calls_at_once: int = 16
 
@@ -115,6 +118,7 @@ def make_app(
     )
     _handle_errors(app, desk)
     app.include_router(draw(desk))
+    app.include_router(draw_files(desk))
     app.include_router(draw_mirror(desk))
     _add_health(app, desk)
     app.router.routes.append(Route(MCP_PATH, endpoint=door))
@@ -123,6 +127,7 @@ def make_app(
         Guard,
         hosts=hosts,
         body_bytes_max=intake.body_bytes_max,
+        larger={IMPORT_PATH: intake.upload_bytes_max},
         body_s=intake.request_s,
         turn_away=desk.turn_away,
     )

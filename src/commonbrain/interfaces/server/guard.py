@@ -1,7 +1,7 @@
 """Stands before every door: which hosts are meant, how much may be sent, what browsers are told."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from http import HTTPStatus
 from typing import Final
@@ -41,6 +41,8 @@ class Guard:
     hosts: frozenset[str]
     """Names and addresses, without ports, that may stand in `Host` and `Origin`; `*` is any."""
     body_bytes_max: int
+    larger: Mapping[str, int]
+    """The same for paths that take files."""
     body_s: float
     """How long a request's body may take to arrive."""
     turn_away: Callable[[HTTPConnection], Awaitable[Response | None]]
@@ -60,7 +62,7 @@ class Guard:
             await send(message)
 
         headers = Headers(scope=scope)
-        refusal = self._foreign(headers) or self._declared(headers)
+        refusal = self._foreign(headers) or self._declared(headers, most=self._most(scope))
         body = refusal or await self._read(scope, receive)
         if isinstance(body, Response):
             await body(scope, receive, send_safely)
@@ -72,7 +74,9 @@ class Guard:
         if scope["method"] != "POST" or not scope["path"].startswith(_DOORS):
             # Nothing here takes a body in another way.
             return b""
-        return await self.turn_away(HTTPConnection(scope)) or await self._body(receive)
+        return await self.turn_away(HTTPConnection(scope)) or await self._body(
+            receive, most=self._most(scope)
+        )
 
     def _foreign(self, headers: Headers) -> Response | None:
         origin = headers.get("origin")
@@ -91,12 +95,15 @@ class Guard:
             return False
         return bool(host) and (host in self.hosts or "*" in self.hosts)
 
-    def _declared(self, headers: Headers) -> Response | None:
-        declared = headers.get("content-length", "0")
-        is_much = declared.isdecimal() and int(declared) > self.body_bytes_max
-        return self._too_much() if is_much else None
+    def _most(self, scope: Scope) -> int:
+        return self.larger.get(scope["path"], self.body_bytes_max)
 
-    async def _body(self, receive: Receive) -> bytes | Response | None:
+    def _declared(self, headers: Headers, *, most: int) -> Response | None:
+        declared = headers.get("content-length", "0")
+        is_much = declared.isdecimal() and int(declared) > most
+        return self._too_much(most) if is_much else None
+
+    async def _body(self, receive: Receive, *, most: int) -> bytes | Response | None:
         """Read the body; None when the client hung up, a response when it may not go on."""
         body = bytearray()
         try:
@@ -106,17 +113,17 @@ class Guard:
                     if message["type"] != "http.request":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > self.body_bytes_max:
-                        return self._too_much()
+                    if len(body) > most:
+                        return self._too_much(most)
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
             late = Unavailable("The body did not arrive in time.", code="deadline", hint="Resend.")
             return problem(late, status=HTTPStatus.REQUEST_TIMEOUT)
 
-    def _too_much(self) -> Response:
+    def _too_much(self, most: int) -> Response:
         said = Invalid(
-            f"The body has more than {self.body_bytes_max} bytes.",
+            f"The body has more than {most} bytes.",
             code="limit_exceeded",
             hint="Send it in parts.",
         )

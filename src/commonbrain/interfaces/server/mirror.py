@@ -1,11 +1,10 @@
 """The mirror under `/v0/memory`: the same operations by the paths of other memory servers."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.scope import Caller
 from commonbrain.interfaces.operations.forget import FORGET
 from commonbrain.interfaces.operations.get import GET
@@ -13,7 +12,6 @@ from commonbrain.interfaces.operations.recall import RECALL
 from commonbrain.interfaces.operations.reflect import REFLECT
 from commonbrain.interfaces.operations.remember import REMEMBER
 from commonbrain.interfaces.server.admission import Desk
-from commonbrain.interfaces.server.problems import problem
 from commonbrain.interfaces.server.rest import (
     PROBLEMS,
     add,
@@ -23,12 +21,6 @@ from commonbrain.interfaces.server.rest import (
     told_of,
 )
 
-ABSENT: Final = {
-    "train": "No model here learns from what is stored yet; what ranks is set, not trained.",
-}
-"""What other servers have and this one has not, with what to do instead."""
-_NOT_BUILT: Final = 501
-
 
 def draw_mirror(desk: Desk) -> APIRouter:
     """Draw the routes."""
@@ -36,11 +28,6 @@ def draw_mirror(desk: Desk) -> APIRouter:
     for operation in (REMEMBER, RECALL, REFLECT):
         path, name = f"/{operation.name}", f"v0_{operation.name}"
         add(router, desk, operation=operation, path=path, name=name)
-    for name, told in ABSENT.items():
-        # What is not built is not described as if it were.
-        router.add_api_route(
-            f"/{name}", _absent(desk, told), methods=["POST"], include_in_schema=False
-        )
     router.add_api_route(
         "/{id}", showing(desk), response_model=GET.reply, **told_of(GET, "v0_memory")
     )
@@ -52,14 +39,6 @@ def draw_mirror(desk: Desk) -> APIRouter:
         **told_of(FORGET, "v0_forget"),
     )
     return router
-
-
-def _absent(desk: Desk, told: str) -> Callable[..., Awaitable[Response]]:
-    async def absent(_caller: Annotated[Caller, Depends(admitting(desk))]) -> Response:
-        error = CommonbrainError("This is not built.", code="not_built", hint=told)
-        return problem(error, status=_NOT_BUILT)
-
-    return absent
 
 
 def _forgetting(desk: Desk) -> Callable[..., Awaitable[Response]]:

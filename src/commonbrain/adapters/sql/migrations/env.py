@@ -6,6 +6,7 @@ from commonbrain.adapters.sql import (  # noqa: F401
     access_tables,
     cascade_tables,
     coordination_tables,
+    evaluation_tables,
     event_tables,
     field_tables,
     job_tables,

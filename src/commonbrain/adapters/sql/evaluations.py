@@ -1,0 +1,35 @@
+"""The shelf of evaluations."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import RowMapping, select
+
+from commonbrain.adapters.sql.evaluation_tables import evaluations
+from commonbrain.adapters.sql.work import Work
+from commonbrain.domain.evaluation import Evaluation, Figure
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationShelf:
+    """Evaluations of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, evaluation: Evaluation) -> bool:
+        """Keep one, unless its id is taken; say whether."""
+        row = {**asdict(evaluation), "setup": dict(evaluation.setup)}
+        return self.work.add(evaluations, {"tenant_id": self.work.tenant, **row})
+
+    def listed(self, name: str, *, limit: int) -> list[Evaluation]:
+        """List those of a name, the newest first."""
+        table = evaluations.c
+        columns = [column for column in table if column.name != "tenant_id"]
+        here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
+        rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
+        return [Evaluation(**_told(row)) for row in rows]
+
+
+def _told(row: RowMapping) -> dict[str, Any]:
+    figures = {name: Figure(**one) for name, one in row["figures"].items()}
+    return {**row, "figures": figures}

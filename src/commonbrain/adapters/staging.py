@@ -1,0 +1,144 @@
+"""Files among the artifacts: cut into parts, under a head that no other parcel has.
+
+Artifacts are kept by what they hold, so that two tenants who send the same file would share it,
+and one of them would drop the other's. The head keeps them apart.
+"""
+
+import secrets
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, Final
+
+from commonbrain.domain.errors import CommonbrainError, Invalid
+from commonbrain.domain.limits import (
+    PARCEL_BYTES_MAX,
+    PARCEL_FILES_MAX,
+    PARCEL_PART_BYTES,
+    UNPACKED_BYTES_MAX,
+)
+from commonbrain.ports.blobs import Blobs
+from commonbrain.ports.staging import Parcel
+
+_HEAD: Final = 16
+"""Random bytes before each part: as many as a UUID has."""
+_FIRST: Final = (1980, 1, 1, 0, 0, 0)
+"""The date of everything in a folder that is packed: when it was written tells nothing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobStaging:
+    """Parcels among the artifacts of a house."""
+
+    blobs: Callable[[], Blobs]
+
+    def put(self, source: Path, *, name: str | None = None) -> Parcel:
+        """Keep a file, or a folder packed into one."""
+        if source.is_dir():
+            with TemporaryDirectory(prefix="commonbrain-") as folder:
+                packed = Path(folder) / "packed.zip"
+                _pack(source, packed)
+                return self._keep(packed, name=name or source.resolve().name, is_folder=True)
+        is_packed = name is not None and name.endswith(".zip")
+        return self._keep(source, name=name or source.name, is_folder=is_packed)
+
+    @contextmanager
+    def opened(self, parcel: Parcel) -> Generator[Path]:
+        """Give the file or folder as it was, for as long as the block lasts."""
+        with TemporaryDirectory(prefix="commonbrain-") as folder:
+            name = Path(parcel.name).name or "parcel"
+            path = Path(folder) / name
+            with path.open("wb") as stream:
+                for part in self.read(parcel):
+                    stream.write(part)
+            if not parcel.is_folder:
+                yield path
+                return
+            unpacked = Path(folder) / "unpacked" / name.removesuffix(".zip")
+            _unpack(path, unpacked)
+            yield unpacked
+
+    def made(self, name: str, write: Callable[[Path], object]) -> Parcel:
+        """Have a file written, and keep it."""
+        with TemporaryDirectory(prefix="commonbrain-") as folder:
+            path = Path(folder) / name
+            write(path)
+            return self._keep(path, name=name, is_folder=False)
+
+    def read(self, parcel: Parcel) -> Iterator[bytes]:
+        """Give the bytes that were kept, part by part."""
+        blobs = self.blobs()
+        for digest in parcel.parts:
+            yield blobs.get(digest)[_HEAD:]
+
+    def drop(self, parcel: Parcel) -> None:
+        """Delete every part."""
+        blobs = self.blobs()
+        for digest in parcel.parts:
+            blobs.drop(digest)
+
+    def _keep(self, path: Path, *, name: str, is_folder: bool) -> Parcel:
+        blobs, parts = self.blobs(), list[str]()
+        try:
+            size = path.stat().st_size
+            if size > PARCEL_BYTES_MAX:
+                raise Invalid(
+                    f"{name} has {size:,} bytes; {PARCEL_BYTES_MAX:,} are allowed.",
+                    code="limit_exceeded",
+                    hint="Send it in parts, or import it where the store is.",
+                )
+            with path.open("rb") as stream:
+                parts.extend(
+                    blobs.put(secrets.token_bytes(_HEAD) + content) for content in _cut(stream)
+                )
+        except OSError as error:
+            raise Invalid(f"{path} cannot be read: {error.strerror}.") from error
+        except CommonbrainError:
+            for digest in parts:
+                blobs.drop(digest)
+            raise
+        return Parcel(name=name, is_folder=is_folder, parts=tuple(parts), size=size)
+
+
+def _cut(stream: BinaryIO) -> Iterator[bytes]:
+    while content := stream.read(PARCEL_PART_BYTES):
+        yield content
+
+
+def _pack(folder: Path, target: Path) -> None:
+    """Pack the files of a folder; what is hidden, or a link that leads out of it, is left out."""
+    root = folder.resolve()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(folder.rglob("*")):
+            place = path.relative_to(folder)
+            is_hidden = any(part.startswith(".") for part in place.parts)
+            if path.is_file() and not is_hidden and path.resolve().is_relative_to(root):
+                packed.writestr(zipfile.ZipInfo(place.as_posix(), _FIRST), path.read_bytes())
+
+
+def _unpack(packed: Path, target: Path) -> None:
+    """Unpack into a new folder, and nowhere else.
+
+    Raises:
+        Invalid: it is no zip, or holds more than may be unpacked.
+
+    """
+    try:
+        with zipfile.ZipFile(packed) as held:
+            inside = held.infolist()
+            size = sum(one.file_size for one in inside)
+            if len(inside) > PARCEL_FILES_MAX or size > UNPACKED_BYTES_MAX:
+                raise Invalid(
+                    f"The folder holds {len(inside):,} files of {size:,} bytes; "
+                    f"{PARCEL_FILES_MAX:,} of {UNPACKED_BYTES_MAX:,} are allowed.",
+                    code="limit_exceeded",
+                    hint="Send it in parts.",
+                )
+            # It takes what leads out of the folder for a path within it, and no links.
+            target.mkdir(parents=True)
+            held.extractall(target)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+        raise Invalid(f"The folder cannot be unpacked: {error}.", hint="Send a zip.") from error

@@ -1,0 +1,116 @@
+"""An evaluation: what was measured of this store, how sure it is, and whether it got worse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import hypot, log2, sqrt
+from statistics import fmean, stdev
+from typing import Final
+
+DEPTH: Final = 10
+"""How far down an answer is looked for: nobody reads further."""
+_Z: Final = 1.96
+"""Standard deviations that hold 95 of 100 samples of a normal spread."""
+_DIGITS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A mean of values from 0 to 1, with the ends of its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+    """Of how many questions."""
+
+    @property
+    def spread(self) -> float:
+        """Half of what the interval covers."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One measurement of one store."""
+
+    id: int
+    name: str
+    at: datetime
+    """The moment that it was made of: nothing later is in it."""
+    agent: str
+    """Through whose eyes: what they may not see was not asked about."""
+    figures: Mapping[str, Figure]
+    setup: Mapping[str, object]
+    """What it was made with: program, models, vector space, questions."""
+    took_ms: Mapping[str, float]
+    """How long an answer of usual size took: `p50` and `p95`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """How one figure differs from what it was before."""
+
+    name: str
+    before: float
+    after: float
+    is_beyond_noise: bool
+    """Whether another sample of questions would hardly have shown as much."""
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it fell, and not by chance: more is better in every figure."""
+        return self.is_beyond_noise and self.after < self.before
+
+
+def figure(values: Sequence[float]) -> Figure:
+    """Give the mean and its interval; shares get Wilson's (1927), which holds near 0 and 1 too."""
+    count = len(values)
+    if not count:
+        return Figure(mean=0.0, low=0.0, high=1.0, count=0)
+    mean = fmean(values)
+    if all(value in {0, 1} for value in values):
+        middle, half = _wilson(mean, count)
+    else:
+        middle, half = mean, _Z * stdev(values) / sqrt(count) if count > 1 else 1.0
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return Figure(
+        mean=round(mean, _DIGITS), low=round(low, _DIGITS), high=round(high, _DIGITS), count=count
+    )
+
+
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    """Give the middle and half the width of the score interval of a share."""
+    square = _Z * _Z
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    inner = share * (1 - share) / count + square / (4 * count * count)
+    return middle, _Z * sqrt(inner) / (1 + square / count)
+
+
+def gain(ranks: Sequence[int], *, of: int) -> float:
+    """Give nDCG at `DEPTH` for the ranks, from 1, of what answers, `of` so many that there are."""
+    best = sum(1 / log2(rank + 1) for rank in range(1, min(of, DEPTH) + 1))
+    return sum(1 / log2(rank + 1) for rank in ranks if rank <= DEPTH) / best
+
+
+def moved(before: Evaluation, after: Evaluation) -> list[Moved]:
+    """Compare what both measured; the intervals of a difference add up by their squares."""
+    return [
+        Moved(
+            name=name,
+            before=known.mean,
+            after=now.mean,
+            is_beyond_noise=abs(now.mean - known.mean) > hypot(known.spread, now.spread),
+        )
+        for name, now in after.figures.items()
+        if (known := before.figures.get(name)) is not None and known.count and now.count
+    ]
+
+
+def changed(before: Evaluation, after: Evaluation) -> dict[str, tuple[object, object]]:
+    """Give what the later one was made with that the earlier one was not, by name: both values."""
+    names = dict.fromkeys([*before.setup, *after.setup])
+    pairs = {name: (before.setup.get(name), after.setup.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,0 +1,117 @@
+"""The jobs that import, export, and drop what was sent or made once its time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+
+from commonbrain.domain import ids
+from commonbrain.domain.limits import ARCHIVE_KEPT_H
+from commonbrain.flows.exporting import Export, Exported
+from commonbrain.flows.importing import Import, Source
+from commonbrain.flows.jobbing import add_job
+from commonbrain.flows.merging import OWN_FORMAT, Merge
+from commonbrain.flows.report import Going, Refusal, Report
+from commonbrain.flows.upkeep.task import Task
+from commonbrain.ports.staging import Parcel
+from commonbrain.ports.store import Transaction
+
+DISCARD: Final = "discard"
+"""The kind of job that drops what was sent or made."""
+ARCHIVE_KEPT: Final = timedelta(hours=ARCHIVE_KEPT_H)
+_ARCHIVE: Final = "commonbrain.jsonl"
+_UPLOADED: Final = 0.9
+"""How far an export is when all is written and nothing is kept of it yet."""
+
+
+def import_(task: Task) -> None:
+    """Take in what was sent, batch by batch; its report is the result."""
+    given = task.job.given
+    parcel = read_parcel(given["parcel"])
+    with task.house.staging.opened(parcel) as path:
+        known = _report(task.job.reached)
+        since = known or Report(format=str(given["format"]), source=parcel.name)
+        report = _taken_in(task, path, since=since)
+    with task.step() as tx:
+        task.finish(tx, {**asdict(replace(report, source=parcel.name))})
+    task.house.staging.drop(parcel)
+
+
+def _taken_in(task: Task, path: Path, *, since: Report) -> Report:
+    house, caller, given = task.house, task.caller, task.job.given
+
+    def keep(tx: Transaction, report: Report) -> None:
+        task.reach(tx, report.progress, reached=asdict(report))
+
+    if since.format == OWN_FORMAT:
+        return Merge(house, caller)(path, going=Going(since=since, around=task.kept, beside=keep))
+
+    def tell(report: Report) -> None:
+        with task.step() as tx:
+            keep(tx, report)
+
+    source = Source(
+        format=since.format,
+        path=path,
+        project=cast("str | None", given.get("project")),
+        finds_causes=bool(given.get("finds_causes")),
+    )
+    # What a batch came to is kept under its key: done again, it tells the same.
+    key = ids.show(ids.JOB, task.job.id)
+    return Import(house, caller).go_on(source, since=since, key=key, on_progress=tell)
+
+
+def export(task: Task) -> None:
+    """Write everything into an archive, which whoever asked for it can fetch for a day."""
+    house, exported = task.house, list[Exported]()
+
+    def move(share: float) -> None:
+        with task.step() as tx:
+            task.reach(tx, _UPLOADED * share, reached={})
+
+    def write(path: Path) -> None:
+        exported.append(Export(house, task.caller)(path, on_progress=move))
+
+    parcel = house.staging.made(_ARCHIVE, write)
+    until = house.clock.now() + ARCHIVE_KEPT
+    with task.step() as tx:
+        discard_later(tx, task, parcel=parcel, due_at=until)
+        task.reach(tx, 1.0, reached={"parcel": asdict(parcel)})
+        counts = {"memories": exported[0].memories, "records": exported[0].records}
+        task.finish(tx, {**counts, "bytes": parcel.size, "kept_h": ARCHIVE_KEPT_H})
+
+
+def discard_later(tx: Transaction, task: Task, *, parcel: Parcel, due_at: datetime) -> None:
+    """See to it that a parcel does not stay for ever, whatever becomes of it."""
+    given = {"parcel": asdict(parcel)}
+    add_job(tx, task.house, caller=task.caller, kind=DISCARD, given=given, due_at=due_at)
+
+
+def discard(task: Task) -> None:
+    """Drop a parcel part by part; there may be nothing left of it."""
+    parcel = read_parcel(task.job.given["parcel"])
+    for done, part in enumerate(parcel.parts, 1):
+        task.pause()
+        task.house.staging.drop(replace(parcel, parts=(part,)))
+        with task.step() as tx:
+            task.reach(tx, done / len(parcel.parts), reached={})
+    with task.step() as tx:
+        task.finish(tx, {"bytes": parcel.size})
+
+
+def read_parcel(told: object) -> Parcel:
+    """Read a parcel as a job's row holds it."""
+    given: dict[str, Any] = {**cast("Mapping[str, Any]", told)}
+    given["parts"] = tuple(given["parts"])
+    return Parcel(**given)
+
+
+def _report(reached: Mapping[str, object]) -> Report | None:
+    if not reached:
+        return None
+    told: dict[str, Any] = {**reached}
+    told["refusals"] = tuple(Refusal(**one) for one in told["refusals"])
+    return Report(**told)

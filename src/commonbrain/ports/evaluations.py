@@ -1,0 +1,19 @@
+"""The shelf of what was measured."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from commonbrain.domain.evaluation import Evaluation
+
+
+class Evaluations(Protocol):
+    """Measurements of one tenant's memory; they stay."""
+
+    def add(self, evaluation: Evaluation) -> bool:
+        """Keep one, unless its id is taken; say whether."""
+        ...
+
+    def listed(self, name: str, *, limit: int) -> list[Evaluation]:
+        """List those of a name, the newest first."""
+        ...

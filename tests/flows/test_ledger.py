@@ -1,0 +1,115 @@
+"""The ledger is told to whom it may be, and holds no word of what was erased."""
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.flows.ledger import ShownCandidate, ShownRecall
+from commonbrain.ports.ledger import EntryFilter
+from tests.flows.asking import stored
+
+FACT = "The nightly build runs on two cores"
+HERS = "The nightly build fails since Ann lost the key of the cellar"
+
+
+@pytest.fixture
+def bo(brain: Brain) -> Brain:
+    """A writer, who sees what the team may."""
+    return Brain.of(brain.house, Caller(agent="bo", role=Role.WRITER, session="s1"))
+
+
+def whole(brain: Brain) -> ShownRecall:
+    """Show the latest recall with all that it considered."""
+    return brain.ledger.one(brain.ledger(limit=1).recalls[0].id)
+
+
+def candidates(brain: Brain) -> list[ShownCandidate]:
+    return list(whole(brain).candidates or ())
+
+
+def test_a_recall_is_told_with_what_it_considered_and_what_came_of_it(bo: Brain) -> None:
+    good, other = stored(bo, FACT, kind="fact"), stored(bo, "Build a zoo", kind="event")
+    answer = bo.recall("nightly build", max_items=1)
+    bo.revise.rate(good, "up")
+    [listed] = bo.ledger().recalls
+    assert (listed.id, listed.agent, listed.session) == (answer.trace_id, "bo", "s1")
+    assert (listed.considered, listed.packed, listed.marks) == (2, 1, {"useful": 1})
+    assert (listed.query, listed.ranker, listed.candidates) == ("nightly build", None, None)
+
+    first, second = candidates(bo)
+    assert (first.id, first.place, first.headline) == (good, 1, FACT)
+    assert (first.shown, first.left_out, first.marks) == ("whole", None, ("useful",))
+    assert next(iter(first.features)) == "fused"
+    assert (second.id, second.shown, second.left_out) == (other, None, "no_room")
+    assert bo.ledger(marked=True).recalls == bo.ledger().recalls
+
+
+def test_pages_go_from_the_newest_to_the_oldest(brain: Brain) -> None:
+    asked = [f"comet {n}" for n in range(3)]
+    for query in asked:
+        brain.recall(query)
+        brain.house.clock.now()
+    first = brain.ledger(limit=2)
+    rest = brain.ledger(limit=2, before=first.before)
+    told = [one.query for page in (first, rest) for one in page.recalls]
+    assert (sorted(told), rest.before) == (asked, None)
+    with pytest.raises(Refused, match="1 to 100"):
+        brain.ledger(limit=101)
+
+
+def test_others_recalls_are_an_admins_to_read(brain: Brain, bo: Brain) -> None:
+    brain.recall("comet")
+    bo.recall("tail")
+    [own] = bo.ledger().recalls
+    assert own.query == "tail"
+    assert {one.query for one in brain.ledger().recalls} == {"comet", "tail"}
+    [hers] = brain.ledger(agent="ann").recalls
+    with pytest.raises(Refused, match="admin"):
+        bo.ledger(agent="ann")
+    with pytest.raises(NotFound):
+        bo.ledger.one(hers.id)
+    with pytest.raises(NotFound):
+        bo.ledger.one(ids.show(ids.TRACE, 1))
+
+
+def test_what_its_caller_might_not_see_is_told_to_admins_by_its_id_alone(
+    brain: Brain, bo: Brain
+) -> None:
+    stored(bo, FACT, kind="fact")
+    hidden = stored(bo, HERS, kind="event", scope="private")
+    bo.recall("nightly build")
+    other = Brain.of(brain.house, Caller(agent="cy", role=Role.WRITER))
+    assert other.ledger().recalls == ()
+    seen = whole(brain)
+    assert seen.considered == 2
+    [one] = [one for one in seen.candidates or () if one.id == hidden]
+    assert (one.headline, one.kind) == (None, None)
+    assert HERS not in str(seen)
+
+
+def test_an_erase_takes_a_memory_out_of_every_recall_that_considered_it(brain: Brain) -> None:
+    kept, gone = stored(brain, FACT, kind="fact"), stored(brain, HERS, kind="event")
+    brain.recall("nightly build cellar", max_items=1)
+    brain.recall("nightly build", max_items=2)
+    brain.recall("comet")
+    brain.revise.rate(gone, "down")
+    done = brain.erase(gone, reason="not to be kept", confirm=1)
+    assert (done.receipt or {})["recall_traces"] == 2
+    assert (done.receipt or {})["feedback"] == 1
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        entries = tx.ledger.entries(EntryFilter(), limit=10)
+    assert sorted(entry.query for entry in entries) == ["", "", "comet"]
+    left = {one.memory_id for entry in entries for one in entry.considered}
+    assert left == {ids.parse(ids.MEMORY, kept)}
+    assert {id_ for entry in entries for id_ in entry.packed} <= left
+    assert not any(entry.marks for entry in entries)
+
+
+def test_what_was_forgotten_leaves_its_figures_and_no_word(brain: Brain) -> None:
+    id_ = stored(brain, FACT, kind="fact")
+    brain.recall("nightly build")
+    brain.forget(id_, reason="it has four")
+    [one] = candidates(brain)
+    assert (one.headline, one.marks, one.kind) == (None, ("wrong",), "fact")

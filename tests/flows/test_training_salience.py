@@ -1,0 +1,251 @@
+"""A model of salience is made of what memories came to, and judged by what came after."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.ledger import Feedback, Mark
+from commonbrain.domain.limits import JOB_LEASE_S
+from commonbrain.domain.memory import Memory
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.usefulness import FEATURES
+from commonbrain.flows.saliences import Saliences
+from commonbrain.ports.blobs import Blobs
+from commonbrain.ports.models import Matrix
+from commonbrain.testing.builders import NOON, a_brain, a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.learning_contract import a_card, a_trace
+from tests.flows.asking import stored
+from tests.flows.working import a_worker
+
+DAYS = 60
+HOUR = timedelta(hours=1)
+NOW = timedelta(days=DAYS + 31)
+"""After noon: all that was written within the sixty days has settled."""
+
+
+def write(brain: Brain, *, count: int = 360) -> None:
+    """Fill a store with two months' memories: what Ann sources is used, what Bob notes is not."""
+    chance = random.Random(7)  # noqa: S311 it is meant to be foreseen
+    rows: list[tuple[Memory, bool]] = []
+    for n in range(count):
+        at = NOON + n * timedelta(days=DAYS) / count
+        is_good = chance.random() < 0.3
+        agent = "ann" if chance.random() < (0.9 if is_good else 0.3) else "bob"
+        memory = a_memory(
+            ids.make_id(at, n),
+            f"Kettle {n} boils." if is_good else f"Must check kettle {n} and note it.",
+            kind=Kind.FACT if chance.random() < 0.5 else Kind.EVENT,
+            agent=agent,
+            session=f"s{n // 6}",
+            source_ref="log.txt" if is_good or chance.random() < 0.2 else None,
+            recorded_at=at,
+            occurred_at=at,
+        )
+        rows.append((memory, is_good and chance.random() < 0.9))
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        for memory, _ in rows:
+            tx.memories.add(memory)
+    used = [memory for memory, is_used in rows if is_used]
+    traces = [
+        a_trace((one.recorded_at - NOON) // timedelta(minutes=1) + 60, one.id) for one in used
+    ]
+    brain.house.store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON)
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        for memory, trace in zip(used, traces, strict=True):
+            told = Feedback(
+                trace_id=trace.id,
+                memory_id=memory.id,
+                mark=Mark.USED,
+                agent="bo",
+                session="s1",
+                at=trace.asked_at,
+            )
+            tx.ledger.mark([told])
+
+
+@pytest.fixture(scope="module")
+def lived_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brain]:
+    clock = FakeClock()
+    clock.move(NOW)
+    with a_brain(tmp_path_factory.mktemp("lived") / "brain.db", clock=clock) as brain:
+        write(brain)
+        yield brain
+
+
+def trained(brain: Brain, **given: object) -> tuple[dict[str, object], ModelCard | None]:
+    """Train, and give what the job tells and the card that it made."""
+    job = brain.jobs.run("train_salience", given)
+    a_worker(brain).sweep()
+    done = brain.jobs.show(job.id)
+    assert done.state == "done", done
+    result = dict(done.result or {})
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        cards = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+    made = [card for card in cards if ids.show(ids.MODEL, card.id) == result.get("model")]
+    return result, made[0] if made else None
+
+
+@pytest.mark.requirement("JB-02")
+def test_a_model_is_made_that_tells_better_than_the_rule_what_will_be_of_use(
+    lived_in: Brain,
+) -> None:
+    result, card = trained(lived_in)
+    assert card is not None
+    assert result["outcome"] == "better"
+    assert (card.role, card.state, card.parent) == (ModelRole.SALIENCE, ModelState.CANDIDATE, None)
+    auc = cast("Mapping[str, Mapping[str, float]]", card.told["metrics"])["auc"]
+    assert auc["rule"] < 0.5
+    assert auc["learnt"] > 0.8
+    assert 0 < auc["low"] < auc["high"]
+    artifact = lived_in.house.blobs().get(card.digest)
+    told = json.loads(artifact)
+    assert told["booster"].startswith("tree\n")
+    assert b"ettle" not in artifact, "no word of a memory is in a model"
+    assert set(told["authors"]) == {"ann", "bob"}
+
+
+class Killed(BaseException):
+    """What nobody catches, as nobody catches a SIGKILL."""
+
+
+@dataclass
+class DeadlyBlobs:
+    """Keeps an artifact, and then its keeper dies."""
+
+    blobs: Blobs
+    location: str = "nowhere"
+
+    def put(self, content: bytes) -> str:
+        raise Killed(self.blobs.put(content))
+
+    def get(self, digest: str) -> bytes:
+        return self.blobs.get(digest)
+
+    def drop(self, digest: str) -> None:
+        self.blobs.drop(digest)
+
+
+def test_whoever_takes_up_what_another_died_of_makes_the_same_model_once(lived_in: Brain) -> None:
+    with lived_in.house.store.snapshot(LOCAL_TENANT) as tx:
+        before = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+    job = lived_in.jobs.run("train_salience")
+    blobs = DeadlyBlobs(lived_in.house.blobs())
+    dying = Brain.of(replace(lived_in.house, blobs=lambda: blobs), lived_in.caller)
+    with pytest.raises(Killed) as death:
+        a_worker(dying).sweep()
+
+    clock = lived_in.house.clock
+    assert isinstance(clock, FakeClock)
+    clock.move(timedelta(seconds=JOB_LEASE_S))
+    a_worker(lived_in).sweep()
+    assert lived_in.jobs.show(job.id).attempts == 2
+    with lived_in.house.store.snapshot(LOCAL_TENANT) as tx:
+        made, *rest = tx.registry.listed(ModelRole.SALIENCE, limit=9)
+    assert rest == before
+    assert made.digest == str(death.value)
+    assert made.told["metrics"] == before[0].told["metrics"]
+
+
+def test_of_too_little_nothing_is_learnt_and_it_is_told_what_is_needed(path: Path) -> None:
+    clock = FakeClock()
+    clock.move(NOW)
+    with a_brain(path, clock=clock) as brain:
+        write(brain, count=150)
+        result, card = trained(brain, lookback_days=200)
+    assert card is None
+    assert result["outcome"] == "too_little_data"
+    assert (result["settled"], result["settled_needed"]) == (150, 200)
+
+
+class FrozenSalience:
+    """Answers as a test tells it to; a real implementation of the port."""
+
+    features = FEATURES
+
+    def __init__(self, told: float | None) -> None:
+        self.told = told
+        self.authors: Mapping[str, float] = {}
+
+    def scores(self, rows: Matrix) -> Matrix:
+        if self.told is None:
+            raise ValueError("it broke")
+        return np.full(len(rows), self.told, dtype=np.float32)
+
+
+def serving(brain: Brain, told: float | None, *, state: ModelState = ModelState.ACTIVE) -> Brain:
+    """Let a model serve that always says the same, or breaks."""
+    house = brain.house
+    card = a_card(1, role=ModelRole.SALIENCE, state=state, features=FEATURES)
+    with house.store.begin(LOCAL_TENANT) as tx:
+        assert tx.registry.add(card)
+    models = Saliences(lambda _: FrozenSalience(told), store=house.store, clock=house.clock)
+    return Brain.of(replace(house, saliences=models), brain.caller)
+
+
+def test_the_active_model_says_how_much_new_memories_matter(brain: Brain) -> None:
+    before = stored(brain, "Kettles boil", kind="fact")
+    learnt = serving(brain, 0.31)
+    after = stored(learnt, "Pots are round", kind="fact")
+    revised = learnt.revise.supersede(after, "Pots are square", reason="they were measured")
+    said = stored(learnt, "Tea broke", kind="event", importance=0.9)
+    saliences = [learnt.get(id_).salience for id_ in (before, after, revised.id or "", said)]
+    assert saliences == [0.7, 0.31, 0.31, 0.9]
+
+
+def test_what_a_model_holds_for_little_begins_in_the_archive(brain: Brain) -> None:
+    id_ = stored(serving(brain, 0.1), "Pots are round", kind="fact")
+    assert brain.get(id_).state == "archived"
+
+
+def test_a_candidate_says_nothing(brain: Brain) -> None:
+    learnt = serving(brain, 0.31, state=ModelState.CANDIDATE)
+    assert learnt.get(stored(learnt, "Pots are round", kind="fact")).salience == 0.7
+
+
+@pytest.mark.parametrize(
+    ("told", "why"), [(None, "ValueError"), (7.0, "no salience"), (float("nan"), "no salience")]
+)
+def test_a_model_that_fails_fails_no_write_and_the_rule_scores_visibly(
+    brain: Brain, told: float | None, why: str
+) -> None:
+    learnt = serving(brain, told)
+    first, second = (learnt.remember(f"Pot {n} is round", kind="event").items[0] for n in (1, 2))
+    assert why in first.warnings[-1]
+    assert "rests" in second.warnings[-1]
+    assert learnt.get(first.id or "").salience == 0.45
+
+
+def test_a_model_whose_artifact_is_gone_or_changed_serves_nobody(lived_in: Brain) -> None:
+    with lived_in.house.store.begin(LOCAL_TENANT) as tx:
+        [card] = tx.registry.listed(ModelRole.SALIENCE, limit=1)
+        tx.registry.add(replace(card, id=1, state=ModelState.ACTIVE))
+    [good] = lived_in.remember("Kettles boil", kind="event", source_ref="a.txt").items
+    assert not good.warnings
+    assert lived_in.get(good.id or "").salience > 0.6, "more than the rule gives to any event"
+    spoilt = Brain.of(
+        replace(
+            lived_in.house,
+            saliences=Saliences(
+                lambda digest: lived_in.house.salience_trainer().load(
+                    lived_in.house.blobs().get(digest).replace(b'"rule"', b'"role"')
+                ),
+                store=lived_in.house.store,
+                clock=lived_in.house.clock,
+            ),
+        ),
+        lived_in.caller,
+    )
+    [outcome] = spoilt.remember("Pans hang in Porto", kind="fact").items
+    assert "model_corrupt" in outcome.warnings[-1]

@@ -1,0 +1,125 @@
+"""Files over REST: sent to be imported by a job, and fetched of an export, by who may."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from commonbrain.brain import Brain
+from commonbrain.domain.limits import ARCHIVE_KEPT_H
+from commonbrain.interfaces.server.app import Intake
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.flows.working import a_worker
+from tests.server.serving import an_app, calling
+from tests.server.test_rest import as_key, is_problem
+
+NOTES = "## Kettle\n\nThe kettle stands in the blue cupboard of the kitchen.\n"
+
+
+@pytest.fixture
+def brain(path: Path, clock: FakeClock) -> Brain:
+    return a_brain(path, clock=clock)
+
+
+@pytest.fixture
+def client(brain: Brain) -> Iterator[TestClient]:
+    with calling(an_app(brain, intake=Intake(upload_bytes_max=100_000))) as client:
+        yield client
+
+
+def sent(client: TestClient, body: bytes, **asked: str) -> dict[str, Any]:
+    reply = client.post("/v1/import", params=asked, content=body)
+    assert reply.status_code == 200, reply.text
+    (job,) = reply.json()["jobs"]
+    return job
+
+
+def shown(client: TestClient, id_: str) -> dict[str, Any]:
+    (job,) = client.post("/v1/job", json={"op": "show", "id": id_}).json()["jobs"]
+    return job
+
+
+@pytest.mark.requirement("JB-05")
+def test_a_file_that_is_sent_is_imported_by_a_job_whose_result_is_the_report(
+    brain: Brain, client: TestClient
+) -> None:
+    job = sent(client, NOTES.encode(), format="markdown", name="notes.md", project="tea")
+    a_worker(brain).sweep()
+
+    done = shown(client, job["id"])
+    assert done["given"]["parcel"] == {"name": "notes.md", "size": len(NOTES)}
+    assert (done["state"], done["result"]["stored"], done["result"]["refusals"]) == ("done", 1, [])
+    found = client.post("/v1/recall", json={"query": "kettle in the cupboard"}).json()["items"]
+    assert [one["project"] for one in found] == ["tea"]
+    again = sent(client, NOTES.encode(), format="markdown", name="notes.md", project="tea")
+    a_worker(brain).sweep()
+    assert shown(client, again["id"])["result"]["exists"] == 1
+
+
+def test_a_folder_comes_as_a_zip_and_nothing_of_it_lands_elsewhere(
+    brain: Brain, client: TestClient, tmp_path: Path
+) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as held:
+        held.writestr("deep/MEMORY.md", NOTES)
+        held.writestr("../../out.md", "## Out\n\nThis one wants to lie outside of the folder.\n")
+    job = sent(client, packed.getvalue(), format="markdown", name="notes.zip")
+    broken = sent(client, b"no zip at all", format="markdown", name="notes.zip")
+    a_worker(brain).sweep()
+
+    assert shown(client, job["id"])["result"]["stored"] == 2
+    assert not list(tmp_path.rglob("out.md"))
+    dead = shown(client, broken["id"])
+    assert (dead["state"], dead["error"]) == ("dead", "invalid")
+
+
+@pytest.mark.requirement("EV-04")
+def test_nobody_names_a_servers_file_or_anothers_and_limits_hold(
+    brain: Brain, client: TestClient
+) -> None:
+    for kind in ("import", "discard"):
+        given = {"format": "markdown", "path": "/etc/passwd", "parcel": {"parts": ["0" * 64]}}
+        asked = {"op": "run", "kind": kind, "given": given}
+        is_problem(client.post("/v1/job", json=asked), 422, "invalid")
+    large = client.post("/v1/import", params={"format": "markdown"}, content=b"x" * 100_001)
+    is_problem(large, 413, "limit_exceeded")
+    unknown = client.post("/v1/import", params={"format": "odd"}, content=b"x")
+    is_problem(unknown, 422, "invalid")
+    whole = client.post("/v1/import", params={"format": "commonbrain"}, content=b"x")
+    is_problem(whole, 403, "insufficient_role")
+    reader = client.post(
+        "/v1/import", params={"format": "markdown"}, content=b"x", headers=as_key("key-of-rea")
+    )
+    is_problem(reader, 403, "insufficient_role")
+    assert brain.jobs().jobs == ()
+
+
+def test_an_export_is_fetched_by_an_admin_of_its_tenant_for_a_day(
+    brain: Brain, client: TestClient, clock: FakeClock
+) -> None:
+    brain.remember("The kettle is in the blue cupboard.", kind="fact")
+    ada = as_key("key-of-ada")
+    asked = client.post("/v1/job", json={"op": "run", "kind": "export"}, headers=ada).json()
+    url = f"/v1/exports/{asked['jobs'][0]['id']}"
+    is_problem(client.get(url, headers=ada), 404, "not_found")
+    a_worker(brain).sweep()
+
+    archive = client.get(url, headers=ada)
+    assert archive.status_code == 200
+    assert "blue cupboard" in archive.text
+    assert json.loads(archive.text.splitlines()[0])
+    is_problem(client.get(url), 403, "insufficient_role")
+    is_problem(client.get(url, headers=as_key("key-of-zoe")), 404, "not_found")
+    kept = list(Path(brain.house.blobs().location).iterdir())
+    clock.move(timedelta(hours=ARCHIVE_KEPT_H))
+    is_problem(client.get(url, headers=ada), 404, "not_found")
+    a_worker(brain, kinds=("discard",)).sweep()
+    assert kept
+    assert not list(Path(brain.house.blobs().location).iterdir())
