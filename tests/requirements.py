@@ -349,7 +349,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     NotApplicable("DO-14", "Memory infrastructure runs no agents and executes no tasks."),
     NotApplicable("DO-15", "Neither reasoning nor recall beyond doubt is promised."),
     Adopted("DO-16", "A packaged MiniLM is the default; global means the whole tenant."),
-    Gap("DO-17", "Spaces and schemas change online, with a preview and a way back."),
+    Adopted("DO-17", "A store changes its embedder online, with a preview and a way back."),
     Gap("DO-18", "Backups restore under test, types gate; release and image smoke are missing."),
     Adopted("DO-19", "export and import carry a store as JSON lines without loss."),
     Adopted("DO-20", "brain connect registers clients and their hooks and clobbers nothing."),

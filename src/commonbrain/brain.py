@@ -32,6 +32,7 @@ from commonbrain.flows.revise.pipeline import Revise
 from commonbrain.flows.sessions.boot import Boot
 from commonbrain.flows.sessions.pipeline import Sessions
 from commonbrain.flows.skills import Skills
+from commonbrain.flows.spaces.pipeline import Spaces
 from commonbrain.flows.status import Doctor, Status
 from commonbrain.flows.tenancy import Tenants
 from commonbrain.flows.trace.pipeline import Trace
@@ -86,6 +87,7 @@ class Brain:
     unsettled: Unsettled
     doctor: Doctor
     embed_pending: EmbedPending
+    spaces: Spaces
     repair: Repair
     backup: Keep
     govern: Govern
@@ -124,6 +126,7 @@ class Brain:
             unsettled=Unsettled(house, caller),
             doctor=Doctor(house, caller),
             embed_pending=EmbedPending(house, caller),
+            spaces=Spaces(house, caller),
             repair=Repair(house, caller),
             backup=Keep(house, caller),
             govern=Govern(house, caller),

@@ -211,6 +211,17 @@ class Settings(BaseSettings):
         default=20, gt=0, le=600, description="Seconds an endpoint may take for one request."
     )
     embedder_retries: int = Field(default=2, ge=0, le=10, description=_OF_RETRIES)
+    embedder_next: str | None = Field(
+        default=None,
+        max_length=128,
+        description="The space that the store is to be moved to, as ollama/MODEL/DIMENSIONS.",
+    )
+    embedder_next_url: str | None = Field(
+        default=None, max_length=2000, description="The base of its endpoint's API."
+    )
+    embedder_next_api_key: Annotated[SecretStr | None, AfterValidator(_safe_key)] = Field(
+        default=None, description="The key for its endpoint; it is never shown."
+    )
     extractor: str = Field(
         default="patterns",
         description="What finds causes for atomize: patterns (no model), ollama or openai.",

@@ -174,7 +174,7 @@ def test_references_go_before_tables_are_placed_and_all_come_back(database: Data
 def test_without_citus_nothing_is_changed(database: Database) -> None:
     before = asked(database, TABLES)
     with pytest.raises(Refused) as refused:
-        distribute_postgres(database.owner, space=SPACE, lock_wait_s=LOCK_WAIT_S)
+        distribute_postgres(database.owner, lock_wait_s=LOCK_WAIT_S)
     assert refused.value.code == "citus_missing"
     assert asked(database, TABLES) == before
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,41 @@ def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Dat
         upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
 
         assert owner.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
+
+
+def test_an_upgrade_indexes_each_space_that_is_kept_by_its_own_dimensions(
+    database: Database,
+) -> None:
+    def upgraded() -> None:
+        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+
+    other = replace(SPACE, name="elsewhere/96", dimensions=96)
+    with closing(database.opened()) as store:
+        [own] = store.spaces.listed()
+        made = store.spaces.add(other)
+        assert [store.spaces.is_indexed(one.id) for one in (own, made)] == [True, False]
+        upgraded()
+        assert [store.spaces.is_indexed(one.id) for one in (own, made)] == [True, True]
+        store.spaces.drop(other.name)
+        upgraded()
+        assert [store.spaces.is_indexed(one.id) for one in (own, made)] == [True, False]
+
+
+def test_a_switch_waits_for_who_is_writing_and_counts_what_was_written(
+    database: Database,
+) -> None:
+    other = replace(SPACE, name="elsewhere/96", dimensions=96)
+    with closing(database.opened()) as store, ThreadPoolExecutor() as pool:
+        store.spaces.add(other)
+        with store.begin(LOCAL_TENANT) as tx:
+            switching = pool.submit(store.spaces.switch, other.name)
+            memory = a_memory(1, "The kettle is blue.")
+            tx.memories.add(memory)
+            tx.index.put(memory, None)
+        with pytest.raises(Refused) as refused:
+            switching.result()
+        assert refused.value.code == "space_incomplete"
+        assert store.moved_to is None
 
 
 def test_an_older_schema_is_refused_with_the_command_that_brings_it_up(database: Database) -> None:

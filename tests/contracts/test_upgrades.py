@@ -114,3 +114,20 @@ def test_atoms_of_the_first_release_are_found_by_their_fields_and_wait_for_vecto
         assert lexical(store, "kettle", wanted=look(field=CausalField.OUTCOME)) == []
         with store.snapshot(LOCAL_TENANT) as tx:
             assert 4 in tx.index.unembedded(limit=9)
+
+
+def test_of_several_spaces_the_one_with_most_vectors_serves_after_an_upgrade(path: Path) -> None:
+    as_of_version_one(path)
+    dialect = Sqlite(path=path, space=SPACE, is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    with dialect.writer("default") as connection, connection.begin():
+        # A copy brought the space of another embedder along.
+        connection.execute(text("UPDATE spaces SET id = 2"))
+        connection.execute(text("INSERT INTO spaces VALUES (1, 'elsewhere/8', 8)"))
+        connection.execute(text("INSERT INTO vectors VALUES ('default', 2, 2, 0, 1, x'00')"))
+    dialect.engine.dispose()
+
+    with closing(
+        open_sqlite(path, space=SPACE, clock=FakeClock(), is_durable=True, lock_wait_s=LOCK_WAIT_S)
+    ) as store:
+        known = {one.name: one.state for one in store.spaces.listed()}
+        assert known == {SPACE.name: "current", "elsewhere/8": "retired"}

@@ -22,6 +22,7 @@ from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.flows.upkeep.worker import Happening
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
+from tests.flows.moving import moving
 from tests.flows.working import a_worker, fall_behind
 
 STORED = 130
@@ -60,7 +61,7 @@ def a_copy(full: Path, path: Path) -> Path:
 def opened(path: Path) -> tuple[Brain, FakeClock]:
     clock = FakeClock()
     clock.move(LATER)
-    return a_brain(path, clock=clock), clock
+    return moving(a_brain(path, clock=clock)), clock
 
 
 def held(brain: Brain) -> dict[str, object]:
@@ -71,6 +72,7 @@ def held(brain: Brain) -> dict[str, object]:
     return {
         "kinds": dict(status.by_kind),
         "pending": status.embedding_pending,
+        "spaces": [(one.name, one.lacking) for one in brain.spaces()],
         # Others share words with the question as well, and nothing tells which of them is shown.
         "found": sorted(one for one in heads if "ettle7 " in one),
         "sound": brain.doctor().is_sound,

@@ -84,6 +84,15 @@ IMPORT_BATCH: Final = 64
 """Drafts embedded and committed together by an import."""
 EMBED_BATCH: Final = 64
 """Memories that get their vectors later, embedded and committed together."""
+SPACE_PASSES_MAX: Final = 3
+"""Times that a tenant is gone through for what lacks vectors; what an embedder refuses is left."""
+SPACE_SWEPT_AT_ONCE: Final = 2000
+"""Vectors of a dropped space that are deleted in one transaction: some hundredths of a second."""
+COMPARED_MAX: Final = 200
+"""Questions that two spaces are compared by: with the default embedder some seconds."""
+COMPARED_PAGE: Final = 500
+COMPARED_PAGES_MAX: Final = 40
+"""Pages of the ledger that are read for them: 20,000 recalls."""
 EVENT_ARGS_CHARS_MAX: Final = 80
 """What an event tells of the arguments of a call."""
 SLOW_CALL_MS: Final = 10_000.0
@@ -263,6 +272,7 @@ SCORING_MS_MAX: Final = 10.0
 """What scoring 80 candidates may take at the 95th percentile for a model to be offered."""
 LESSONS_ASKED_MIN: Final = 40
 """The least that somebody may declare to be enough recalls."""
+
 REFLECT_HOURS_DEFAULT: Final = 24
 REFLECT_HOURS_MAX: Final = 168
 """How far back a reflection looks at what was recorded; what it missed before that counts too."""

@@ -1,6 +1,20 @@
 """The vector space an embedding lives in, and the similarities that mean something there."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class SpaceState(StrEnum):
+    """What a space of a store is to it."""
+
+    BUILDING = "building"
+    """Filled beside the one that serves; nobody is answered from it yet."""
+    CURRENT = "current"
+    """Serves; a store has one."""
+    RETIRED = "retired"
+    """Served before and is kept whole, so that the store can go back to it."""
+    DROPPED = "dropped"
+    """Only its row is left, for programs that still have it open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +38,13 @@ class Space:
 
     None where it was never measured, 0 where whoever runs it takes all for answers.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSpace:
+    """One of a store's spaces as it stands."""
+
+    id: int
+    name: str
+    dimensions: int
+    state: SpaceState

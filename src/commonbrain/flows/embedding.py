@@ -59,7 +59,7 @@ class EmbedPending:
         tenant = self.caller.tenant
         with self.house.store.snapshot(tenant) as tx:
             waiting = tx.memories.get(tx.index.unembedded(limit=batch))
-        embed = _embedded if one_by_one else vectors_for
+        embed = embedded_if_taken if one_by_one else vectors_for
         made = embed(list(waiting.values()), self.house.embedder)
         with self.house.store.begin(tenant) as tx:
             count = sum(tx.index.embed(id_, vectors) for id_, vectors in made.items())
@@ -68,7 +68,7 @@ class EmbedPending:
         return done
 
 
-def _embedded(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
+def embedded_if_taken(waiting: Sequence[Memory], embedder: Embedder) -> dict[int, Vectors]:
     """Embed all at once, or one by one when something among them is refused.
 
     Raises:

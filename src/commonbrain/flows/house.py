@@ -67,6 +67,10 @@ class House:
     """Where files wait for a job, among the blobs."""
     queue: Queue
     """Whom to tell of jobs; the store's rows are the truth about them."""
+    embedders: Callable[[str], Embedder] | None = None
+    """Makes the embedder of a space by its name, where the store may be moved to another."""
+    next_space: str | None = None
+    """The space that settings say the store is to be moved to."""
     on_secret: OnSecret = OnSecret.REJECT
     """What becomes of a text that holds a secret."""
     reflector_tokens: int = 0

@@ -64,7 +64,7 @@ def _revived(tx: Transaction, key: str, *, due_at: datetime) -> Job | None:
 
 
 def await_vectors(tx: Transaction, house: House, *, caller: Caller) -> None:
-    """Let somebody embed later what this transaction stores without vectors.
+    """Let somebody embed later what this transaction stores without vectors in the serving space.
 
     There is no ticket for it: nobody could do it right now, and the row will be found.
     """

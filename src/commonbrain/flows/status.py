@@ -92,11 +92,22 @@ class Doctor:
 
     def __call__(self) -> Diagnosis:
         """Check the store, what is derived from it, and the embedder; changes nothing."""
-        findings = (*self.house.store.examine(), self._embedder())
+        findings = (*self.house.store.examine(), self._embedder(), self._space())
         return Diagnosis(
             store=self.house.store.location,
             is_sound=all(finding.is_sound for finding in findings),
             findings=findings,
+        )
+
+    def _space(self) -> Finding:
+        moved_to, own = self.house.store.moved_to, self.house.store.space.name
+        if moved_to is None:
+            return Finding(check="space", is_sound=True, detail=f"{own} serves")
+        return Finding(
+            check="space",
+            is_sound=False,
+            detail=f"this program knows {own}, {moved_to} serves",
+            hint="Start it with the embedder of the space that serves; `brain space list` shows.",
         )
 
     def _embedder(self) -> Finding:

@@ -84,8 +84,8 @@ class Index(Protocol):
         """Say whether there are findable atoms whose fields never got vectors."""
         ...
 
-    def unembedded(self, *, limit: int) -> list[int]:
-        """List findable memories, superseded ones too, that lack vectors; oldest first."""
+    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id, superseded ones too, that lack vectors; ascending."""
         ...
 
     def embed(self, memory_id: int, given: Vectors) -> bool:

@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from commonbrain.domain.errors import Corrupt
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Trace
@@ -38,6 +37,7 @@ from commonbrain.ports.registry import Registry
 from commonbrain.ports.replicas import Reads
 from commonbrain.ports.reviews import Reviews
 from commonbrain.ports.sessions import Beat, Sessions
+from commonbrain.ports.spaces import Spaces
 from commonbrain.ports.threads import Threads
 
 Answer = TypeVar("Answer")
@@ -256,6 +256,20 @@ class Store(Protocol):
         """The vector space its vectors live in."""
         ...
 
+    @property
+    def moved_to(self) -> str | None:
+        """The space that serves now, where it is another than `space`; else None."""
+        ...
+
+    @property
+    def spaces(self) -> Spaces:
+        """The spaces that it is kept in."""
+        ...
+
+    def beside(self, space: Space) -> Store:
+        """Give the store as it is in another space, made where there is none; closed with this."""
+        ...
+
     def begin(self, tenant: str) -> AbstractContextManager[Transaction]:
         """Open a transaction that may write: commits at the end, rolls back on any exception.
 
@@ -390,17 +404,3 @@ class Store(Protocol):
 
 class IdTaken(Exception):
     """A freshly drawn id exists already: draw another and try again."""
-
-
-class SpaceMismatch(Corrupt):
-    """A store's vectors live in another space, `known` by name; it was left as found."""
-
-    default_code = "space_mismatch"
-
-    def __init__(self, known: str, *, made: str) -> None:
-        super().__init__(
-            f"This store's vectors live in the space {known}; the embedder makes {made}.",
-            hint="Vectors of two spaces cannot be compared. Open it with the embedder it was made "
-            "with, or make a new store and import into it.",
-        )
-        self.known = known

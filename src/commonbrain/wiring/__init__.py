@@ -41,6 +41,7 @@ from commonbrain.wiring.models import (
     calibrated,
     make_embedder,
     make_extractor,
+    make_next_embedder,
     make_reflector,
     telling_of_settings,
 )
@@ -171,6 +172,8 @@ def build_house(
         guards=guards,
         importers=IMPORTERS,
         archive=JsonLines(),
+        embedders=partial(make_next_embedder, settings=settings),
+        next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
         works_aside=settings.redis_url is None,

@@ -9,12 +9,13 @@ from commonbrain.adapters.models import (
     EXTRACTORS,
     REFLECTORS,
     Options,
+    embedder_named,
     settings_of,
 )
 from commonbrain.domain.errors import Corrupt, Invalid
 from commonbrain.domain.space import Space
 from commonbrain.ports.models import Embedder, Extractor, Reflector
-from commonbrain.ports.store import SpaceMismatch
+from commonbrain.ports.spaces import SpaceMismatch
 from commonbrain.settings import Settings
 
 
@@ -41,6 +42,33 @@ def make_embedder(settings: Settings) -> Embedder:
         retries=settings.embedder_retries,
     )
     return make(options)
+
+
+def make_next_embedder(space: str, *, settings: Settings) -> Embedder:
+    """Make the embedder of another space, by the space's name; nothing is loaded or sent yet.
+
+    Raises:
+        Invalid: the name tells of none.
+
+    """
+    named = embedder_named(space)
+    if named is None:
+        raise Invalid(
+            f"No embedder is known that makes vectors of {space[:60]!r}.",
+            hint="It is minilm, or FAMILY/MODEL/DIMENSIONS as in ollama/nomic-embed-text/768.",
+        )
+    is_served_alike = named.family == settings.embedder
+    told = {
+        "embedder": named.family,
+        "embedder_model": named.model,
+        "embedder_dimensions": named.dimensions,
+        # The endpoint of today serves another of its models, unless settings say otherwise.
+        "embedder_url": settings.embedder_next_url
+        or (settings.embedder_url if is_served_alike else None),
+        "embedder_api_key": settings.embedder_next_api_key
+        or (settings.embedder_api_key if is_served_alike else None),
+    }
+    return make_embedder(settings.model_copy(update=told))
 
 
 def make_extractor(settings: Settings) -> Extractor:
@@ -116,7 +144,7 @@ def telling_of_settings() -> Generator[None]:
         raise Corrupt(
             error.message,
             code=error.code,
-            hint=f"Open it with {known}, or make a new store and import into it."
+            hint=f"Open it with {known}; `brain space build` moves it to another embedder."
             if known
             else error.hint,
         ) from error

@@ -17,6 +17,8 @@ _SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
 _HIDDEN = frozenset(
     {
         "embedder_api_key",
+        "embedder_next_api_key",
+        "embedder_next_url",
         "embedder_url",
         "extractor_api_key",
         "extractor_url",

@@ -120,8 +120,7 @@ def distribute_store(store: str | Path | None = None) -> Distributed:
     url, settings = _owner_of(store)
     from commonbrain.adapters.sql.postgres_opening import distribute_postgres  # noqa: PLC0415
 
-    space = make_embedder(settings).space
-    return distribute_postgres(url, space=space, lock_wait_s=settings.lock_wait_s)
+    return distribute_postgres(url, lock_wait_s=settings.lock_wait_s)
 
 
 def _owner_of(store: str | Path | None) -> tuple[str, Settings]:

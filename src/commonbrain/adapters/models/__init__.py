@@ -1,6 +1,7 @@
 """The models that can be chosen by name, each family in a file of its own."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from commonbrain.adapters.models.extractive import ExtractiveReflector
@@ -37,9 +38,10 @@ def _openai(options: Options) -> Embedder:
     return Remote(OPENAI, options)
 
 
+_MINILM: Final = "minilm"
 # A family is loaded when it is chosen: what the others import would slow every command down.
 EMBEDDERS: Final[Mapping[str, EmbedderFactory]] = {
-    "minilm": _minilm,
+    _MINILM: _minilm,
     "ollama": _ollama,
     "openai": _openai,
 }
@@ -102,17 +104,37 @@ REFLECTORS: Final[Mapping[str, ReflectorFactory]] = {
 """By the name settings use; the first needs no model and is the default."""
 
 
-def settings_of(space: str) -> str | None:
-    """Say which settings make vectors of a space; None where its name does not tell."""
-    if space == SPACE.name:
-        return "COMMONBRAIN_EMBEDDER=minilm"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The embedder that makes vectors of a space, as far as the space's name tells."""
+
+    family: str
+    model: str | None = None
+    dimensions: int | None = None
+
+
+def embedder_named(space: str) -> Named | None:
+    """Say which embedder makes vectors of a space; None where its name does not tell."""
+    if space in {SPACE.name, _MINILM}:
+        return Named(family=_MINILM)
     family, _, rest = space.partition("/")
     model, _, dimensions = rest.rpartition("/")
     if family not in EMBEDDERS or not model or not dimensions.isdecimal():
         return None
+    return Named(family=family, model=model, dimensions=int(dimensions))
+
+
+def settings_of(space: str) -> str | None:
+    """Say which settings make vectors of a space; None where its name does not tell."""
+    named = embedder_named(space)
+    if named is None:
+        return None
+    told = f"COMMONBRAIN_EMBEDDER={named.family}"
+    if named.model is None:
+        return told
     return (
-        f"COMMONBRAIN_EMBEDDER={family} COMMONBRAIN_EMBEDDER_MODEL={model} "
-        f"COMMONBRAIN_EMBEDDER_DIMENSIONS={dimensions}"
+        f"{told} COMMONBRAIN_EMBEDDER_MODEL={named.model} "
+        f"COMMONBRAIN_EMBEDDER_DIMENSIONS={named.dimensions}"
     )
 
 
@@ -122,7 +144,9 @@ __all__ = [
     "REFLECTORS",
     "EmbedderFactory",
     "ExtractorFactory",
+    "Named",
     "Options",
     "ReflectorFactory",
+    "embedder_named",
     "settings_of",
 ]

@@ -12,10 +12,12 @@ from sqlalchemy import Table, insert, or_, select, update
 
 from commonbrain.adapters.sql.copied_rows import TIES, Row, Rows, Tally, comparable, loose
 from commonbrain.adapters.sql.metadata import METADATA
+from commonbrain.adapters.sql.standing import known_spaces
 from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
 from commonbrain.adapters.sql.tables import memories, spaces, tenants
 from commonbrain.domain.errors import Corrupt, Refused
 from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.space import SpaceState
 from commonbrain.ports.keeping import CopiedTable, Progress, StoreCopy, unwatched
 
 TABLES: Final = tuple(one for one in METADATA.sorted_tables if one not in {tenants, spaces})
@@ -121,13 +123,16 @@ class _Copy:
     def add_spaces(self) -> None:
         """Add the spaces that the destination lacks: vectors of several may be kept."""
         with self.source.snapshot(LOCAL_TENANT) as here:
-            known = here.work.connection.execute(select(spaces.c.name, spaces.c.dimensions)).all()
+            known = known_spaces(here.work.connection)
         with self.destination.begin(LOCAL_TENANT) as there:
             connection = there.work.connection
             has = {*connection.execute(select(spaces.c.name)).scalars()}
-            for name, dimensions in known:
-                if name not in has:
-                    row = {"name": name, "dimensions": dimensions}
+            for one in known:
+                if one.name not in has:
+                    # The destination was made with the space that serves there.
+                    is_other = one.state is SpaceState.CURRENT
+                    state = SpaceState.RETIRED if is_other else one.state
+                    row = {"name": one.name, "dimensions": one.dimensions, "state": state}
                     connection.execute(insert(spaces).values(row))
 
     def copy(self, here: SqlTransaction) -> dict[str, Tally]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select
+from sqlalchemy import Integer, and_, bindparam, func, or_, select
 
 from commonbrain.adapters.sql.field_tables import field_vectors
 from commonbrain.adapters.sql.tables import DETAILS, memories, vectors
@@ -42,6 +42,51 @@ _FIELDLESS: Final = (
 )
 
 
+# What a memory lacks is asked for each that is embedded, so that these are made once.
+_OWN: Final = ~(
+    select(1)
+    .where(
+        vectors.c.tenant_id == memories.c.tenant_id,
+        vectors.c.memory_id == memories.c.id,
+        vectors.c.space_id == bindparam("space"),
+        vectors.c.vector.is_not(None),
+    )
+    .exists()
+)
+# An atom has vectors of all its fields or of none: they are written together.
+_FIELDS: Final = and_(
+    memories.c.kind == Kind.ATOM,
+    select(1)
+    .where(
+        _ATOMS.c.tenant_id == memories.c.tenant_id,
+        _ATOMS.c.memory_id == memories.c.id,
+        _TELLS,
+    )
+    .exists(),
+    ~select(1)
+    .where(
+        field_vectors.c.tenant_id == memories.c.tenant_id,
+        field_vectors.c.memory_id == memories.c.id,
+        field_vectors.c.space_id == bindparam("space"),
+        field_vectors.c.vector.is_not(None),
+    )
+    .exists(),
+)
+# Superseded ones are findable too: they answer `as_of`.
+_HERE: Final = (
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.state.in_(_FINDABLE),
+)
+_OF: Final = select(_OWN, _FIELDS).where(*_HERE, memories.c.id == bindparam("memory"))
+_PENDING: Final = select(func.count()).select_from(memories).where(*_HERE, or_(_OWN, _FIELDS))
+_OLDEST: Final = (
+    select(memories.c.id)
+    .where(*_HERE, memories.c.id > bindparam("after"), or_(_OWN, _FIELDS))
+    .order_by(memories.c.id)
+    .limit(bindparam("most", type_=Integer))
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lacking:
     """What lacks vectors of one space among one tenant's memories, in one transaction."""
@@ -51,62 +96,21 @@ class Lacking:
 
     def of(self, memory_id: int) -> tuple[bool, bool]:
         """Say whether a memory can be found and lacks its own vectors, or those of its fields."""
-        run = self.work.connection.execute
-        asked = (
-            self._lacking(what, memories.c.id).where(memories.c.id == memory_id)
-            for what in (self._own(), self._fields())
-        )
-        own, fields = (run(statement).first() is not None for statement in asked)
-        return own, fields
+        for own, fields in self.work.rows(_OF, {"space": self.space_id, "memory": memory_id}):
+            return bool(own), bool(fields)
+        return False, False
 
     def pending(self) -> int:
         """Count the findable memories that lack vectors: all, or those of their fields."""
-        lacks = or_(self._own(), self._fields())
-        return self.work.connection.execute(self._lacking(lacks, func.count())).scalar_one()
+        [(count,)] = self.work.rows(_PENDING, {"space": self.space_id})
+        return count
 
     def any_fields(self) -> bool:
         """Say whether there are findable atoms whose fields never got vectors."""
         given = {"tenant": self.work.tenant, "space": self.space_id, "states": _FINDABLE}
         return self.work.connection.execute(_FIELDLESS, given).first() is not None
 
-    def oldest(self, *, limit: int) -> list[int]:
-        """List findable memories that lack vectors, oldest first."""
-        lacks = or_(self._own(), self._fields())
-        waiting = self._lacking(lacks, memories.c.id).order_by(memories.c.id).limit(limit)
-        return list(self.work.connection.execute(waiting).scalars())
-
-    def _lacking(self, what: ColumnElement[bool], given: ColumnElement[int]) -> Select[int]:
-        """Select from the findable memories that lack something; superseded ones answer `as_of`."""
-        return (
-            select(given)
-            .select_from(memories)
-            .where(
-                memories.c.tenant_id == self.work.tenant,
-                memories.c.state.in_(_FINDABLE),
-                what,
-            )
-        )
-
-    def _own(self) -> ColumnElement[bool]:
-        own = select(1).where(
-            vectors.c.tenant_id == memories.c.tenant_id,
-            vectors.c.memory_id == memories.c.id,
-            vectors.c.space_id == self.space_id,
-            vectors.c.vector.is_not(None),
-        )
-        return ~own.exists()
-
-    def _fields(self) -> ColumnElement[bool]:
-        """Say which atoms have fields and vectors of none: those are written together."""
-        told = select(1).where(
-            _ATOMS.c.tenant_id == memories.c.tenant_id,
-            _ATOMS.c.memory_id == memories.c.id,
-            _TELLS,
-        )
-        made = select(1).where(
-            field_vectors.c.tenant_id == memories.c.tenant_id,
-            field_vectors.c.memory_id == memories.c.id,
-            field_vectors.c.space_id == self.space_id,
-            field_vectors.c.vector.is_not(None),
-        )
-        return and_(memories.c.kind == Kind.ATOM, told.exists(), ~made.exists())
+    def oldest(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that lack vectors, ascending."""
+        given = {"space": self.space_id, "after": after, "most": limit}
+        return [id_ for (id_,) in self.work.rows(_OLDEST, given)]

@@ -17,7 +17,7 @@ from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import Space
 from commonbrain.ports.clock import Clock
 
-SCHEMA_VERSION: Final = "0014"
+SCHEMA_VERSION: Final = "0011"
 """The newest migration; a test holds it to Alembic's head."""
 READABLE_FROM: Final = "0005"
 """The oldest version whose programs may use this schema on a server, while they are replaced."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import selectors
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,12 @@ from sqlalchemy import URL, Connection, Engine, Insert, Table, create_engine, ev
 from sqlalchemy.dialects.postgresql import insert as postgres_insert
 
 from commonbrain.adapters.sql.postgres_checks import clear_text, examine_postgres
-from commonbrain.adapters.sql.postgres_distributing import BEGIN_READING, BEGIN_WRITING, EF_SEARCH
+from commonbrain.adapters.sql.postgres_distributing import (
+    BEGIN_READING,
+    BEGIN_WRITING,
+    EF_SEARCH,
+    MARK,
+)
 from commonbrain.adapters.sql.postgres_index import PostgresIndex
 from commonbrain.adapters.sql.postgres_reads import write_reads
 from commonbrain.adapters.sql.postgres_replicas import FOUND, Cluster, Replica, Replicas
@@ -60,11 +66,17 @@ _BEGIN_WRITING: Final[LiteralString] = (
     "BEGIN ISOLATION LEVEL READ COMMITTED; "
     "SELECT set_config('commonbrain.tenant', {tenant}, true), "
     "pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
-    "SELECT version_num FROM alembic_version"
+    f"SELECT {MARK}"
 )
 _BEGIN_READING: Final[LiteralString] = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
+    f"SELECT set_config('commonbrain.tenant', {{tenant}}, true), {MARK}"
+)
+_TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain ' || :tenant, 0))")
+_INDEXED: Final = text(
+    "SELECT EXISTS (SELECT 1 FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relname LIKE :suffix "
+    "AND i.indisvalid)"
 )
 _TENANTS: Final = text("SELECT every_tenant()")
 _BE: Final[LiteralString] = "SET LOCAL commonbrain.tenant = {tenant}"
@@ -173,8 +185,25 @@ class Postgres:
         """Trust the server: a commit that it acknowledged is in its log."""
 
     def schema_mark(self, connection: Connection) -> int:
-        """Give the schema's version, which came with the beginning of the transaction."""
+        """Give what tells schema and serving space, which came with the transaction's beginning."""
         return connection.info[_MARK]
+
+    def mark_switch(self, connection: Connection) -> None:
+        """Do nothing: the mark of the schema has the serving space in it."""
+
+    def take_turn(self, connection: Connection, tenant: str) -> None:
+        """Wait for whoever writes for a tenant, as its own writers do."""
+        connection.execute(_TURN, {"tenant": tenant})
+
+    def is_indexed(self, connection: Connection, space_id: int) -> bool:
+        """Say whether an upgrade has indexed the vectors of a space."""
+        return connection.execute(_INDEXED, {"suffix": f"%_nearest_{space_id}"}).scalar_one()
+
+    def beside(self, space: Space, space_id: int) -> Postgres:
+        """Give the same database as it is in another space."""
+        other = copy(self)
+        other.space, other.space_id = space, space_id
+        return other
 
     def readable_from(self, connection: Connection) -> str | None:
         """Give what the upgrade wrote: programs are replaced one by one while others go on."""

@@ -18,7 +18,6 @@ from commonbrain.adapters.sql.postgres_flat import flattening
 from commonbrain.adapters.sql.postgres_roles import FUNCTIONS
 from commonbrain.adapters.sql.postgres_schema import READS_WORDS
 
-# ruff: noqa: S608 names come from the schema and the catalogue
 CITUS: Final = text("SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')")
 _DISTRIBUTED: Final = text("SELECT logicalrelid::regclass::text FROM pg_dist_partition")
 _FOREIGN: Final = text(
@@ -58,14 +57,18 @@ _CARRIED: Final[LiteralString] = (
     f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {EF_SEARCH}; "
     "SET LOCAL commonbrain.tenant = {tenant}; "
 )
+MARK: Final[LiteralString] = (
+    "(SELECT version_num::bigint * 1000000 + "
+    "coalesce((SELECT max(id) FROM spaces WHERE state = 'current'), 0) FROM alembic_version)"
+)
+"""A number that every change of the schema, and of the space that serves, changes."""
 BEGIN_WRITING: Final[LiteralString] = (
     f"BEGIN ISOLATION LEVEL READ COMMITTED; {_CARRIED}"
     "SELECT pg_advisory_xact_lock(hashtextextended('commonbrain ' || {tenant}, 0)); "
-    "SELECT version_num FROM alembic_version"
+    f"SELECT {MARK}"
 )
 BEGIN_READING: Final[LiteralString] = (
-    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_CARRIED}"
-    "SELECT version_num FROM alembic_version"
+    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_CARRIED}SELECT {MARK}"
 )
 """As on one machine, for transactions that reach over many."""
 

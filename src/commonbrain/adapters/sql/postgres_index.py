@@ -146,9 +146,9 @@ class PostgresIndex:
         """Say whether there are findable atoms whose fields never got vectors."""
         return self.lacking.any_fields()
 
-    def unembedded(self, *, limit: int) -> list[int]:
-        """List findable memories that lack vectors, oldest first."""
-        return self.lacking.oldest(limit=limit)
+    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that lack vectors, ascending."""
+        return self.lacking.oldest(limit=limit, after=after)
 
     def _shelf(self, field: CausalField | None) -> PostgresVectors:
         return PostgresVectors(work=self.work, which=replace(self.which, field=field))

@@ -25,12 +25,12 @@ from commonbrain.adapters.sql.postgres_roles import (
     role_of,
     unconfined,
 )
-from commonbrain.adapters.sql.standing import known_space, register
+from commonbrain.adapters.sql.standing import known_space, known_spaces, register
 from commonbrain.adapters.sql.store import Schema, SqlStore
 from commonbrain.adapters.sql.translating import translated
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.domain.space import Space
+from commonbrain.domain.space import KeptSpace, Space, SpaceState
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.keeping import Distributed, Upgraded
 
@@ -109,8 +109,8 @@ def upgrade_postgres(
         try:
             with engine.begin() as connection:
                 roles = _bring_up(connection, location, role=role)
-                space_id = register(connection, LOCAL_TENANT, space=space, now=clock.now())
-            _index(engine, space, space_id=space_id)
+                register(connection, LOCAL_TENANT, space=space, now=clock.now())
+            _index(engine)
         finally:
             engine.dispose()
     return Upgraded(store=location, schema_version=SCHEMA_VERSION, roles=roles)
@@ -129,12 +129,11 @@ def preview_distribution(url: str, *, lock_wait_s: float) -> Distributed:
         return _told(engine, distribution(connection))
 
 
-def distribute_postgres(url: str, *, space: Space, lock_wait_s: float) -> Distributed:
+def distribute_postgres(url: str, *, lock_wait_s: float) -> Distributed:
     """Distribute a store by tenant while nobody works on it; give what was done.
 
     Args:
         url: the database, as its owner.
-        space: the space that its vectors live in; its index is built where they are then.
         lock_wait_s: how long to wait for what others hold.
 
     Raises:
@@ -158,9 +157,7 @@ def distribute_postgres(url: str, *, space: Space, lock_wait_s: float) -> Distri
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             for statement in plan.spread:
                 connection.exec_driver_sql(statement)
-            space_id = known_space(connection, space)
-        if space_id is not None:
-            _index(engine, space, space_id=space_id)
+        _index(engine)
         return _told(engine, plan)
 
 
@@ -284,18 +281,22 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
     return tuple(sorted(roles))
 
 
-def _index(engine: Engine, space: Space, *, space_id: int) -> None:
-    """Index the vectors of a space by nearness, part by part, while others write."""
-    if space.dimensions > _DIMENSIONS_MAX:
-        return
+def _index(engine: Engine) -> None:
+    """Index the vectors of each space by nearness, part by part, while others write."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        for table in connection.execute(_HOLDERS).scalars().all():
-            name = f"ix_{table}_nearest_{space_id}"
-            is_built = connection.execute(_BUILT, {"name": name}).scalar()
-            if is_built:
-                continue
-            if is_built is not None:
-                # Whoever was building it was interrupted.
-                connection.exec_driver_sql(f"DROP INDEX {name}")
-            made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space_id}
-            connection.exec_driver_sql(_NEAREST.format(**made))
+        tables = connection.execute(_HOLDERS).scalars().all()
+        for space in known_spaces(connection):
+            for table in tables:
+                _index_part(connection, table, space=space)
+
+
+def _index_part(connection: Connection, table: str, *, space: KeptSpace) -> None:
+    name = f"ix_{table}_nearest_{space.id}"
+    is_built = connection.execute(_BUILT, {"name": name}).scalar()
+    is_wanted = space.state is not SpaceState.DROPPED and space.dimensions <= _DIMENSIONS_MAX
+    if is_built is not None and not (is_built and is_wanted):
+        # Its space was dropped, or whoever was building it was interrupted.
+        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
+    if is_wanted and not is_built:
+        made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
+        connection.exec_driver_sql(_NEAREST.format(**made))

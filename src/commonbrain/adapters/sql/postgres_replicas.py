@@ -16,6 +16,7 @@ from typing import Final, LiteralString, TypeVar
 
 from sqlalchemy import Connection, Engine, exc, text
 
+from commonbrain.adapters.sql.postgres_distributing import MARK
 from commonbrain.adapters.sql.postgres_roles import role_of, unconfined
 from commonbrain.adapters.sql.postgres_wire import as_alchemy_s
 from commonbrain.adapters.sql.translating import cause_of
@@ -39,13 +40,13 @@ _TIMELINE_DIGITS: Final = 8
 # told to nobody without pg_read_all_stats; that of its control file may be an older one, which
 # leaves a read to the primary, and never a newer one.
 _BEGIN: Final[LiteralString] = (
-    "BEGIN READ ONLY; SELECT CASE WHEN pg_is_in_recovery() THEN "
+    "BEGIN READ ONLY; SELECT CASE WHEN pg_is_in_recovery() THEN "  # noqa: S608 our own
     "pg_wal_lsn_diff({since}::pg_lsn, pg_last_wal_replay_lsn())::bigint END, "
     "greatest(c.timeline_id, r.min_recovery_end_timeline, w.received_tli) "
     "FROM pg_control_checkpoint() c, pg_control_recovery() r, pg_stat_get_wal_receiver() w; "
     "COMMIT; "
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-    "SELECT set_config('commonbrain.tenant', {tenant}, true), version_num FROM alembic_version"
+    f"SELECT set_config('commonbrain.tenant', {{tenant}}, true), {MARK}"
 )
 """Tells how many bytes are missing, none where it is no replica, and of which timeline those are
 that it has; then as every reader."""

@@ -44,8 +44,10 @@ _PARENTS: Final = text(
     "AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1"
 )
 _READ_ONLY: Final = frozenset({"alembic_version"})
-_APPENDED: Final = frozenset({"access_audit", "audit", "spaces"})
+_APPENDED: Final = frozenset({"access_audit", "audit"})
 """Tables whose rows nobody changes."""
+_LASTING: Final = {"tenants": "UPDATE", "spaces": "UPDATE (name, state)"}
+"""Tables whose rows nobody deletes, and what of them may be changed."""
 FUNCTIONS: Final = (
     "words_found(text[], integer, float8[], text, float8, float8, bigint, integer, bigint)",
     "every_tenant()",
@@ -152,7 +154,7 @@ def _rights(table: str) -> str:
         return "SELECT"
     if table in _APPENDED:
         return "SELECT, INSERT"
-    return "SELECT, INSERT, UPDATE" if table == "tenants" else "SELECT, INSERT, UPDATE, DELETE"
+    return f"SELECT, INSERT, {_LASTING.get(table, 'UPDATE, DELETE')}"
 
 
 def _quoted(connection: Connection, what: str, *, value: str = "") -> str:

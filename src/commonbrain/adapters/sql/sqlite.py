@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from commonbrain.adapters.sql.sqlite_driver import driver
 from commonbrain.adapters.sql.sqlite_file import StoreFile, make_file
 from commonbrain.adapters.sql.sqlite_index import SqliteIndex
 from commonbrain.adapters.sql.sqlite_reads import write_reads
-from commonbrain.adapters.sql.tables import tenants
+from commonbrain.adapters.sql.tables import spaces, tenants
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.errors import Unavailable
@@ -198,6 +199,30 @@ class Sqlite:
         (mark,) = asked.fetchone() or (0,)
         asked.close()
         return mark
+
+    def mark_switch(self, connection: Connection) -> None:
+        """Write an index of spaces anew: that is a change of the schema, which all look out for."""
+        for index in spaces.indexes:
+            index.drop(connection)
+            index.create(connection)
+
+    def take_turn(self, connection: Connection, tenant: str) -> None:
+        """Have it already: one lock is for all tenants."""
+
+    def is_indexed(self, connection: Connection, space_id: int) -> bool:  # noqa: ARG002 no index
+        """Say that it is: vectors are searched by what the process keeps of them."""
+        return True
+
+    def beside(self, space: Space, space_id: int) -> Sqlite:
+        """Give the same file as it is in another space; what is kept of vectors is its own."""
+        other = copy(self)
+        other.be_in(space, space_id)
+        return other
+
+    def be_in(self, space: Space, space_id: int) -> None:
+        """Take on a space, of whose vectors nothing is kept yet."""
+        self.space, self.space_id = space, space_id
+        self._codes, self._lock = {}, threading.Lock()
 
     def readable_from(self, connection: Connection) -> str | None:  # noqa: ARG002 see Dialect
         """Let no older program go on: whoever upgraded a file is on the same machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -32,11 +32,10 @@ from commonbrain.ports.store import Look
 
 # The row of a vector that was dropped may still be there, without its value.
 _PUT_WINDOW: Final = insert(vectors).prefix_with("OR REPLACE")
-# Each field numbers its own changes.
+# Each field of each space numbers its own changes.
 _OTHERS: Final = field_vectors.alias()
 _NEXT: Final = select(func.coalesce(func.max(_OTHERS.c.seq), 0) + 1).where(
     _OTHERS.c.tenant_id == bindparam("tenant"),
-    _OTHERS.c.space_id == bindparam("space"),
 )
 _PUT_FIELD: Final = (
     insert(field_vectors)
@@ -46,7 +45,9 @@ _PUT_FIELD: Final = (
         memory_id=bindparam("memory"),
         space_id=bindparam("space"),
         field=bindparam("name"),
-        seq=_NEXT.where(_OTHERS.c.field == bindparam("name")).scalar_subquery(),
+        seq=_NEXT.where(
+            _OTHERS.c.space_id == bindparam("space"), _OTHERS.c.field == bindparam("name")
+        ).scalar_subquery(),
         vector=bindparam("half"),
     )
 )
@@ -58,7 +59,10 @@ _DROP_FIELDS: Final = (
     )
     .values(
         vector=None,
-        seq=_NEXT.where(_OTHERS.c.field == field_vectors.c.field)
+        seq=_NEXT.where(
+            _OTHERS.c.space_id == field_vectors.c.space_id,
+            _OTHERS.c.field == field_vectors.c.field,
+        )
         .correlate(field_vectors)
         .scalar_subquery(),
     )
@@ -134,10 +138,15 @@ class SqliteIndex:
         self.words.drop(memory_id)
         row = vectors.c
         own = (row.tenant_id == self.work.tenant) & (row.memory_id == memory_id)
-        seq = self.whole.last_seq + 1 + row.part
         self.work.highest.pop(vectors, None)
-        self.work.connection.execute(update(vectors).where(own).values(vector=None, seq=seq))
-        self.work.connection.execute(_DROP_FIELDS, self.whole.here | {"memory": memory_id})
+        # Each space numbers its own changes.
+        known = self.work.connection.execute(select(row.space_id).distinct().where(own)).scalars()
+        for space in known.all():
+            last = replace(self.whole, space_id=space).last_seq
+            emptied = update(vectors).where(own, row.space_id == space)
+            self.work.connection.execute(emptied.values(vector=None, seq=last + 1 + row.part))
+        given = {"tenant": self.work.tenant, "memory": memory_id}
+        self.work.connection.execute(_DROP_FIELDS, given)
         self.work.changed.add(memory_id)
 
     def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
@@ -173,9 +182,9 @@ class SqliteIndex:
         """Say whether there are findable atoms whose fields never got vectors."""
         return self.lacking.any_fields()
 
-    def unembedded(self, *, limit: int) -> list[int]:
-        """List findable memories that lack vectors, oldest first."""
-        return self.lacking.oldest(limit=limit)
+    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that lack vectors, ascending."""
+        return self.lacking.oldest(limit=limit, after=after)
 
     def _shelf(self, field: CausalField | None) -> VectorShelf:
         if field is None:

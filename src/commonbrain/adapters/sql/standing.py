@@ -7,27 +7,46 @@ from typing import Final
 from sqlalchemy import Connection, insert, select
 
 from commonbrain.adapters.sql.tables import spaces, tenants
-from commonbrain.domain.space import Space
-from commonbrain.ports.store import SpaceMismatch
+from commonbrain.domain.space import KeptSpace, Space, SpaceState
+from commonbrain.ports.spaces import SpaceMismatch
 
 _AUDIT_KEY_BYTES: Final = 32
 """As long as the digest it keys (RFC 2104)."""
 
 
+_OPENED: Final = frozenset({SpaceState.CURRENT, SpaceState.RETIRED})
+"""A program that was not told of a move goes on in the space that it knows, and says so."""
+
+
+def known_spaces(connection: Connection) -> list[KeptSpace]:
+    """List the spaces of the store, those too of which only the row is left, oldest first."""
+    rows = connection.execute(select(spaces).order_by(spaces.c.id)).mappings()
+    return [KeptSpace(**row) for row in rows]
+
+
 def known_space(connection: Connection, space: Space) -> int | None:
-    """Give the id of the store's space, None when it has none yet.
+    """Give the id of a space that the store can be opened in, None when it has none yet.
 
     Raises:
         SpaceMismatch: the store's vectors live in another space.
 
     """
-    known = connection.execute(select(spaces)).mappings().all()
-    for row in known:
-        if row["name"] == space.name and row["dimensions"] == space.dimensions:
-            return row["id"]
+    known = known_spaces(connection)
+    for one in known:
+        is_same = (one.name, one.dimensions) == (space.name, space.dimensions)
+        if is_same and one.state in _OPENED:
+            return one.id
     if not known:
         return None
-    raise SpaceMismatch(", ".join(row["name"] for row in known), made=space.name)
+    serving = [one.name for one in known if one.state is SpaceState.CURRENT]
+    raise SpaceMismatch(", ".join(serving), made=space.name)
+
+
+def serving_space(connection: Connection) -> KeptSpace | None:
+    """Give the space that serves; None in a store that has none yet."""
+    serves = select(spaces).where(spaces.c.state == SpaceState.CURRENT)
+    row = connection.execute(serves).mappings().first()
+    return None if row is None else KeptSpace(**row)
 
 
 def register(connection: Connection, tenant: str, *, space: Space, now: datetime) -> int:

@@ -32,7 +32,8 @@ from commonbrain.adapters.sql.registry import RegistryShelf
 from commonbrain.adapters.sql.reviews import ReviewShelf
 from commonbrain.adapters.sql.scrubbing import scrub
 from commonbrain.adapters.sql.sessions import SessionShelf, beat_row
-from commonbrain.adapters.sql.standing import add_tenant
+from commonbrain.adapters.sql.spaces import SqlSpaces
+from commonbrain.adapters.sql.standing import add_tenant, serving_space
 from commonbrain.adapters.sql.tables import DETAILS, memories
 from commonbrain.adapters.sql.threads import ThreadShelf
 from commonbrain.adapters.sql.translating import translated
@@ -42,7 +43,7 @@ from commonbrain.domain.errors import Corrupt, Unavailable
 from commonbrain.domain.memory import FINDABLE_STATES
 from commonbrain.domain.query import Trace
 from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.domain.space import Space
+from commonbrain.domain.space import KeptSpace, Space
 from commonbrain.domain.times import to_millis
 from commonbrain.ports.events import Happened
 from commonbrain.ports.index import Index
@@ -140,6 +141,8 @@ class Schema:
 
     version: str
     mark: int | None = None
+    serving: KeptSpace | None = None
+    """The space that served when the mark was last another; None before the first look."""
 
     def check(self, connection: Connection, dialect: Dialect) -> None:
         """Look closer only when the schema is not the one last seen.
@@ -159,6 +162,7 @@ class Schema:
                 code="store_newer",
                 hint="Nothing was changed. Start this program anew with the newer Commonbrain.",
             )
+        self.serving = serving_space(connection)
         self.mark = mark
 
     def reads(self, connection: Connection, dialect: Dialect) -> bool:
@@ -180,6 +184,23 @@ class SqlStore:
     def location(self) -> str:
         """Where it is, for people."""
         return self.dialect.location
+
+    @property
+    def moved_to(self) -> str | None:
+        """The space that serves, where it is another than this one's; as of the last look."""
+        serving = self.schema.serving
+        return None if serving is None or serving.id == self.dialect.space_id else serving.name
+
+    @property
+    def spaces(self) -> SqlSpaces:
+        """The spaces of this store."""
+        return SqlSpaces(self.dialect)
+
+    def beside(self, space: Space) -> "SqlStore":
+        """Give the same store as it is in another space, which is made where there is none."""
+        self._check_open()
+        dialect = self.dialect.beside(space, self.spaces.add(space).id)
+        return SqlStore(dialect, space, Schema(self.schema.version), self.closed)
 
     @contextmanager
     def begin(self, tenant: str) -> Generator[SqlTransaction]:

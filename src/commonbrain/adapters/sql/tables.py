@@ -43,6 +43,7 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import State
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Scope
+from commonbrain.domain.space import SpaceState
 from commonbrain.domain.trust import Trust
 
 OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
@@ -73,6 +74,12 @@ spaces = Table(
     Column("id", Integer, primary_key=True),
     Column("name", String(128), nullable=False, unique=True),
     Column("dimensions", Integer, nullable=False),
+    Column(
+        "state", Word(SpaceState), nullable=False, server_default=text(f"'{SpaceState.CURRENT}'")
+    ),
+    one_of("state", SpaceState),
+    # One serves, and the index is written anew when another does: see `Dialect.mark_switch`.
+    Index("uq_spaces_current", "state", unique=True, **only("state = 'current'")),
 )
 
 memories = Table(

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, Insert, SelectBase, Table, UpdateBase
 from commonbrain.adapters.sql.compiled import Row, compiled
 from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.domain import ids
+from commonbrain.domain.space import Space
 from commonbrain.ports.index import Index
 from commonbrain.ports.keeping import Backup, Progress
 from commonbrain.ports.replicas import Reads
@@ -91,6 +92,22 @@ class Dialect(Protocol):
 
     def schema_mark(self, connection: Connection) -> int:
         """Give a number that every change of the schema changes."""
+        ...
+
+    def mark_switch(self, connection: Connection) -> None:
+        """Change the schema's mark, so that every process notices that another space serves."""
+        ...
+
+    def take_turn(self, connection: Connection, tenant: str) -> None:
+        """Take the right to write of one more tenant, within a transaction that writes."""
+        ...
+
+    def is_indexed(self, connection: Connection, space_id: int) -> bool:
+        """Say whether vectors of a space have the index that many of them are searched by."""
+        ...
+
+    def beside(self, space: Space, space_id: int) -> "Dialect":
+        """Give the same place as it is in another space; connections are shared."""
         ...
 
     def readable_from(self, connection: Connection) -> str | None:

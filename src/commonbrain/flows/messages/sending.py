@@ -180,7 +180,7 @@ def deliver(act: Act, ready: Prepared, *, thread: int | None) -> Sent:
         )
         act.tx.mail.post([everybody])
     act.tx.mail.open(reader_of(act))
-    if outcome.embedding_pending:
+    if act.house.store.moved_to or outcome.embedding_pending:
         await_vectors(act.tx, act.house, caller=act.caller)
     return Sent(
         id=id_,

@@ -236,7 +236,7 @@ class Recall:
             considered=considered,
             allowed=annotated(tx, plan, ranked=allowed, graph=graph, needs=needs),
             conflicts=[*_conflicts(plan, graph, known=known), *stale],
-            degraded=(*asked.degraded, *ordered.degraded),
+            degraded=(*asked.degraded, *ordered.degraded, *self._moved(plan)),
             is_empty=not memories and not tx.memories.any(plan.look),
             is_answered=seems_answered(
                 plan, allowed, meaning=around.found[MEANING], space=self.house.store.space
@@ -244,6 +244,13 @@ class Recall:
             ranker=ordered.ranker,
             taken_ms=ordered.taken_ms,
         )
+
+    def _moved(self, plan: Plan) -> tuple[str, ...]:
+        """Say that others remember in another space by now; their words are found all the same."""
+        name = self.house.store.moved_to
+        if name is None or not plan.query:
+            return ()
+        return (f"space: {name} serves now, start this program anew with its embedder.",)
 
     def _telling(self, plan: Plan, asked: Asked) -> Found:
         """Leave out of what was found what does not answer."""

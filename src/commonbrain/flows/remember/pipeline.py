@@ -178,7 +178,7 @@ class Remember:
             )
             step = spread(tx, Deed(action=Action.CASCADE, caller=self.caller, at=look.now))
             unseated = tell_unseated(tx, self.caller, step=step, now=look.now)
-            if any(one.embedding_pending for one in outcomes):
+            if self.house.store.moved_to or any(one.embedding_pending for one in outcomes):
                 await_vectors(tx, self.house, caller=self.caller)
             watch.lap("decide")
             stages = dict(watch.stages_ms)

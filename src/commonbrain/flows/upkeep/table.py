@@ -20,7 +20,7 @@ from commonbrain.domain.limits import (
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED, REFLECT
-from commonbrain.flows.upkeep import chores, moving, reflecting
+from commonbrain.flows.upkeep import chores, moving, reflecting, respacing
 from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.salience import train_salience
 from commonbrain.flows.upkeep.task import Task
@@ -69,6 +69,8 @@ class JobKind:
     """What brings the file that it reads, and alone can ask for it."""
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
+    is_of_space: bool = False
+    """Whether it is for programs alone that make vectors of the space that serves."""
     limit: timedelta = timedelta(hours=1)
     """How long one attempt may take."""
     attempts: int = JOB_ATTEMPTS
@@ -90,6 +92,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.embed,
         takes={},
         role=Role.WRITER,
+        is_of_space=True,
         every=timedelta(hours=1),
         is_wanted=lambda tx: tx.index.pending() > 0,
     ),
@@ -98,20 +101,6 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.atomize,
         takes={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
-    ),
-    REFLECT: JobKind(
-        purpose="Make episodes of what happened, and propose what it states.",
-        handle=reflecting.reflect,
-        takes={
-            "window_hours": _is_within(1, REFLECT_HOURS_MAX),
-            "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
-            "project": _is_name,
-        },
-        role=Role.WRITER,
-        every=timedelta(days=1),
-        is_wanted=reflecting.is_wanted,
-        is_soon=reflecting.is_soon,
-        is_personal=True,
     ),
     "train_salience": JobKind(
         purpose="Learn from what memories came to how much new ones matter.",
@@ -127,6 +116,20 @@ JOBS: Final[Mapping[str, JobKind]] = {
             "min_marked": _is_within(LESSONS_ASKED_MIN, LESSONS_MAX),
         },
         role=Role.ADMIN,
+    ),
+    REFLECT: JobKind(
+        purpose="Make episodes of what happened, and propose what it states.",
+        handle=reflecting.reflect,
+        takes={
+            "window_hours": _is_within(1, REFLECT_HOURS_MAX),
+            "max_candidates": _is_within(1, REFLECT_CANDIDATES_MAX),
+            "project": _is_name,
+        },
+        role=Role.WRITER,
+        every=timedelta(days=1),
+        is_wanted=reflecting.is_wanted,
+        is_soon=reflecting.is_soon,
+        is_personal=True,
     ),
     "reword": JobKind(
         purpose="Write the full text anew from the rows.",
@@ -164,6 +167,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
         takes={},
         role=Role.WRITER,
         asked_by="what puts a file there",
+    ),
+    "respace": JobKind(
+        purpose="Give every memory vectors of the embedder that the store is to be moved to.",
+        handle=respacing.respace,
+        takes={"space": _is_name},
+        role=Role.ADMIN,
+        is_of_store=True,
+        limit=timedelta(days=1),
     ),
     "retention": JobKind(
         purpose="Drop jobs that ended long ago, and old events.",

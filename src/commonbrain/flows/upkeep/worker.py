@@ -120,9 +120,16 @@ class Worker:
         """Do the job of a ticket, unless it is done, another's, or not for this worker."""
         with self.house.store.snapshot(ticket.tenant) as tx:
             job = tx.jobs.get(ticket.job)
-        if job is None or job.kind not in self.kinds or not job.is_due(self.house.clock.now()):
+        if job is None or job.kind not in self._taken or not job.is_due(self.house.clock.now()):
             return False
         return self._do(job)
+
+    @property
+    def _taken(self) -> Collection[str]:
+        """What this program can do now: vectors of a space that it does not know it cannot make."""
+        if self.house.store.moved_to is None:
+            return self.kinds
+        return [kind for kind in self.kinds if not JOBS[kind].is_of_space]
 
     def _one_of(self, tenant: str) -> bool:
         """Do one of a tenant's due jobs; say whether there was any to be had."""
@@ -130,7 +137,7 @@ class Worker:
             return False
         now = self.house.clock.now()
         with self.house.store.snapshot(tenant) as tx:
-            due = tx.jobs.due(self.kinds, now=now, limit=JOBS_DUE_AT_ONCE)
+            due = tx.jobs.due(self._taken, now=now, limit=JOBS_DUE_AT_ONCE)
         return any(self._do(job) for job in due)
 
     def _do(self, job: Job) -> bool:

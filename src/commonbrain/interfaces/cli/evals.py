@@ -124,29 +124,6 @@ def duplicates(
     run_evaluation("duplicates", as_json=as_json, plot=plot)
 
 
-@app.command()
-def reflect(
-    *,
-    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval or own.")],
-    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
-    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many.")] = None,
-    conversations: Annotated[int | None, typer.Option(min=1, help="Fill only so many.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides which, where only some are.")] = 0,
-    as_json: Json = False,
-) -> None:
-    """Measure what episodes keep of the evidence, and what they do to recall."""
-    from commonbrain.interfaces.cli.evaluating import run_reflection  # noqa: PLC0415 see _run
-
-    run_reflection(
-        dataset,
-        path,
-        questions=questions,
-        conversations=conversations,
-        seed=seed,
-        as_json=as_json,
-    )
-
-
 @app.command("self")
 def self_(
     context: typer.Context,
@@ -175,6 +152,29 @@ def history(
     from commonbrain.interfaces.cli.measuring import show_history  # noqa: PLC0415 see _run
 
     show_history(context.obj, name, plot=plot, as_json=as_json)
+
+
+@app.command()
+def reflect(
+    *,
+    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval or own.")],
+    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
+    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many.")] = None,
+    conversations: Annotated[int | None, typer.Option(min=1, help="Fill only so many.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides which, where only some are.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure what episodes keep of the evidence, and what they do to recall."""
+    from commonbrain.interfaces.cli.evaluating import run_reflection  # noqa: PLC0415 see _run
+
+    run_reflection(
+        dataset,
+        path,
+        questions=questions,
+        conversations=conversations,
+        seed=seed,
+        as_json=as_json,
+    )
 
 
 def _add(name: str) -> None:

@@ -71,6 +71,22 @@ def run_on_data(wanted: Wanted) -> None:
     typer.echo(f"The record is {path}")
 
 
+def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: bool) -> None:
+    """Measure what learning from use changes on a public data set, and print it.
+
+    Raises:
+        Invalid: the data or a library is missing.
+
+    """
+    wish = LearnWish(dataset=data[0], path=data[1], seed=seed, noise=noise)
+    with bar(f"learning from {data[0]}", is_shown=not as_json) as move:
+        done = learn(wish, settings=load_settings(), on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False, default=str)))
+    else:
+        show_learning(done)
+
+
 def run_reflection(
     dataset: str,
     path: Path,
@@ -95,22 +111,6 @@ def run_reflection(
         typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
     else:
         show_reflected(report)
-
-
-def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: bool) -> None:
-    """Measure what learning from use changes on a public data set, and print it.
-
-    Raises:
-        Invalid: the data or a library is missing.
-
-    """
-    wish = LearnWish(dataset=data[0], path=data[1], seed=seed, noise=noise)
-    with bar(f"learning from {data[0]}", is_shown=not as_json) as move:
-        done = learn(wish, settings=load_settings(), on_progress=move)
-    if as_json:
-        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False, default=str)))
-    else:
-        show_learning(done)
 
 
 def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> None:

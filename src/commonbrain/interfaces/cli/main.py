@@ -14,7 +14,7 @@ import typer
 from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.inert import escaped
 from commonbrain.domain.locations import is_url
-from commonbrain.interfaces.cli import choices, evals, stores
+from commonbrain.interfaces.cli import choices, evals, spaces, stores
 from commonbrain.interfaces.cli.connect_wish import Wish, drawn_from
 from commonbrain.interfaces.cli.drawing import Json
 from commonbrain.interfaces.cli.groups import add_operations
@@ -36,6 +36,7 @@ app = typer.Typer(
 add_operations(app, OPERATIONS)
 app.add_typer(evals.app, name="eval")
 app.add_typer(stores.app, name="store")
+app.add_typer(spaces.app, name="space")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so

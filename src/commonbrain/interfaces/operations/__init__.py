@@ -44,8 +44,8 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     UNSETTLED,
     DOCTOR,
     ATOMIZE,
-    REFLECT,
     MODEL,
+    REFLECT,
     ADMIN,
     TENANT,
 )

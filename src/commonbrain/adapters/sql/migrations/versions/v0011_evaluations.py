@@ -5,8 +5,8 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-revision: Final = "0014"
-down_revision: Final = "0009"
+revision: Final = "0011"
+down_revision: Final = "0010"
 
 
 def upgrade() -> None:

@@ -1,0 +1,1 @@
+"""The vector spaces of a store: built beside each other, compared, switched and dropped."""

@@ -1,0 +1,64 @@
+"""Which of two spaces is better is said only where the marks tell."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonbrain.domain.space_comparison import (
+    TOP,
+    Answer,
+    Compared,
+    compare,
+    interval,
+    overlap,
+    reciprocal_rank,
+)
+
+IDS = st.lists(st.integers(1, 30), max_size=15, unique=True)
+
+
+def asked(before: list[int], after: list[int], *helped: int) -> Compared:
+    one, other = (
+        Answer(ids=tuple(ids), is_answered=bool(ids), took_ms=1.0) for ids in (before, after)
+    )
+    return Compared(one=one, other=other, helped=frozenset(helped))
+
+
+def drawn() -> Random:
+    return Random(7)  # noqa: S311 it only has to be the same each time
+
+
+@given(IDS, IDS)
+def test_an_overlap_is_a_share_whichever_comes_first(one: list[int], other: list[int]) -> None:
+    assert 0 <= overlap(one, other) <= 1
+    assert overlap(one, other) == overlap(other, one)
+    assert overlap(one, one) == 1
+
+
+@given(IDS, st.sets(st.integers(1, 30)))
+def test_only_what_stands_among_the_first_ten_has_a_rank(ids: list[int], helped: set[int]) -> None:
+    ranks = [rank for rank, id_ in enumerate(ids, 1) if id_ in helped and rank <= TOP]
+    assert reciprocal_rank(ids, helped) == (1 / ranks[0] if ranks else 0)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
+def test_an_interval_lies_within_what_was_measured(values: list[float]) -> None:
+    lowest, highest = interval(values, draw=drawn().randrange)
+    assert min(values) - 1e-9 <= lowest <= highest <= max(values) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("asks", "better"),
+    [
+        ([asked([2, 1], [1, 2], 1)] * 12, "new"),
+        ([asked([1, 2], [2, 1], 1)] * 12, "old"),
+        ([asked([1, 2], [2, 1], 1), asked([2, 1], [1, 2], 1)] * 6, None),
+        ([asked([1], [2])] * 12, None),
+    ],
+)
+def test_what_cannot_be_told_is_not_said(asks: list[Compared], better: str | None) -> None:
+    done = compare(asks, names=("old", "new"), draw=drawn().randrange)
+    assert done.better == better
+    assert (done.gain is None) == (done.serving.mrr is None)

@@ -1,0 +1,262 @@
+"""A store moves to another embedder while it is worked on, and nothing is missed on the way."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import Corrupt, Invalid, NotFound, Refused
+from commonbrain.domain.ledger import Feedback, Mark
+from commonbrain.domain.scope import LOCAL_TENANT, Role
+from commonbrain.ports.ledger import EntryFilter
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.store_steps import look
+from tests.flows.asking import bodies
+from tests.flows.moving import NEXT, OLD, Smaller, movable, moved, moving
+from tests.flows.working import a_worker
+
+FACTS = [
+    f"The {what} stands in the {where} room."
+    for what, where in (("kettle", "blue"), ("ladder", "red"), ("harp", "green"))
+]
+ATOM = "@atom the disk of the broker | ran full overnight | orders were lost | customers left us"
+
+
+def told(brain: Brain, text: str) -> str:
+    """Remember a fact; give its id."""
+    [outcome] = brain.remember(text, kind="fact").items
+    assert outcome.id is not None, outcome
+    return outcome.id
+
+
+def filled(brain: Brain) -> Brain:
+    """Give it facts of two tenants, one of which was corrected, and an atom."""
+    for fact in FACTS:
+        told(brain, fact)
+    brain.remember(text=ATOM)
+    first = told(brain, "The boiler was serviced in March.")
+    brain.revise.supersede(first, "The boiler was serviced in April.", reason="a slip")
+    brain.tenants.make("acme")
+    told(of(brain, "acme"), "The anvil of acme weighs forty pounds.")
+    return brain
+
+
+def of(brain: Brain, tenant: str) -> Brain:
+    """Give the same store as another tenant sees it."""
+    return Brain.of(brain.house, replace(brain.caller, tenant=tenant))
+
+
+def states(brain: Brain) -> dict[str, tuple[str, int]]:
+    return {one.name: (one.state, one.lacking) for one in brain.spaces()}
+
+
+@pytest.mark.requirement("DM-45", "DO-17")
+def test_a_space_is_built_beside_the_one_that_serves_and_then_serves_whole(path: Path) -> None:
+    with filled(movable(path)) as brain:
+        done = brain.spaces.build()
+        assert (done.space, done.embedded, done.lacking) == (NEXT, 7, 0)
+        assert states(brain) == {OLD: ("current", 0), NEXT: ("building", 0)}
+        assert bodies(brain, "Where is the kettle?")[0] == FACTS[0]
+        brain.spaces.switch(NEXT)
+
+    with moved(path) as brain:
+        assert states(brain) == {OLD: ("retired", 0), NEXT: ("current", 0)}
+        answer = brain.recall("Where is the kettle?")
+        assert (answer.items[0].body, answer.degraded) == (FACTS[0], ())
+        assert brain.recall("lost orders", field="outcome").items
+        assert bodies(of(brain, "acme"), "anvil weighs")
+        assert brain.doctor().is_sound
+
+
+def test_what_is_written_while_a_space_is_built_is_not_missing_after_the_switch(
+    path: Path,
+) -> None:
+    with filled(movable(path)) as brain:
+        gone = told(brain, "The parrot speaks Dutch.")
+        forgotten = told(brain, "The cellar is flooded.")
+        brain.forget(forgotten, reason="dry again")
+
+        def meanwhile() -> None:
+            told(brain, "The lantern hangs by the north door.")
+            brain.forget(gone, reason="it flew away")
+            told(of(brain, "acme"), "The dynamite of acme is damp.")
+
+        done = moving(brain, meanwhile=meanwhile).spaces.build()
+        assert done.lacking == 0
+        told(brain, "The sundial is slow.")
+        with pytest.raises(Refused, match="1 memories of tenant default lack") as refused:
+            brain.spaces.switch(NEXT)
+        assert refused.value.code == "space_incomplete"
+        assert brain.spaces.switch(NEXT, dry_run=True).lacking == 1
+        assert moving(brain).spaces.build().embedded == 1
+        brain.spaces.switch(NEXT)
+
+    with moved(path) as brain:
+        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+            near = tx.index.nearest(Smaller().query("sundial slow lantern north"), look(), limit=9)
+            known = tx.memories.get([hit.id for hit in near])
+        said = {memory.body for memory in known.values()}
+        assert {"The lantern hangs by the north door.", "The sundial is slow."} <= said
+        assert not {"The parrot speaks Dutch.", "The cellar is flooded."} & said
+        assert states(brain)[NEXT] == ("current", 0)
+
+
+@pytest.mark.requirement("DM-45", "DO-17")
+def test_a_program_of_the_old_space_goes_on_in_it_and_says_so(path: Path, clock: FakeClock) -> None:
+    with filled(movable(path, clock=clock)) as late, movable(path, clock=clock) as switching:
+        assert late.recall("kettle").degraded == ()
+        switching.spaces.build()
+        switching.spaces.switch(NEXT)
+
+        answer = late.recall("Where is the kettle?")
+        assert answer.items[0].body == FACTS[0]
+        assert answer.degraded == (
+            f"space: {NEXT} serves now, start this program anew with its embedder.",
+        )
+        assert [one.detail for one in late.doctor().findings if not one.is_sound] == [
+            f"this program knows {OLD}, {NEXT} serves"
+        ]
+        told(late, "The lantern hangs by the north door.")
+        # It cannot make those vectors, so that it leaves the job to whoever can.
+        clock.move(timedelta(minutes=1))
+        assert a_worker(late).sweep() == 0
+        with moved(path, clock=clock) as new:
+            assert states(new)[NEXT] == ("current", 1)
+            assert a_worker(new).sweep() == 1
+            assert states(new)[NEXT] == ("current", 0)
+            assert bodies(new, "lantern north door") == ["The lantern hangs by the north door."]
+
+
+def test_a_store_is_opened_in_a_space_that_served_but_in_none_that_is_being_built(
+    path: Path,
+) -> None:
+    with filled(movable(path)) as brain:
+        brain.spaces.build()
+        with pytest.raises(Corrupt) as refused:
+            moved(path)
+        assert refused.value.code == "space_mismatch"
+        brain.spaces.switch(NEXT)
+    with a_brain(path) as late:
+        assert late.recall("kettle").degraded
+    with moved(path) as brain:
+        brain.spaces.switch(OLD)
+        assert brain.recall("kettle").degraded
+    with a_brain(path) as back:
+        assert (bodies(back, "kettle")[0], back.recall("kettle").degraded) == (FACTS[0], ())
+
+
+def test_what_is_forgotten_is_gone_from_every_space(path: Path) -> None:
+    with movable(path) as brain:
+        kept = [told(brain, fact) for fact in FACTS]
+        brain.spaces.build()
+        # The space beside is numbered apart: more was written into it.
+        with brain.house.store.beside(Smaller.space).begin(LOCAL_TENANT) as tx:
+            tx.index.drop_unsound_vectors()
+        brain.spaces.switch(NEXT)
+        with moved(path) as reader:
+            assert bodies(reader, "kettle blue")[0] == FACTS[0]
+            brain.forget(kept[0], reason="sold")
+            query = Smaller().query("kettle blue room")
+            with reader.house.store.snapshot(LOCAL_TENANT) as tx:
+                known = [ids.parse(ids.MEMORY, one) for one in kept]
+                assert set(tx.index.similarities(query, known)) == set(known[1:])
+
+
+def test_a_dropped_space_is_gone_and_can_be_built_anew(path: Path) -> None:
+    with filled(movable(path)) as brain:
+        brain.spaces.build()
+        with pytest.raises(Refused, match="serves"):
+            brain.spaces.drop(OLD)
+        with pytest.raises(NotFound):
+            brain.spaces.switch("elsewhere")
+        dropped = brain.spaces.drop(NEXT)
+        assert (dropped.space, dropped.vectors) == (NEXT, 11)
+        assert states(brain) == {OLD: ("current", 0)}
+        assert brain.doctor().is_sound
+        assert brain.spaces.build().embedded == 7
+        brain.spaces.switch(NEXT)
+        # A program that has the dropped one open still stores what it is told.
+        late = moving(brain)
+        assert late.spaces.drop(OLD, compact=True).vectors == 11
+        told(late, "The lantern hangs by the north door.")
+        assert late.spaces.drop().vectors == 1
+    with pytest.raises(Corrupt):
+        a_brain(path)
+    with moved(path) as brain:
+        assert brain.embed_pending().count == 1
+
+
+class Killed(BaseException):
+    """What nobody catches."""
+
+
+def test_building_and_dropping_go_on_where_they_were_killed(path: Path) -> None:
+    def die(_progress: float) -> None:
+        raise Killed
+
+    with filled(movable(path)) as brain:
+        with pytest.raises(Killed):
+            brain.spaces.build(on_progress=die)
+        assert bodies(brain, "kettle")[0] == FACTS[0]
+        assert brain.spaces.build().lacking == 0
+        with pytest.raises(Killed):
+            brain.spaces.drop(NEXT, on_progress=die)
+        assert NEXT not in states(brain)
+        brain.spaces.drop()
+        assert brain.spaces.build().embedded == 7
+
+
+def test_only_an_admin_of_the_first_tenant_has_a_say_in_spaces(path: Path) -> None:
+    with filled(movable(path)) as brain, a_brain(path) as unknowing:
+        with pytest.raises(Refused):
+            of(brain, "acme").spaces()
+        with pytest.raises(Refused):
+            of(brain, "acme").jobs.run("respace")
+        reader = Brain.of(brain.house, replace(brain.caller, role=Role.READER))
+        with pytest.raises(Refused):
+            reader.spaces.switch(NEXT)
+        with pytest.raises(Invalid, match="No embedder is named"):
+            unknowing.spaces.build()
+
+
+def test_two_spaces_are_compared_by_what_was_asked_and_helped(path: Path) -> None:
+    with movable(path) as brain:
+        with pytest.raises(NotFound):
+            brain.spaces.compare()
+        asked = ("Blue kettle?", "Red ladder?", "Green harp?", "Are there dragons?")
+        known = [ids.parse(ids.MEMORY, told(brain, fact)) for fact in FACTS]
+        helped = dict(zip(asked, known, strict=False))
+        brain.spaces.build()
+        for query in asked:
+            brain.recall(query, bump=False)
+        brain.house.journal.flush()
+        with brain.house.store.begin(LOCAL_TENANT) as tx:
+            for entry in tx.ledger.entries(EntryFilter(), limit=9):
+                if entry.query in helped:
+                    tx.ledger.mark([_helped(entry.id, helped[entry.query], brain)])
+
+        done = brain.spaces.compare()
+        brain.house.journal.flush()
+
+        assert (done.questions, done.marked) == (4, 3)
+        assert (done.serving.space, done.other.space) == (OLD, NEXT)
+        assert done.overlap > 0.5
+        assert (done.serving.mrr, done.other.mrr) == (1.0, 1.0)
+        assert done.better is None
+        with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+            assert len(tx.ledger.entries(EntryFilter(), limit=9)) == 4
+
+
+def _helped(trace: int, memory: int, brain: Brain) -> Feedback:
+    return Feedback(
+        trace_id=trace,
+        memory_id=memory,
+        mark=Mark.USED,
+        agent="ann",
+        session=None,
+        at=brain.house.clock.now(),
+    )
