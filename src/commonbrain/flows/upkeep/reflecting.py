@@ -39,7 +39,7 @@ def reflect(task: Task) -> None:
     flow = Reflect(task.house, task.caller)
     if "until" not in task.job.reached:
         with task.step() as tx:
-            since, until = _span(tx, task, wish)
+            since, until = _span(tx, task, wish=wish)
             none = dict.fromkeys((*_COUNTED, *_SPENT), 0)
             task.reach(tx, 0.0, reached={**none, "since": since, "after": since, "until": until})
     for _ in range(REFLECT_MEMORIES_MAX // REFLECT_PAGE):
@@ -72,7 +72,7 @@ def is_soon(tx: Transaction, caller: Caller) -> bool:
     return len(tx.memories.newest(look, limit=REFLECT_SOON)) >= REFLECT_SOON
 
 
-def _span(tx: Transaction, task: Task, wish: Wish) -> tuple[int, int]:
+def _span(tx: Transaction, task: Task, *, wish: Wish) -> tuple[int, int]:
     """Give the ids to look at: of the window, and of what the last run left before it.
 
     Ids tell when something was recorded, so that what is told late is looked at, too.
