@@ -44,7 +44,7 @@ def _safe_key(key: SecretStr | None) -> SecretStr | None:
     return SecretStr(stripped)
 
 
-_Secret = Annotated[SecretStr | None, AfterValidator(_safe_key)]
+Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
 Store = Path | SecretStr
 """Where memories live: a file, or the URL of a Postgres, which may hold a password."""
 
@@ -94,7 +94,6 @@ def _asymmetric(names: str) -> str:
 
 Cosine = Annotated[float, Field(gt=-1, lt=1)]
 Url = Annotated[str | None, Field(max_length=2000)]
-Key = Annotated[SecretStr | None, AfterValidator(_safe_key)]
 Model = Annotated[str | None, Field(min_length=1, max_length=100)]
 _OF_MODEL: Final = "Which of an endpoint's models."
 _OF_URL: Final = "The base of the endpoint's API, without name and password."
@@ -138,7 +137,7 @@ class Settings(BaseSettings):
         max_length=63,
         description="Whose memories local doors show; networked ones go by the credential.",
     )
-    redis_url: _Secret = Field(
+    redis_url: Key = Field(
         default=None,
         description="A Redis, as redis://HOST:6379/0: there several servers count rates together, "
         "and workers are told of jobs, which else they look for in the store.",
@@ -159,12 +158,8 @@ class Settings(BaseSettings):
         default="core",
         description="Which tools MCP shows: lite (five), core, operator (also admin).",
     )
-    jwt_issuer: str | None = Field(
-        default=None, max_length=2000, description="Whose tokens are taken; unset: none are."
-    )
-    jwt_audience: str | None = Field(
-        default=None, max_length=2000, description="Whom a token must be made for: this server."
-    )
+    jwt_issuer: Url = Field(default=None, description="Whose tokens are taken; unset: none are.")
+    jwt_audience: Url = Field(default=None, description="Whom a token is made for: this server.")
     jwt_jwks_url: Annotated[str | None, AfterValidator(_safe_url)] = Field(
         default=None,
         max_length=2000,
@@ -215,8 +210,8 @@ class Settings(BaseSettings):
     embedder_next: str | None = Field(
         default=None, description="The space to move the store to, as ollama/MODEL/DIMENSIONS."
     )
-    embedder_next_url: str | None = Field(default=None, description="Base of its endpoint's API.")
-    embedder_next_api_key: _Secret = Field(default=None, description="The key; it is never shown.")
+    embedder_next_url: Url = Field(default=None, description="Base of its endpoint's API.")
+    embedder_next_api_key: Key = Field(default=None, description="The key; it is never shown.")
     extractor: str = Field(
         default="patterns",
         description="What finds causes for atomize: patterns (no model), ollama or openai.",
@@ -344,9 +339,8 @@ class Settings(BaseSettings):
         default=False,
         description="Whether servers tell of errors on the desktop; needs the extra notice.",
     )
-    otlp_endpoint: str | None = Field(
+    otlp_endpoint: Url = Field(
         default=None,
-        max_length=2000,
         description="Where spans go by OTLP over HTTP; OTEL_EXPORTER_OTLP_ENDPOINT does as well.",
     )
     event_days: int = Field(

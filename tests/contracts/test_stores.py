@@ -7,18 +7,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy.exc import IntegrityError
 
 from commonbrain.adapters.sql import tables
 from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION, open_sqlite
+from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite import driver
 from commonbrain.adapters.sql.store import SqlStore
 from commonbrain.domain.errors import Corrupt, Unavailable
-from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
@@ -121,14 +119,6 @@ class TestSqliteMail(MailContract):
     pass
 
 
-@pytest.mark.parametrize("kind", Kind)
-@pytest.mark.requirement("DM-02")
-def test_a_detail_table_has_the_columns_of_its_kind_and_a_body(kind: Kind) -> None:
-    key = {"tenant_id", "memory_id", "kind", "body"}
-
-    assert set(tables.DETAILS[kind].c.keys()) == key | set(KINDS[kind].columns)
-
-
 @pytest.mark.requirement("DM-02", "DM-14")
 def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: Path) -> None:
     put(open_store(), a_memory(1, "a fact", kind=Kind.FACT))
@@ -143,18 +133,6 @@ def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: P
         connection.execute(statement, rule)
 
 
-@pytest.mark.requirement("DM-16")
-def test_every_key_begins_with_the_tenant_but_for_reference_tables() -> None:
-    reference = {"tenants", "spaces"}
-    owned = [table for table in METADATA.sorted_tables if table.name not in reference]
-
-    for table in owned:
-        assert next(iter(table.primary_key)).name == "tenant_id", table.name
-        for key in table.foreign_key_constraints:
-            target = key.referred_table.name
-            assert target in reference or key.column_keys[0] == "tenant_id", table.name
-
-
 def test_the_migrations_make_the_schema_that_the_code_speaks(path: Path) -> None:
     engine = opened(path).dialect.engine
     with engine.connect() as connection:
@@ -164,13 +142,6 @@ def test_the_migrations_make_the_schema_that_the_code_speaks(path: Path) -> None
         differences = compare_metadata(context, METADATA)
 
     assert differences == []
-
-
-def test_the_newest_migration_is_the_version_that_is_asked_for() -> None:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-
-    assert ScriptDirectory.from_config(config).get_current_head() == SCHEMA_VERSION
 
 
 def test_the_audit_cannot_be_changed(open_store: OpenStore, path: Path) -> None:

@@ -130,10 +130,13 @@ def splits(lessons: Sequence[Lesson]) -> tuple[Split, ...]:
         return ()
     moments = [lessons[int(len(lessons) * share)].asked_at for share in _ORIGINS]
     ends = [*moments[1:], None]
-    return tuple(_split(lessons, since, until) for since, until in zip(moments, ends, strict=True))
+    return tuple(
+        _split(lessons, since=since, until=until)
+        for since, until in zip(moments, ends, strict=True)
+    )
 
 
-def _split(lessons: Sequence[Lesson], since: datetime, until: datetime | None) -> Split:
+def _split(lessons: Sequence[Lesson], *, since: datetime, until: datetime | None) -> Split:
     late = {lesson.group for lesson in lessons if lesson.asked_at >= since}
     return Split(
         learnt=tuple(one for one in lessons if one.group not in late),

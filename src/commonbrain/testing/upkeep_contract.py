@@ -33,7 +33,7 @@ class UpkeepContract:
         return open_store()
 
     def test_what_is_due_is_listed_by_id_page_by_page(self, store: Store) -> None:
-        log: dict[str, Any] = {"kind": Kind.EVENT, "label": "log"}
+        log: Any = {"kind": Kind.EVENT, "label": "log"}
         for one in (
             a_memory(1, "over", expires_at=_NOW),
             a_memory(2, "not yet over", expires_at=_NOW + _DAY),

@@ -87,7 +87,7 @@ def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tup
     if len(sums) < _SESSIONS_MIN:
         return -1.0, 1.0
 
-    def mean(of: Any, over: Any, axis: int) -> Any:  # noqa: ANN401 arrays
+    def mean(of: Any, over: Any, *, axis: int) -> Any:  # noqa: ANN401 arrays
         return of.sum(axis=axis) / over.sum(axis=axis)
 
     told = _STATS.bootstrap(

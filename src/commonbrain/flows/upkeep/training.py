@@ -79,7 +79,7 @@ def train_reranker(task: Task) -> None:
     # What serves is learnt from everything, in the way that was judged.
     fitted = trainer.fit(lessons, base=SHARES, seed=_SEED)
     model = trainer.load(fitted.artifact)
-    trial = _Trial(margins=margins, scoring_ms=_timed(task, model, lessons))
+    trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
     told = {
         "outcome": trial.outcome,
         "window": {"since": since.isoformat(), "until": task.job.created_at.isoformat()},
@@ -156,7 +156,7 @@ def _active(task: Task) -> ModelCard | None:
     return next((card for card in serving if card.state is ModelState.ACTIVE), None)
 
 
-def _loaded(task: Task, trainer: Trainer, card: ModelCard | None) -> Reranker | None:
+def _loaded(task: Task, trainer: Trainer, *, card: ModelCard | None) -> Reranker | None:
     """Load the model that serves; where it cannot be, fixed weights serve in its stead."""
     if card is None:
         return None
@@ -180,7 +180,7 @@ def _judged(
     task: Task, trainer: Trainer, *, parts: Sequence[Split], parent: ModelCard | None
 ) -> Mapping[str, Margin]:
     """Learn as of several moments, and judge each time by what came after."""
-    before = _loaded(task, trainer, parent)
+    before = _loaded(task, trainer, card=parent)
     held: list[Lesson] = []
     scores: list[Matrix] = []
     for part in parts:
@@ -213,7 +213,7 @@ def _array(numbers: Sequence[float] | Sequence[Sequence[float]]) -> Matrix:
     return np.array(numbers, dtype=np.float32)
 
 
-def _timed(task: Task, model: Reranker, held: Sequence[Lesson]) -> Mapping[str, float]:
+def _timed(task: Task, model: Reranker, *, held: Sequence[Lesson]) -> Mapping[str, float]:
     """Time the scoring of as many candidates as a recall may have."""
     rows = _rows(held, model.features)[:_CANDIDATES]
     clock, taken_ms = task.house.clock, list[float]()
