@@ -339,7 +339,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("DO-03", "One relational store holds rows and vectors, with no second database."),
     Adopted("DO-05", "The store is one SQLite file in WAL mode, behind command and stdio."),
     Replaced("DO-06", "Connections are kept open and pooled, not opened per operation."),
-    Gap("DO-07", "Servers, workers, Postgres, replicas and Redis; nothing uses object storage."),
+    Adopted("DO-07", "Servers, workers, Postgres, replicas, Redis, and a bucket for models."),
     Replaced("DO-08", "Two deployments, embedded and server, stand for three tiers."),
     Adopted("DO-09", "One operation table draws commands, MCP tools and REST, with schemas."),
     Gap("DO-10", "REST mirrors /v0/memory; reflect and train answer that they are not built."),

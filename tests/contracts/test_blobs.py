@@ -48,7 +48,9 @@ class TestBucket(BlobsContract):
     @pytest.fixture
     def open_blobs(self, server: str, monkeypatch: pytest.MonkeyPatch) -> OpenBlobs:
         reach(server, monkeypatch)
-        return lambda: make_blobs(f"s3://{BUCKET}/brain/models")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        return lambda: make_blobs(f"s3://{BUCKET}/brain/models", ("key", "secret"))
 
     @pytest.fixture
     def spoil(self, server: str) -> Spoil:

@@ -21,9 +21,14 @@ PODS = [
 SCRIPTS = [*DEPLOY.rglob("*.sh")]
 
 
+@pytest.mark.requirement("DO-07")
 def test_two_answer_and_two_work_on_postgres_redis_and_object_storage() -> None:
     for name in ("api", "work"):
         assert SERVICES[name]["deploy"]["replicas"] == 2
+        # All of them have to find what one has learnt.
+        assert SERVICES[name]["environment"]["COMMONBRAIN_BLOBS"].startswith("s3://")
+        keys = [one["target"] for one in SERVICES[name]["secrets"] if isinstance(one, dict)]
+        assert keys == ["commonbrain_blobs_key_id", "commonbrain_blobs_key"]
     assert {"postgres", "redis", "objects", "prometheus", "grafana"} <= SERVICES.keys()
 
 

@@ -22,6 +22,7 @@ from commonbrain.adapters.statistics import make_statistics
 from commonbrain.adapters.system import SystemChance, SystemClock
 from commonbrain.adapters.telemetry.probing import Doors
 from commonbrain.brain import Brain, Identity
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
 from commonbrain.domain.screening import OnSecret
 from commonbrain.flows.bounds import Bounds
@@ -144,7 +145,7 @@ def build_house(
     with telling_of_settings():
         store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
     screen = PatternScreen()
-    blobs = cache(partial(make_blobs, _blobs_at(settings, at)))
+    blobs = cache(partial(make_blobs, _blobs_at(settings, at), _blobs_key(settings)))
     salience_trainer = cache(make_salience_trainer)
     rankers = Rankers(partial(_reranker, blobs), clock=clock)
     guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
@@ -211,3 +212,19 @@ def _blobs_at(settings: Settings, at: Store) -> Path | str:
     if settings.blobs is not None:
         return settings.blobs
     return at.with_name(f"{at.name}.blobs") if isinstance(at, Path) else settings.state / "blobs"
+
+
+def _blobs_key(settings: Settings) -> tuple[str, str] | None:
+    """Give the key of the bucket with its id, where settings have both.
+
+    Raises:
+        Invalid: they have one without the other.
+
+    """
+    id_, key = told(settings.blobs_key_id), told(settings.blobs_key)
+    if (id_ is None) != (key is None):
+        raise Invalid(
+            "Of COMMONBRAIN_BLOBS_KEY_ID and COMMONBRAIN_BLOBS_KEY one is set.",
+            hint="Set both, or none and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+        )
+    return None if id_ is None or key is None else (id_, key)

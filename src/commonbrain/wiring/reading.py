@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
 from commonbrain.domain.errors import Invalid
-from commonbrain.settings import ServerSettings, Settings
+from commonbrain.server_settings import ServerSettings
+from commonbrain.settings import Settings
 
 _SettingsT = TypeVar("_SettingsT", bound=BaseSettings)
 

@@ -10,11 +10,11 @@ from commonbrain.ports.blobs import Blobs
 S3: Final = "s3://"
 
 
-def make_blobs(place: Path | str) -> Blobs:
+def make_blobs(place: Path | str, key: tuple[str, str] | None = None) -> Blobs:
     """Make a folder, or reach a bucket named `s3://BUCKET/PREFIX`; nothing is sent yet.
 
-    Endpoint, region and keys of a bucket come from the variables that every client of S3 reads:
-    AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on.
+    Endpoint and region of a bucket come from the variables that every client of S3 reads,
+    AWS_ENDPOINT_URL and AWS_REGION, and where no key is given (its id first) that as well.
 
     Raises:
         Invalid: `extra_missing`.
@@ -25,7 +25,7 @@ def make_blobs(place: Path | str) -> Blobs:
     from commonbrain.adapters.blobs.objects import in_bucket, in_folder  # noqa: PLC0415
 
     if isinstance(place, str) and place.startswith(S3):
-        return in_bucket(place)
+        return in_bucket(place, key)
     try:
         return in_folder(Path(place))
     except OSError as error:

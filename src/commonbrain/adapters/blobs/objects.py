@@ -1,5 +1,7 @@
 """Artifacts as objects under their digests, wherever obstore reaches."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import re
@@ -8,13 +10,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 
 from commonbrain.domain.errors import Corrupt, Invalid, NotFound, Unavailable
 from commonbrain.domain.limits import BLOB_BYTES_MAX, BLOBS_S
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -96,10 +101,12 @@ def in_memory() -> ObjectBlobs:
     return ObjectBlobs(MemoryStore(), "memory")
 
 
-def in_bucket(url: str) -> ObjectBlobs:
-    """Keep artifacts in a bucket; who it is reached as, the environment says."""
+def in_bucket(url: str, key: tuple[str, str] | None = None) -> ObjectBlobs:
+    """Keep artifacts in a bucket, reached by a key and its id, or by what the environment says."""
+    own: S3Config = {} if key is None else {"access_key_id": key[0], "secret_access_key": key[1]}
     store = S3Store.from_url(
         url,
+        config=own,
         client_options={
             # Whoever names an endpoint without TLS means it: a server on this machine, mostly.
             "allow_http": any(os.environ.get(one, "").startswith("http:") for one in _ENDPOINTS),

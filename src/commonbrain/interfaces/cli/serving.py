@@ -9,7 +9,7 @@ import typer
 
 from commonbrain.domain.errors import Invalid
 from commonbrain.interfaces.cli.state import State
-from commonbrain.settings import ServerSettings
+from commonbrain.server_settings import ServerSettings
 
 
 def run_server(state: State, **given: object) -> None:

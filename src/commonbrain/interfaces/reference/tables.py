@@ -12,7 +12,8 @@ from commonbrain.domain import limits
 from commonbrain.domain.kinds import ALIASES, KINDS
 from commonbrain.interfaces.errors import ERRORS
 from commonbrain.interfaces.reference.writing import code, table, yes_or_no
-from commonbrain.settings import ServerSettings, Settings
+from commonbrain.server_settings import ServerSettings
+from commonbrain.settings import Settings
 
 _HOUR: Final = timedelta(hours=1)
 _ON_DUPLICATE: Final = {

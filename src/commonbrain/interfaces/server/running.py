@@ -18,7 +18,7 @@ from commonbrain.domain.locations import is_here
 from commonbrain.interfaces.server.app import LOOPBACK, Intake, make_app
 from commonbrain.interfaces.server.resource import Resource
 from commonbrain.ports.access import Access
-from commonbrain.settings import ServerSettings
+from commonbrain.server_settings import ServerSettings
 from commonbrain.wiring import (
     load_server_settings,
     load_settings,
