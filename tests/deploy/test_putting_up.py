@@ -27,7 +27,8 @@ def test_two_answer_and_two_work_on_postgres_redis_and_object_storage() -> None:
         assert SERVICES[name]["deploy"]["replicas"] == 2
         # All of them have to find what one has learnt.
         assert SERVICES[name]["environment"]["COMMONBRAIN_BLOBS"].startswith("s3://")
-        keys = [one["target"] for one in SERVICES[name]["secrets"] if isinstance(one, dict)]
+        given = SERVICES[name]["secrets"]
+        keys: list[str] = [one["target"] for one in given if isinstance(one, dict)]
         assert keys == ["commonbrain_blobs_key_id", "commonbrain_blobs_key"]
     assert {"postgres", "redis", "objects", "prometheus", "grafana"} <= SERVICES.keys()
 

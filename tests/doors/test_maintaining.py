@@ -34,4 +34,4 @@ def test_a_tenants_retention_is_told_and_shown(command: Command) -> None:
     code, refused = command("tenant", "policy", "default", "--retention", "kind=rule days=3")
     assert (code, "kept at any age" in refused) == (2, True)
     _, none = command("tenant", "policy", "default", "--retention", "none")
-    assert "kept only for so long: nothing" in none
+    assert "kept only" not in none

@@ -102,5 +102,5 @@ def test_what_makes_no_sense_is_refused_before_anything_is_kept(path: Path, tmp_
             with pytest.raises(Invalid):
                 brain.jobs.import_(format_, source)
         with pytest.raises(NotFound):
-            brain.jobs.archive(brain.jobs.run("retention").id)
-        assert [one.kind for one in brain.jobs().jobs] == ["retention"]
+            brain.jobs.archive(brain.jobs.run("maintain").id)
+        assert [one.kind for one in brain.jobs().jobs] == ["maintain"]

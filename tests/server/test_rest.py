@@ -55,6 +55,9 @@ def test_every_operation_answers_by_its_own_path_with_its_own_reply(path: Path) 
             "unsettled": {},
             "job": {"op": "list"},
             "admin": {"op": "usage"},
+            "model": {"op": "list"},
+            "ledger": {},
+            "reflect": {"dry_run": True},
             "forget": {"ids": [id_], "reason": "Nobody asks."},
         }
         assert set(calls) == {operation.name for operation in SERVED}
@@ -156,6 +159,7 @@ def test_a_reader_reads_and_does_not_write(ann: TestClient) -> None:
             body = {"op": "rate", "id": id_} if operation.name == "revise" else body
             body = {"op": "inbox"} if operation.name == "message" else body
             body = {"op": "usage"} if operation.name == "admin" else body
+            body = {"dry_run": True} if operation.name == "reflect" else body
             reply = ann.post(f"/v1/{operation.name}", json=body, headers=reader)
             is_problem(reply, 403, "insufficient_role")
 

@@ -243,13 +243,16 @@ def usage_line(usage: Usage) -> str:
 def policy_line(policy: Policy) -> str:
     """Say what a policy settles."""
     usual = "as the server has it"
-    return (
+    parts = [
         f"calls a minute of a key: {policy.key_calls_per_minute or usual}, "
-        f"of the tenant: {policy.tenant_calls_per_minute or usual}; "
-        f"boot: {'required' if policy.is_boot_required else 'not required'}; "
-        f"models are promoted {'by guards' if policy.is_promotion_automatic else 'by hand'}; "
-        f"kept only for so long: {', '.join(policy.retention) or 'nothing'}"
-    )
+        f"of the tenant: {policy.tenant_calls_per_minute or usual}",
+        f"boot: {'required' if policy.is_boot_required else 'not required'}",
+    ]
+    if policy.is_promotion_automatic:
+        parts.append("models are promoted by guards")
+    if policy.retention:
+        parts.append(f"kept only for so long: {', '.join(policy.retention)}")
+    return "; ".join(parts)
 
 
 def _agent_line(one: Agent) -> str:

@@ -120,6 +120,7 @@ _POLICY: Final = frozenset(
         "memories_max",
         "boot_required",
         "auto_promote",
+        "retention",
     }
 )
 
