@@ -108,7 +108,7 @@ def test_a_worker_that_is_told_to_stop_ends_well(path: Path) -> None:
         rest, _ = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 0
-    assert json.loads(rest)["event"] in {"done", "given_back"}
+    assert json.loads(rest.splitlines()[-1])["event"] in {"done", "given_back"}
     with open_brain(path) as brain:
         (job,) = brain.jobs().jobs
         assert (job.state, job.attempts) in {("done", 1), ("queued", 0)}

@@ -15,6 +15,7 @@ from commonbrain.domain.scope import Role
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.forget.swept import Stage
 from commonbrain.testing.clock import FakeClock
+from commonbrain.wiring import open_brain
 from tests.flows.asking import bodies, stored
 
 CITIES = ("Zanzibar", "Reykjavik", "Antwerp", "Montevideo")
@@ -144,15 +145,16 @@ def test_a_forgotten_memory_can_be_erased_by_its_id(brain: Brain, path: Path) ->
 
 @pytest.mark.of_a_file
 def test_an_erase_while_others_read_says_what_is_left_and_ends_when_repeated(
-    brain: Brain, path: Path
+    path: Path,
 ) -> None:
-    id_ = stored(brain, "Zanzibar fell", kind="event")
-    with brain.house.store.snapshot("default") as tx:
-        assert tx.memories.counts()
-        done = brain.erase(id_, reason="leaked", confirm=1)
-    assert (done.status, done.receipt["file"]) == (Stage.DONE, 0)
-    assert "repeat this call" in (done.hint or "")
-    again = brain.erase(id_, reason="leaked")
+    with open_brain(path, lock_wait_s=0.5) as brain:
+        id_ = stored(brain, "Zanzibar fell", kind="event")
+        with brain.house.store.snapshot("default") as tx:
+            assert tx.memories.counts()
+            done = brain.erase(id_, reason="leaked", confirm=1)
+        assert (done.status, done.receipt["file"]) == (Stage.DONE, 0)
+        assert "repeat this call" in (done.hint or "")
+        again = brain.erase(id_, reason="leaked")
     assert (again.count, again.receipt["file"], again.hint) == (0, 1, None)
     assert b"Zanzibar" not in path.read_bytes()
 
