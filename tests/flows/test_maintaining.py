@@ -38,6 +38,18 @@ def counted(brain: Brain, **given: object) -> dict[str, object]:
     return {name: told[name] for name in told if told[name] and name not in {"jobs", "events"}}
 
 
+def test_a_look_at_what_is_due_puts_no_nights_work_off(brain: Brain, clock: FakeClock) -> None:
+    brain.remember("The kettle is in the blue cupboard", kind="fact")
+    a_worker(brain).schedule()
+    a_worker(brain).sweep()
+    clock.move(DAY)
+    maintained(brain, dry_run=True)
+    brain.jobs.run("reflect", {"project": "tea"})
+    a_worker(brain).schedule()
+    asked = [one for one in brain.jobs(state="queued").jobs if not one.given]
+    assert [one.kind for one in asked] == ["maintain"]
+
+
 def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
     brain: Brain, clock: FakeClock
 ) -> None:

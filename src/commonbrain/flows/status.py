@@ -11,6 +11,7 @@ from commonbrain.domain.memory import CURRENT_STATES
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.house import House
+from commonbrain.flows.jobbing import key_of
 from commonbrain.flows.repair import Repaired
 from commonbrain.ports.keeping import Finding
 
@@ -117,7 +118,7 @@ class Doctor:
     def _upkeep(self) -> Finding:
         """Say when the store was last kept: where no server or hook runs, nobody does it."""
         with self.house.store.snapshot(self.caller.tenant) as tx:
-            last = tx.jobs.newest("maintain")
+            last = tx.jobs.newest("maintain", key=key_of("maintain", {}))
         is_late = last is None or last + _LATE <= self.house.clock.now()
         return Finding(
             check="upkeep",

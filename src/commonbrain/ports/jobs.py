@@ -57,8 +57,8 @@ class Jobs(Protocol):
         """Count the jobs of every state that has any."""
         ...
 
-    def newest(self, kind: str) -> datetime | None:
-        """Give when a job of a kind was last made or ended; None where none is known."""
+    def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
+        """Give when a job of a kind, and of a key, was last made or ended; None: none is known."""
         ...
 
     def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:

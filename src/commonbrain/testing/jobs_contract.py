@@ -196,10 +196,11 @@ class JobsContract:
 
     def test_it_is_known_when_a_job_of_a_kind_was_last_made_or_ended(self, store: Store) -> None:
         over = {"state": JobState.DONE, "finished_at": LATER}
-        given(store, a_job(1, **over), a_job(2), a_job(3, kind="atomize"))
+        given(store, a_job(1, **over), a_job(2, key="embed:all"), a_job(3, kind="atomize"))
 
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.jobs.newest("embed") == LATER
+            assert tx.jobs.newest("embed", key="embed:all") == NOON
             assert tx.jobs.newest("atomize") == NOON
             assert tx.jobs.newest("reword") is None
 

@@ -71,10 +71,11 @@ class JobShelf:
         question = select(jobs.c.state, func.count()).where(self._here()).group_by(jobs.c.state)
         return {row[0]: row[1] for row in self.work.connection.execute(question)}
 
-    def newest(self, kind: str) -> datetime | None:
-        """Give when a job of a kind was last made or ended."""
+    def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
+        """Give when a job of a kind, and of a key, was last made or ended."""
         last = func.coalesce(jobs.c.finished_at, jobs.c.created_at)
-        question = select(func.max(last, type_=Instant())).where(self._here(jobs.c.kind == kind))
+        here = self._here(jobs.c.kind == kind, *(() if key is None else (jobs.c.key == key,)))
+        question = select(func.max(last, type_=Instant())).where(here)
         return self.work.connection.execute(question).scalar()
 
     def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:

@@ -20,7 +20,7 @@ from commonbrain.domain.memory import State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.reflection import Spent
 from commonbrain.domain.scope import Caller
-from commonbrain.flows.jobbing import REFLECT
+from commonbrain.flows.jobbing import REFLECT, key_of
 from commonbrain.flows.reflect.gathering import RAW, Page
 from commonbrain.flows.reflect.pipeline import Budget, Reflect, Wish
 from commonbrain.flows.remember.outcome import Outcome, Status
@@ -63,7 +63,7 @@ def is_wanted(tx: Transaction) -> bool:
 
 def is_soon(tx: Transaction, caller: Caller) -> bool:
     """Say whether so much has happened since the last reflection that its day is not waited for."""
-    last = tx.jobs.newest(REFLECT)
+    last = tx.jobs.newest(REFLECT, key=key_of(REFLECT, {}))
     if last is None:
         return False
     since = last + timedelta(milliseconds=1)

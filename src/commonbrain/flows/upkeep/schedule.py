@@ -2,7 +2,7 @@
 
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
-from commonbrain.flows.jobbing import add_job
+from commonbrain.flows.jobbing import add_job, key_of
 from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.flows.upkeep.task import UPKEEP
 from commonbrain.ports.store import Transaction
@@ -28,7 +28,8 @@ def _wanted(tx: Transaction, house: House, *, caller: Caller) -> list[str]:
     wanted: list[str] = []
     for name, kind in JOBS.items():
         if kind.every is not None:
-            last = tx.jobs.newest(name)
+            # What somebody asked for otherwise, for themselves or as a preview, is no day's work.
+            last = tx.jobs.newest(name, key=key_of(name, {}))
             is_due = last is None or last + kind.every <= now
             if kind.is_wanted(tx) if is_due else kind.is_soon(tx, caller):
                 wanted.append(name)

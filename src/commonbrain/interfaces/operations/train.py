@@ -26,7 +26,7 @@ class TrainRequest(Request):
 
 
 def _handle(brain: Brain, request: TrainRequest) -> ShownJob:
-    return brain.jobs.run("train_reranker", request.model_dump())
+    return brain.jobs.run("train_reranker", request.model_dump(exclude_defaults=True))
 
 
 TRAIN = Operation(
