@@ -1,14 +1,19 @@
 """What the processes of `test_jobs` do: they work, and say what becomes of each job."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from commonbrain.domain import ids
 from commonbrain.domain.job import Job
 from commonbrain.flows.upkeep.worker import Happening
 from commonbrain.testing.builders import a_brain
-from commonbrain.testing.clock import SeededChance
+from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.faults.workers import DONE, READY, Line
+from tests.flows.moving import moving
 from tests.flows.working import a_worker
+
+DAYS = 91
+"""After noon: all that was written has settled."""
 
 
 def work(path: Path, number: int, _times: int, line: Line) -> None:
@@ -36,6 +41,26 @@ def work_until(path: Path, _number: int, times: int, line: Line) -> None:
             line.recv()
 
     with a_brain(path, agent="victim") as brain:
+        line.send(READY)
+        line.recv()
+        a_worker(brain, tell=tell, name="victim").sweep()
+    line.send(DONE)
+
+
+def work_until_late(path: Path, days: int, times: int, line: Line) -> None:
+    """Work so many days after noon until the `times`-th thing happens, then wait to be killed."""
+    happened = 0
+
+    def tell(what: Happening, job: Job) -> None:
+        nonlocal happened
+        happened += 1
+        if happened == times:
+            line.send(f"{what} {job.kind}")
+            line.recv()
+
+    clock = FakeClock()
+    clock.move(timedelta(days=days))
+    with moving(a_brain(path, clock=clock, chance=SeededChance(times))) as brain:
         line.send(READY)
         line.recv()
         a_worker(brain, tell=tell, name="victim").sweep()

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -90,7 +89,7 @@ def test_a_job_killed_after_any_of_its_steps_ends_once_with_the_same_result(
         brain, clock = opened(a_copy(full, path))
         with brain:
             job = asked_for(brain, kind)
-            kill_at(brain, place)
+            assert killed_at(brain, place) == steps[: place + 1], (kind, place)
             clock.move(timedelta(seconds=JOB_LEASE_S))
             a_worker(brain).sweep()
             done = brain.jobs.show(job.id)
@@ -162,18 +161,18 @@ def undisturbed(path: Path, kind: str) -> tuple[list[Happening], object, dict[st
         return steps, brain.jobs.show(job.id).result, held(brain)
 
 
-def kill_at(brain: Brain, place: int) -> None:
-    """Work until so many things have happened, then die."""
-    happened = 0
+def killed_at(brain: Brain, place: int) -> list[Happening]:
+    """Work until so many things have happened, then die; give them."""
+    happened: list[Happening] = []
 
-    def tell(_what: Happening, _job: Job) -> None:
-        nonlocal happened
-        happened += 1
-        if happened > place:
+    def tell(what: Happening, _job: Job) -> None:
+        happened.append(what)
+        if len(happened) > place:
             raise Killed
 
-    with suppress(Killed):
+    with pytest.raises(Killed):
         a_worker(brain, tell=tell).sweep()
+    return happened
 
 
 class DyingExtractor(PatternExtractor):

@@ -1,11 +1,40 @@
 """What asks for itself: kinds of jobs that are done every so often for every tenant."""
 
+from collections.abc import Mapping
+from typing import Final
+
+from commonbrain.domain.job import Fault
+from commonbrain.domain.limits import JOBS_DUE_AT_ONCE
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import add_job, key_of
 from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.flows.upkeep.task import UPKEEP
 from commonbrain.ports.store import Transaction
+
+GONE: Final[Mapping[str, str]] = {"retention": "maintain"}
+"""Kinds that older programs asked for, and what does their work now.
+
+Told by name: a kind that is merely unknown may be one of a newer program that works beside.
+"""
+
+
+def bury_gone(house: House, tenant: str) -> int:
+    """Make dead letters of due jobs whose kind is gone, which nobody would take; count them.
+
+    A few at a time, for an older program asks for one a day: the next call takes the next ones.
+    """
+    now = house.clock.now()
+    with house.store.snapshot(tenant) as tx:
+        due = tx.jobs.due(GONE, now=now, limit=JOBS_DUE_AT_ONCE)
+    if not due:
+        return 0
+    with house.store.begin(tenant) as tx:
+        return sum(tx.jobs.move(job, job.buried(_gone(job.kind), now=now)) for job in due)
+
+
+def _gone(kind: str) -> Fault:
+    return Fault.told("kind_gone", f"There is no job {kind} any more; {GONE[kind]} does its work.")
 
 
 def schedule(house: House, tenant: str) -> int:

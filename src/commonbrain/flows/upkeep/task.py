@@ -1,5 +1,6 @@
 """A job in a worker's hands: its steps are fenced by its lease, and tell how far it has come."""
 
+import json
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -7,9 +8,9 @@ from datetime import timedelta
 from threading import Event
 from typing import Final
 
-from commonbrain.domain.errors import CommonbrainError, Unavailable
+from commonbrain.domain.errors import CommonbrainError, Invalid, Unavailable
 from commonbrain.domain.job import LIVE, Job
-from commonbrain.domain.limits import JOB_LEASE_S
+from commonbrain.domain.limits import JOB_LEASE_S, JOB_REACHED_BYTES_MAX
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.ports.store import Transaction
@@ -94,9 +95,17 @@ class Task:
         """Tell within a step's transaction how far it has come and where to go on.
 
         Raises:
+            Invalid: that is more than a job may carry; the step must be rolled back.
             Lost: the job is no longer this worker's; the step must be rolled back.
 
         """
+        size = len(json.dumps(dict(reached), ensure_ascii=False).encode())
+        if size > JOB_REACHED_BYTES_MAX:
+            raise Invalid(
+                f"It would carry {size:,} bytes on; {JOB_REACHED_BYTES_MAX:,} are allowed.",
+                code="limit_exceeded",
+                hint="Ask for less at once: a project, fewer questions, a smaller file.",
+            )
         self._write(tx, self.job.moved(progress, reached))
 
     def finish(self, tx: Transaction, result: Mapping[str, object]) -> None:

@@ -19,7 +19,7 @@ from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid, Unavai
 from commonbrain.domain.job import Fault, Job, JobState, backoff
 from commonbrain.domain.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE
 from commonbrain.flows.house import House
-from commonbrain.flows.upkeep.schedule import schedule
+from commonbrain.flows.upkeep.schedule import bury_gone, schedule
 from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.flows.upkeep.task import LEASE, Lost, Stopped, Task
 from commonbrain.ports.queue import Ticket
@@ -99,9 +99,10 @@ class Worker:
                 self.stop.wait(_DOWN_S)
 
     def schedule(self) -> None:
-        """Ask for what is to be done again, for every tenant."""
+        """Ask for what is to be done again, and bury what nobody does, for every tenant."""
         counts: Counter[JobState] = Counter()
         for tenant in self.house.store.tenants():
+            bury_gone(self.house, tenant)
             schedule(self.house, tenant)
             with self.house.store.snapshot(tenant) as tx:
                 counts.update(tx.jobs.counts())

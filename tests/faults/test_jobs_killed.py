@@ -1,0 +1,187 @@
+"""Every kind of job by a worker that is killed: it ends once, as beside a twin left in peace."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain.limits import EVALUATED_MIN, JOB_LEASE_S
+from commonbrain.flows.upkeep.jobs import ShownJob
+from commonbrain.flows.upkeep.table import JOBS
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+from tests.faults.at_jobs import DAYS, work_until_late
+from tests.faults.test_processes import start_together
+from tests.faults.workers import worker
+from tests.flows.moving import moving
+from tests.flows.reflecting import CHECKOUT, GARDEN, tell
+from tests.flows.test_jobs_again import asked_for
+from tests.flows.test_training import ENOUGH, cards, use
+from tests.flows.test_training_salience import write
+from tests.flows.working import a_worker, fall_behind
+
+BEHIND = 130
+"""Memories without vectors: more than one step of any kind."""
+
+
+def _behind(path: Path) -> None:
+    fall_behind(path, count=BEHIND)
+
+
+def _with_marks(path: Path) -> None:
+    with a_brain(path) as brain:
+        use(brain, told_by="replies")
+
+
+def _with_outcomes(path: Path) -> None:
+    with a_brain(path) as brain:
+        write(brain)
+
+
+def _with_events(path: Path) -> None:
+    clock = FakeClock()
+    clock.move(timedelta(days=DAYS) - timedelta(hours=1))
+    with a_brain(path, clock=clock) as brain:
+        tell(brain, CHECKOUT)
+        tell(brain, GARDEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A store with something to do for a kind, and how often its worker is killed there."""
+
+    fill: Callable[[Path], None] = _behind
+    given: Mapping[str, object] | None = None
+    is_heavy: bool = False
+
+
+CASES = {
+    "embed": Case(),
+    "atomize": Case(),
+    "train_salience": Case(fill=_with_outcomes, is_heavy=True),
+    "train_reranker": Case(fill=_with_marks, given={**ENOUGH, "lookback_days": 120}, is_heavy=True),
+    "reflect": Case(fill=_with_events),
+    "reword": Case(),
+    "eval": Case(given={"questions": EVALUATED_MIN}),
+    "import": Case(),
+    "export": Case(),
+    "discard": Case(),
+    "respace": Case(),
+    "consolidate": Case(),
+    "maintain": Case(),
+}
+
+
+def test_every_kind_of_job_is_killed_here() -> None:
+    assert set(CASES) == set(JOBS)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Path], None]], Path]:
+    """Fill a store once for all kinds that start from it; nothing waits in it."""
+    made: dict[Callable[[Path], None], Path] = {}
+
+    def fill(by: Callable[[Path], None]) -> Path:
+        if by not in made:
+            folder = tmp_path_factory.mktemp("filled")
+            by(folder / "brain.db")
+            with a_brain(folder / "brain.db") as brain:
+                for job in brain.jobs().jobs:
+                    brain.jobs.cancel(job.id)
+            made[by] = folder
+        return made[by]
+
+    return fill
+
+
+@pytest.mark.requirement("JB-05", "JB-10")
+@pytest.mark.parametrize("kind", CASES)
+def test_a_job_whose_worker_is_killed_ends_once_as_its_undisturbed_twin(
+    filled: Callable[[Callable[[Path], None]], Path], tmp_path: Path, kind: str
+) -> None:
+    case = CASES[kind]
+    asked = tmp_path / "asked"
+    shutil.copytree(filled(case.fill), asked)
+    with opened(asked / "brain.db") as brain:
+        job = asked_by(brain, kind, case)
+        late = (brain.house.clock.now() - FakeClock().now()) // timedelta(days=1)
+
+    calm = a_twin(asked, tmp_path / "calm")
+    steps = list[str]()
+    with opened(calm, days=late) as brain:
+        a_worker(brain, tell=lambda what, _: steps.append(what), kinds=[kind]).sweep()
+        result, is_sound = told(brain, job), brain.doctor().is_sound
+    rows = counted(calm)
+    assert case.is_heavy == ("model" in result), "only who learns makes a model"
+    assert len(steps) >= 3, "a job of a single step proves nothing"
+
+    moments = {len(steps) - 1} if case.is_heavy else {1, len(steps) - 1, len(steps)}
+    for moment in sorted(moments):
+        path = a_twin(asked, tmp_path / f"killed-{moment}")
+        killed(path, moment, days=late, kind=kind, what=steps[moment - 1])
+        with opened(path, days=late, past_lease=True) as brain:
+            a_worker(brain, kinds=[kind]).sweep()
+            assert told(brain, job) == result, (kind, moment)
+            attempts = brain.jobs.show(job.id).attempts
+            assert attempts == (1 if moment == len(steps) else 2)
+            assert brain.doctor().is_sound == is_sound
+        assert counted(path) == rows, (kind, moment)
+
+
+def opened(path: Path, *, days: int = DAYS, past_lease: bool = False) -> Brain:
+    clock = FakeClock()
+    clock.move(timedelta(days=days, seconds=JOB_LEASE_S if past_lease else 0))
+    return moving(a_brain(path, clock=clock))
+
+
+def asked_by(brain: Brain, kind: str, case: Case) -> ShownJob:
+    if case.given is None:
+        return asked_for(brain, kind)
+    return brain.jobs.run(kind, case.given)
+
+
+def a_twin(asked: Path, folder: Path) -> Path:
+    """Copy a store that nobody has open, with its artifacts."""
+    shutil.copytree(asked, folder)
+    return folder / "brain.db"
+
+
+def killed(path: Path, moment: int, *, days: int, kind: str, what: str) -> None:
+    """Have another process work, and kill it once so many things have happened."""
+    with worker(work_until_late, path, number=days, times=moment) as victim:
+        start_together([victim])
+        assert victim.hear() == f"{what} {kind}"
+        victim.process.kill()
+        victim.process.join()
+
+
+def told(brain: Brain, job: ShownJob) -> dict[str, object]:
+    """Give how a job ended, but for the id of a model: its artifact is compared."""
+    done = brain.jobs.show(job.id)
+    assert done.state == "done", done
+    result = dict(done.result or {})
+    if "model" in result:
+        result["model"] = [one.digest for one in cards(brain)]
+    return result
+
+
+def counted(path: Path) -> dict[str, object]:
+    """Count the rows of every table that is not the full text's own, and the kept artifacts."""
+    with closing(sqlite3.connect(path)) as db:
+        names = db.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+        )
+        tables = [name for (name,) in names if "fts" not in name and "sqlite" not in name]
+        rows: dict[str, object] = {
+            name: db.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]  # noqa: S608
+            for name in tables
+        }
+    files = [one for one in path.parent.rglob("*") if one.is_file()]
+    rows["files"] = len([one for one in files if not one.name.startswith(path.name)])
+    return rows
