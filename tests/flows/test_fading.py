@@ -6,6 +6,7 @@ import pytest
 
 from commonbrain.brain import Brain
 from commonbrain.domain.memory import State
+from commonbrain.domain.scoring import WOKEN_BY_RECALL
 from commonbrain.flows.views import Standing
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
@@ -43,6 +44,18 @@ def test_a_fact_that_sleeps_is_found_last_and_woken_by_an_access(
     clock.move(timedelta(days=3000))
     assert OLD in bodies(brain, "blue kettle", bump=False)
     assert brain.get(old, bump=False).state is State.ACTIVE
+
+
+def test_a_recall_wakes_the_best_that_it_shows_and_not_their_company(brain: Brain) -> None:
+    things = ("spoon", "cup", "plate", "bowl", "pan")
+    for thing in things:
+        stored(brain, f"The kitchen has a {thing}", kind="event")
+    found = brain.recall("kitchen pan")
+    assert len(found.items) == len(things)
+    brain.house.journal.flush()
+    counts = [standing(brain, item.id).access_count for item in found.items]
+    assert counts == [1] * WOKEN_BY_RECALL + [0] * (len(things) - WOKEN_BY_RECALL)
+    assert "pan" in (found.items[0].headline or "")
 
 
 @pytest.mark.requirement("LC-17")

@@ -26,6 +26,11 @@ DORMANT_BELOW: Final = 0.1
 _USED_MAX: Final = 5.0
 """Reached by 15 accesses: a fact of that use halves in 35 days."""
 _VOTES_TO_DOUBLE: Final = 3
+WOKEN_BY_RECALL: Final = 3
+"""How many of the best that a recall shows count as accessed; the rest only keep them company.
+
+Where all are woken, what is often shown outranks what answers, see docs/explanation/decisions.md.
+"""
 _HEDGE: Final = re.compile(
     r"\b(?:maybe|perhaps|possibly|probably|might|could be|i think|i guess|seems?|apparently"
     r"|not sure|unclear|roughly|likely)\b",

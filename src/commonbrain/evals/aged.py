@@ -1,7 +1,7 @@
 """Whether fading costs evidence: public talks a month later, with strength weighed and without.
 
 Talks are kept as events, which fade fastest. Over a month every other question is asked once, which
-wakes what answers it; then all are asked, with the strength of memories weighed as ever and left
+wakes the best it shows; then all are asked, with the strength of memories weighed as ever and left
 out. Of the questions that were never asked before, fading must not lose the evidence.
 """
 

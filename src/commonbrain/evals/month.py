@@ -41,6 +41,8 @@ _STATES: Final = ("red", "stuck", "new", "loose", "loud", "shut", "wet", "warm",
 _KINDS: Final = (Kind.FACT, Kind.FACT, Kind.EVENT, Kind.RULE, Kind.TASK, Kind.INCIDENT)
 _DAYS_LIVED: Final = 5
 """How long what was told to end holds."""
+_WOKEN: Final = 3
+"""How many of what a recall shows best are accessed, as the documents tell it."""
 _NEAR: Final = 1e-9
 
 HABITS: Final[Mapping[str, Mapping[str, int]]] = {
@@ -229,14 +231,17 @@ class _Month:
         started = time.perf_counter()
         found = brain.recall(text, max_items=5)
         self.recall_ms[-1].append((time.perf_counter() - started) * 1000)
-        for item in found.items:
-            known = self.known.get(item.id)
-            # What is named by its id alone was not shown in words.
-            if known is not None and item.headline is not None:
+        # What is named by its id alone was not shown in words.
+        shown = [item.id for item in found.items if item.headline is not None]
+        for place, id_ in enumerate(shown):
+            known = self.known.get(id_)
+            if known is None:
+                continue
+            if known.state not in CURRENT_STATES:
+                self.wrong.append(f"{id_} was {known.state} and is recalled")
+            if place < _WOKEN:
                 known.accesses += 1
                 known.accessed_at = self.clock.now()
-                if known.state not in CURRENT_STATES:
-                    self.wrong.append(f"{item.id} was {known.state} and is recalled")
 
     def _rate(self, brain: Brain) -> None:
         one = self._some()

@@ -126,6 +126,5 @@ def _added(
 
 
 def recency(memory: Memory, now: datetime) -> float:
-    """Say how lately it happened or was read, 0..1: half for every week."""
-    touched = max(memory.occurred_at, memory.last_access_at or memory.occurred_at)
-    return 2.0 ** -max((now - touched) / HALF_LIFE, 0.0)
+    """Say how lately it happened, 0..1: half for every week; that it was read makes it strong."""
+    return 2.0 ** -max((now - memory.occurred_at) / HALF_LIFE, 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Unpack
 
 from commonbrain.domain import ids, limits
@@ -19,6 +20,7 @@ from commonbrain.domain.pack import Packed, pack
 from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Recollection, Verdict, certainty
 from commonbrain.domain.scope import Caller
+from commonbrain.domain.scoring import WOKEN_BY_RECALL
 from commonbrain.flows.cascade.showing import needing
 from commonbrain.flows.disputing import outdated_of
 from commonbrain.flows.house import House
@@ -281,9 +283,10 @@ class Recall:
         )
 
     def _touch(self, plan: Plan, packed: Packed) -> None:
-        """Count an access to whatever was shown in words."""
+        """Count an access to the best of what was shown in words."""
         each = zip(packed.ids, packed.items, strict=True)
-        shown = tuple(id_ for id_, item in each if item.headline is not None)
+        in_words = (id_ for id_, item in each if item.headline is not None)
+        shown = tuple(islice(in_words, WOKEN_BY_RECALL))
         if shown:
             self.house.journal.touch(Access(tenant=self.caller.tenant, ids=shown, at=plan.now))
 

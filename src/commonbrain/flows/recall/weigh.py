@@ -33,7 +33,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "speaker": 0.1,
     "support": 0.1,
     "same_project": 0.06,
-    "strength": 0.06,
+    "strength": 0.03,
     "trust": 0.05,
     "confidence": 0.04,
     "salience": 0.02,
