@@ -124,6 +124,7 @@ class Journal:
         self._told = told
         self._since_ms: dict[str, float] = {}
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._closing = threading.Event()
         self._carrier: threading.Thread | None = None
         self._dropped = 0
@@ -232,15 +233,17 @@ class Journal:
         What cannot be written is dropped and counted. Uses wait for `ripe_s` at least, since the
         recall that they are marked on may be another process's to write.
         """
-        with self._lock:
-            now_ms = self._clock.elapsed_ms()
-            first = list(self._since_ms.items())
-            due = {tenant for tenant, at_ms in first if now_ms - at_ms >= gathered_s * 1000}
-            waiting = self._take(due, ripe_ms=now_ms - ripe_s * 1000)
-        for tenant in due:
-            batch = waiting.of(tenant)
-            if batch:
-                self._write(tenant, batch)
+        # Who flushes finds written what somebody else has taken and is at.
+        with self._writing:
+            with self._lock:
+                now_ms = self._clock.elapsed_ms()
+                first = list(self._since_ms.items())
+                due = {tenant for tenant, at_ms in first if now_ms - at_ms >= gathered_s * 1000}
+                waiting = self._take(due, ripe_ms=now_ms - ripe_s * 1000)
+            for tenant in due:
+                batch = waiting.of(tenant)
+                if batch:
+                    self._write(tenant, batch)
 
     def close(self) -> None:
         """Let the carrier write what is left; it is not waited for while the store is locked."""
