@@ -31,6 +31,7 @@ from commonbrain.evals.retrieval.metrics import DEPTH, METRICS, measure
 from commonbrain.evals.retrieval.record import ALL
 from commonbrain.evals.retrieval.stand import StoppedClock
 from commonbrain.flows.house import House
+from commonbrain.flows.models import Move
 from commonbrain.flows.recall.pipeline import Recall
 from commonbrain.flows.recall.tuning import Tuning
 from commonbrain.flows.upkeep.worker import Worker
@@ -196,6 +197,8 @@ def _half(
     if result["outcome"] == "better":
         model = cast("str", result["model"])
         brain.models.canary(model, percent=100)
+        # No traffic is left that weights order: whether it is better is what is asked here.
+        brain.models.promote(model, move=Move(is_forced=True, reason="The other half judges."))
         told = brain.models.show(model).models[0].told or {}
         importances = cast("Mapping[str, float]", told["importances"])
     for corpus in rest:
