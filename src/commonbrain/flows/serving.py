@@ -1,4 +1,4 @@
-"""The models that serve in this process: which they are, loaded once, and asked within a limit.
+"""The rerankers that serve in this process: which they are, and what they make of candidates.
 
 A model never holds up a recall nor fails one: whatever it does, who asks is told in time that it
 did not answer, and why. A model that fails several times in a row rests before it is asked again.
@@ -6,38 +6,24 @@ did not answer, and why. A model that fails several times in a row rests before 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
-from threading import Lock
 from typing import Final, TypeAlias
 
 from commonbrain.domain.canary import serving_of
-from commonbrain.domain.errors import CommonbrainError, Corrupt
-from commonbrain.domain.limits import MODELS_LOADED_MAX, RERANK_MS_MAX
+from commonbrain.domain.limits import RERANK_MS_MAX
 from commonbrain.domain.model_card import ModelCard, ModelRole
 from commonbrain.domain.scope import Caller
+from commonbrain.flows.asking_models import Known, Models, Terms, Unfit, Unscored
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Reranker
 from commonbrain.ports.store import Transaction
 
 Told: TypeAlias = Sequence[Mapping[str, float]]
 """The features of the candidates of one recall."""
-KNOWN_MS: Final = 2000.0
-"""How long a process goes by what it read of who serves: a move is seen by all within it."""
-_TENANTS_MAX: Final = 10_000
-"""Tenants of whom that is remembered; past it all are read anew."""
-_LOADING_S: Final = 0.5
-"""How long the first recall waits for a model to be loaded; those after it do not."""
-_AGAIN_MS: Final = 30_000.0
-"""How long after what a model needs was not there it is looked for again."""
-_FAILURES: Final = 3
-"""In a row, after which a model rests."""
-_REST_MS: Final = 2000.0
-_THREADS: Final = 2
-"""Of each model: one that hangs keeps no other from answering."""
+_TERMS: Final = Terms(limit_ms=RERANK_MS_MAX, failures=3, rest_ms=2000.0)
+"""It is on trial with a share of recalls, and guards look at its failures: the rest is short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,74 +33,26 @@ class Scored:
     scores: Sequence[float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unscored:
-    """A model that did not answer."""
-
-    reason: str
-    is_its_own: bool
-    """Whether that is the model's doing, and counts against it."""
-
-
-class Unfit(Exception):
-    """A model that loads and yet is not what its card says, or gives what no score can be."""
-
-
-@dataclass(slots=True)
-class _Model:
-    """One model in this process."""
-
-    loading: Future[Reranker]
-    pool: ThreadPoolExecutor
-    since_ms: float
-    is_awaited: bool = False
-    failures: int = 0
-    rests_until_ms: float = field(default=0.0)
-
-
 class Rankers:
     """Asks rerankers of all tenants; several threads may at once."""
 
     def __init__(self, load: Callable[[str], Reranker], *, clock: Clock) -> None:
         """Ask models that are loaded by the digests of their artifacts."""
-        self._load = load
-        self._clock = clock
-        self._lock = Lock()
-        self._known: dict[str, tuple[float, tuple[ModelCard, ...]]] = {}
-        self._models: OrderedDict[tuple[str, int], _Model] = OrderedDict()
+        self._known = Known(clock)
+        self._models = Models(lambda card: _load(load, card), clock=clock, terms=_TERMS)
 
     def serving(self, tx: Transaction, caller: Caller) -> ModelCard | None:
         """Give the model that serves a caller, as it was at most two seconds ago."""
-        now_ms = self._clock.elapsed_ms()
-        known = self._known.get(caller.tenant)
-        if known is None or now_ms >= known[0]:
-            known = (now_ms + KNOWN_MS, tuple(tx.registry.serving(ModelRole.RERANKER)))
-            if len(self._known) >= _TENANTS_MAX:
-                self._known.clear()
-            self._known[caller.tenant] = known
-        return serving_of(known[1], caller) if known[1] else None
+        known = self._known.serving(caller.tenant, lambda: tx.registry.serving(ModelRole.RERANKER))
+        return serving_of(known, caller) if known else None
 
     def forget(self, tenant: str) -> None:
         """Look anew who serves a tenant: something was moved."""
-        self._known.pop(tenant, None)
+        self._known.forget(tenant)
 
     def ready(self, tenant: str, card: ModelCard, *, within_ms: float | None) -> Unscored | None:
         """Have a model loaded, for which the first that asks waits a while; None when it is."""
-        model = self._model(tenant, card)
-        if self._clock.elapsed_ms() < model.rests_until_ms:
-            return Unscored(reason=f"rests after {_FAILURES} failures in a row", is_its_own=False)
-        if not model.loading.done() and not model.is_awaited:
-            model.is_awaited = True
-            left_s = _LOADING_S if within_ms is None else within_ms / 1000
-            wait([model.loading], timeout=max(min(_LOADING_S, left_s), 0))
-        if not model.loading.done():
-            return Unscored(reason="is being loaded", is_its_own=False)
-        error = model.loading.exception()
-        if error is None:
-            return None
-        if _is_missing(model):
-            return Unscored(reason=_cause(error), is_its_own=False)
-        return self._failed(model, _cause(error))
+        return self._models.ready(tenant, card, within_ms=within_ms)
 
     def ask(
         self, tenant: str, card: ModelCard, *, told: Told, within_ms: float | None
@@ -123,56 +61,13 @@ class Rankers:
 
         It has 50 ms, or what the caller has left.
         """
-        model = self._model(tenant, card)
-        limit_ms = RERANK_MS_MAX if within_ms is None else min(RERANK_MS_MAX, within_ms)
-        scoring = model.pool.submit(_scores, model.loading.result(), told)
-        done, _ = wait([scoring], timeout=max(limit_ms, 0) / 1000)
-        if not done:
-            scoring.cancel()
-            if limit_ms < RERANK_MS_MAX:
-                return Unscored(reason="deadline, there was no time left", is_its_own=False)
-            return self._failed(model, f"took over {RERANK_MS_MAX:.0f} ms")
-        error = scoring.exception()
-        if error is not None:
-            return self._failed(model, _cause(error))
-        model.failures = 0
-        return Scored(scoring.result())
+        return self._models.ask(
+            tenant, card, question=lambda one: Scored(_scores(one, told)), within_ms=within_ms
+        )
 
     def close(self) -> None:
         """Let go of every model; none is waited for."""
-        with self._lock:
-            models = list(self._models.values())
-            self._models.clear()
-        for model in models:
-            model.pool.shutdown(wait=False, cancel_futures=True)
-
-    def _model(self, tenant: str, card: ModelCard) -> _Model:
-        """Give a model that is loaded or being loaded; the longest unused one gives way."""
-        key, now_ms = (tenant, card.id), self._clock.elapsed_ms()
-        with self._lock:
-            model = self._models.get(key)
-            if model is None or (_is_missing(model) and now_ms >= model.since_ms + _AGAIN_MS):
-                pool = ThreadPoolExecutor(_THREADS, "ranking")
-                loading = pool.submit(_load, self._load, card)
-                model = self._models[key] = _Model(loading, pool, since_ms=now_ms)
-            self._models.move_to_end(key)
-            if len(self._models) > MODELS_LOADED_MAX:
-                # Its threads end once nobody asks it any more.
-                self._models.popitem(last=False)
-        return model
-
-    def _failed(self, model: _Model, reason: str) -> Unscored:
-        """Count a failure; several in a row are followed by a rest."""
-        model.failures += 1
-        if model.failures >= _FAILURES:
-            model.rests_until_ms = self._clock.elapsed_ms() + _REST_MS
-        return Unscored(reason=reason, is_its_own=True)
-
-
-def _is_missing(model: _Model) -> bool:
-    """Say whether what a model needs was not there: its library, or the place of its bytes."""
-    error = model.loading.exception() if model.loading.done() else None
-    return isinstance(error, CommonbrainError) and not isinstance(error, Corrupt)
+        self._models.close()
 
 
 def _load(load: Callable[[str], Reranker], card: ModelCard) -> Reranker:
@@ -195,14 +90,3 @@ def _scores(reranker: Reranker, told: Told) -> list[float]:
     if len(found) != len(told) or not all(map(isfinite, found)):
         raise Unfit("it gave no score that is a number to each candidate")
     return found
-
-
-def _cause(error: BaseException) -> str:
-    """Name what went wrong; a message of foreign code may hold anything, and is not shown."""
-    match error:
-        case CommonbrainError():
-            return f"{error.code}, {error.message}"
-        case Unfit():
-            return str(error)
-        case _:
-            return f"failed with {type(error).__name__}"

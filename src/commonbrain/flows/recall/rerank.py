@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from commonbrain.domain.model_card import ModelCard
 from commonbrain.domain.outcomes import BY_WEIGHTS, LOAD, RERANK, RERANKER
 from commonbrain.domain.query import Candidate
+from commonbrain.flows.asking_models import Unscored
 from commonbrain.flows.house import House
 from commonbrain.flows.moves import named
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.plan import Plan
-from commonbrain.flows.serving import Unscored
 from commonbrain.ports.store import Transaction
 
 

@@ -26,7 +26,7 @@ def scored(ready: Sequence[Prepared], caller: Caller, *, house: House) -> list[P
     if told is None:
         return list(ready)
     if not isinstance(told, Scored):
-        warning = f"Its salience is the rule's: the learnt one did not answer, {told.reason}."
+        warning = f"Its salience is the rule's: the learnt one did not answer: {told.reason}."
         return [
             replace(one, warnings=(*one.warnings, warning)) if _is_open(one) else one
             for one in ready

@@ -1,0 +1,46 @@
+"""A process that asks a reranker and a model of salience that hang for good, and then ends."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+from commonbrain.brain import Brain
+from commonbrain.domain.model_card import ModelRole, ModelState
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.domain.usefulness import FEATURES
+from commonbrain.flows.saliences import Saliences
+from commonbrain.ports.salience import Salience
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.learning_contract import a_card
+from tests.flows.asking import stored
+from tests.flows.ranking import Shop, Then, on_trial, with_models
+
+
+def never(_: str) -> Salience:
+    """Load for good."""
+    Event().wait()
+    raise AssertionError("nobody sets it")
+
+
+def main(path: Path) -> None:
+    """Ask them, and say what came of it."""
+    with a_brain(path) as plain:
+        stored(plain, "The kettle stands there.", kind="fact")
+        shop = Shop()
+        brain = with_models(plain, shop)
+        on_trial(brain, shop, Then(does=Event().wait))
+        sys.stdout.write(f"{brain.recall('Where does the kettle stand?').degraded}\n")
+
+        house = brain.house
+        with house.store.begin(LOCAL_TENANT) as tx:
+            role, state = ModelRole.SALIENCE, ModelState.ACTIVE
+            tx.registry.add(a_card(1, role=role, state=state, features=FEATURES))
+        saliences = Saliences(never, store=house.store, clock=house.clock)
+        writing = Brain.of(replace(house, saliences=saliences), brain.caller)
+        [outcome] = writing.remember("Pots are round.", kind="event").items
+        sys.stdout.write(f"{outcome.warnings}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,53 @@
+"""Models hold up neither each other nor the end of the process, and give way in turn."""
+
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+
+from commonbrain.domain.limits import MODELS_LOADED_MAX
+from commonbrain.domain.model_card import ModelCard
+from commonbrain.flows.asking_models import Models, Terms, Unscored
+from commonbrain.testing.clock import FakeClock
+from commonbrain.testing.learning_contract import a_card
+
+TERMS = Terms(limit_ms=50, failures=3, rest_ms=2000)
+
+
+def test_a_process_whose_models_hang_ends(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.flows.hung", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "took over 50 ms" in done.stdout
+    assert "is being loaded" in done.stdout
+
+
+def asked(models: Models[int], card: ModelCard) -> int | Unscored:
+    return models.ready("acme", card) or models.ask("acme", card, question=lambda one: one + 1)
+
+
+def test_models_that_hang_keep_no_other_from_answering(clock: FakeClock) -> None:
+    over = Event()
+    models = Models(lambda card: card.id, clock=clock, terms=TERMS)
+    bad, good = a_card(1), a_card(2)
+    assert models.ready("acme", bad) is None
+    for _ in range(3):
+        answer = models.ask("acme", bad, question=lambda _: over.wait(30))
+        assert answer == Unscored(reason="took over 50 ms", is_its_own=True)
+    assert asked(models, good) == good.id + 1
+    over.set()
+
+
+def test_the_longest_unused_model_gives_way(clock: FakeClock) -> None:
+    loaded: list[int] = []
+    models = Models(lambda card: loaded.append(card.id) or card.id, clock=clock, terms=TERMS)
+    cards = [a_card(number) for number in range(1, MODELS_LOADED_MAX + 2)]
+    for card in (*cards[:-1], cards[0], cards[-1], cards[0]):
+        assert asked(models, card) == card.id + 1
+    assert len(loaded) == len(cards), "the first was used since"
+    assert asked(models, cards[1]) == cards[1].id + 1
+    assert loaded[-1] == cards[1].id
