@@ -13,12 +13,11 @@ from typing import Final, TypeAlias
 
 from commonbrain.domain.canary import serving_of
 from commonbrain.domain.limits import RERANK_MS_MAX
-from commonbrain.domain.model_card import ModelCard, ModelRole
+from commonbrain.domain.model_card import ModelCard
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.asking_models import Known, Models, Terms, Unfit, Unscored
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.models import Reranker
-from commonbrain.ports.store import Transaction
 
 Told: TypeAlias = Sequence[Mapping[str, float]]
 """The features of the candidates of one recall."""
@@ -41,9 +40,9 @@ class Rankers:
         self._known = Known(clock)
         self._models = Models(lambda card: _load(load, card), clock=clock, terms=_TERMS)
 
-    def serving(self, tx: Transaction, caller: Caller) -> ModelCard | None:
+    def serving(self, caller: Caller, read: Callable[[], Sequence[ModelCard]]) -> ModelCard | None:
         """Give the model that serves a caller, as it was at most two seconds ago."""
-        known = self._known.serving(caller.tenant, lambda: tx.registry.serving(ModelRole.RERANKER))
+        known = self._known.serving(caller.tenant, read)
         return serving_of(known, caller) if known else None
 
     def forget(self, tenant: str) -> None:

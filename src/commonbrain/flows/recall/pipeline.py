@@ -16,6 +16,7 @@ from commonbrain.domain.ledger import Extent
 from commonbrain.domain.memory import Memory
 from commonbrain.domain.model_card import ModelCard, ModelState
 from commonbrain.domain.normalise import normalise
+from commonbrain.domain.outcomes import LOAD
 from commonbrain.domain.pack import Packed, pack
 from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Recollection, Verdict, certainty
@@ -39,7 +40,7 @@ from commonbrain.flows.recall.options import (
 from commonbrain.flows.recall.passages import Passages, read_around
 from commonbrain.flows.recall.permit import permitted
 from commonbrain.flows.recall.plan import Plan, make_plan, possible_names, without_names
-from commonbrain.flows.recall.rerank import rerank
+from commonbrain.flows.recall.rerank import Ranker, ready_ranker, rerank
 from commonbrain.flows.recall.telling import recalling
 from commonbrain.flows.recall.tuning import AS_EVER, Tuning
 from commonbrain.flows.recall.weigh import asking, tells_much, weigh
@@ -141,6 +142,9 @@ class Recall:
         laps.end("plan")
         meaning = self._embed(plan, is_timed=limit_ms is not None)
         laps.end("embed")
+        ranker = ready_ranker(self.house, plan, deadline=deadline)
+        if ranker is not None:
+            laps.end(LOAD)
 
         def ranking(tx: Transaction) -> _Ranked:
             if self.house.store.replicas():
@@ -148,7 +152,7 @@ class Recall:
                 laps.begin_reading()
             asked = ask_arms(tx, plan, meaning=meaning, deadline=deadline)
             laps.end("arms")
-            return self._rank(tx, plan, asked=asked, deadline=deadline)
+            return self._rank(tx, plan, asked=asked, ranker=ranker, deadline=deadline)
 
         ranked = self.house.store.read(self.caller.tenant, ranking)
         laps.end("rank")
@@ -212,7 +216,15 @@ class Recall:
             done.set_exception(error)
         return done
 
-    def _rank(self, tx: Transaction, plan: Plan, *, asked: Asked, deadline: Deadline) -> _Ranked:
+    def _rank(
+        self,
+        tx: Transaction,
+        plan: Plan,
+        *,
+        asked: Asked,
+        ranker: Ranker | None,
+        deadline: Deadline,
+    ) -> _Ranked:
         """Fuse, follow links, weigh, order, and let policy have the last word on each candidate."""
         around = read_around(tx, plan, found=self._telling(plan, asked), asked=asked)
         fused = fuse(around.found, plan.tuning, views=around.views, threads=around.threads)
@@ -229,7 +241,7 @@ class Recall:
         told = _with_links(fused, memories, graph=graph, against=against, needs=needs)
         _add_talk(told, around=around, own=fused.own, known=found)
         weighed = weigh(plan, memories, features=told)
-        ordered = rerank(self.house, tx, plan=plan, weighed=weighed, deadline=deadline)
+        ordered = rerank(self.house, plan, ranker=ranker, weighed=weighed, deadline=deadline)
         considered = ordered.ranked
         past = tx.changes.believed([memory.id for memory in memories]) if plan.filter.as_of else {}
         allowed = permitted(plan, considered, past=past, needs=needs)

@@ -3,15 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from commonbrain.domain.model_card import ModelCard
-from commonbrain.domain.outcomes import BY_WEIGHTS, LOAD, RERANK, RERANKER
+from commonbrain.domain.model_card import ModelCard, ModelRole
+from commonbrain.domain.outcomes import BY_WEIGHTS, RERANK, RERANKER
 from commonbrain.domain.query import Candidate
 from commonbrain.flows.asking_models import Unscored
 from commonbrain.flows.house import House
 from commonbrain.flows.moves import named
 from commonbrain.flows.recall.deadline import Deadline
 from commonbrain.flows.recall.plan import Plan
-from commonbrain.ports.store import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,28 +25,47 @@ class Reranked:
     """By stage; none where no model serves."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ranker:
+    """The model that serves a recall, and why it is not ready where it is not."""
+
+    card: ModelCard
+    unready: Unscored | None
+
+
+def ready_ranker(house: House, plan: Plan, *, deadline: Deadline) -> Ranker | None:
+    """Have the model that serves a recall loaded, before anything is read in one transaction."""
+    if not (plan.query and plan.tuning.has(RERANK)):
+        return None
+    tenant = plan.caller.tenant
+
+    def read() -> Sequence[ModelCard]:
+        return house.store.read(tenant, lambda tx: tx.registry.serving(ModelRole.RERANKER))
+
+    card = house.rankers.serving(plan.caller, read)
+    if card is None:
+        return None
+    return Ranker(card, house.rankers.ready(tenant, card, within_ms=deadline.left_ms))
+
+
 def rerank(
-    house: House, tx: Transaction, *, plan: Plan, weighed: Sequence[Candidate], deadline: Deadline
+    house: House,
+    plan: Plan,
+    *,
+    ranker: Ranker | None,
+    weighed: Sequence[Candidate],
+    deadline: Deadline,
 ) -> Reranked:
     """Order what was weighed; skills stay above the rest, and browsing stays newest first."""
-    if not (plan.query and plan.tuning.has(RERANK)):
-        return Reranked(ranked=weighed)
-    card = house.rankers.serving(tx, plan.caller)
-    if card is None:
+    if ranker is None:
         return Reranked(ranked=weighed)
     if not weighed:
-        return Reranked(ranked=weighed, ranker=card)
-    clock, tenant = house.clock, plan.caller.tenant
-    before_ms = clock.elapsed_ms()
-    answer = house.rankers.ready(tenant, card, within_ms=deadline.left_ms)
-    loaded_ms = clock.elapsed_ms()
+        return Reranked(ranked=weighed, ranker=ranker.card)
+    before_ms, card, answer = house.clock.elapsed_ms(), ranker.card, ranker.unready
     if answer is None:
         told = [one.features for one in weighed]
-        answer = house.rankers.ask(tenant, card, told=told, within_ms=deadline.left_ms)
-    taken_ms = {
-        LOAD: round(loaded_ms - before_ms, 3),
-        RERANK: round(clock.elapsed_ms() - loaded_ms, 3),
-    }
+        answer = house.rankers.ask(plan.caller.tenant, card, told=told, within_ms=deadline.left_ms)
+    taken_ms = {RERANK: round(house.clock.elapsed_ms() - before_ms, 3)}
     if isinstance(answer, Unscored):
         return _unanswered(card, answer, weighed=weighed, taken_ms=taken_ms)
     return Reranked(ranked=_ordered(weighed, answer.scores), ranker=card, taken_ms=taken_ms)
