@@ -30,6 +30,7 @@ def outcome(number: int = 0, **more: Any) -> Outcome:  # noqa: ANN401
         "asked_at": NOON + timedelta(seconds=number),
         "who": f"s{number % 30}",
         "is_failed": False,
+        "is_unordered": False,
         "is_unanswered": False,
         "is_marked": True,
         "marks": 1,
@@ -190,6 +191,27 @@ def test_a_model_is_not_blamed_for_a_busy_machine() -> None:
     busy = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"rank": 90, "rerank": 51})
     broken = entry(degraded=("reranker: mdl failed",), stages_ms={"rank": 90, "rerank": 1})
     assert [outcome_of(one).is_failed for one in (late, busy, broken)] == [True, False, True]
+
+
+def test_what_never_answers_is_rolled_back_though_its_recalls_take_long_by_themselves() -> None:
+    """A remote embedder makes every recall long, so that a machine is never told to be idle."""
+    over = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"arms": 400, "rerank": 51})
+    answered = entry(stages_ms={"arms": 400, "rerank": 2})
+    seldom = [outcome_of(one) for one in [over] * 14 + [answered] * 6]
+    never = [outcome_of(over)] * 15
+    assert isinstance(judge(evidence(seldom), STATISTICS), TooEarly)
+    verdict = judge(evidence(never), STATISTICS)
+    assert isinstance(verdict, RollBack)
+    assert verdict.guard == "errors"
+    assert verdict.reason == "15 of the last 15 recalls got no answer of it in time"
+
+
+def test_a_machine_nine_times_as_busy_takes_no_sound_model_out() -> None:
+    """All of a recall is late together, its order too, and now and then it is late altogether."""
+    late = entry(stages_ms={"arms": 70, "weigh": 20, "rerank": 45})
+    over = entry(degraded=("reranker: mdl took over 50 ms",), stages_ms={"arms": 90, "rerank": 51})
+    busy = [outcome_of(one) for one in [late] * 10 + [over] * 10]
+    assert isinstance(judge(evidence(busy), STATISTICS), TooEarly)
 
 
 def weighed(id_: int, fixed: float, **told: float) -> Weighed:

@@ -13,6 +13,7 @@ import pytest
 
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
+from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.ledger import Feedback, Mark
 from commonbrain.domain.limits import JOB_LEASE_S
@@ -21,6 +22,7 @@ from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.usefulness import FEATURES
 from commonbrain.flows.saliences import Saliences
+from commonbrain.interfaces.operations.model import MODEL, ModelRequest
 from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.models import Matrix
 from commonbrain.testing.builders import NOON, a_brain, a_memory
@@ -177,6 +179,8 @@ def test_of_too_little_nothing_is_learnt_and_it_is_told_what_is_needed(path: Pat
     assert card is None
     assert result["outcome"] == "too_little_data"
     assert (result["settled"], result["settled_needed"]) == (150, 200)
+    assert "has 150 memories a month old" in str(result["why"])
+    assert "needs 200 with 30 of either" in str(result["why"])
 
 
 class FrozenSalience:
@@ -217,6 +221,40 @@ def test_the_active_model_says_how_much_new_memories_matter(brain: Brain) -> Non
 def test_what_a_model_holds_for_little_begins_in_the_archive(brain: Brain) -> None:
     id_ = stored(serving(brain, 0.1), "Pots are round", kind="fact")
     assert brain.get(id_).state == "archived"
+
+
+def asked(brain: Brain, **told: object) -> str:
+    """Give what an admin reads who asks for it by the operation."""
+    return MODEL.tell(MODEL.handle(brain, ModelRequest.model_validate(told)))
+
+
+@pytest.mark.requirement("EV-06")
+def test_a_model_of_salience_serves_by_force_and_is_taken_back_at_once(brain: Brain) -> None:
+    learnt = serving(brain, 0.31, state=ModelState.CANDIDATE)
+    id_ = ids.show(ids.MODEL, 1)
+    forced = {"op": "promote", "id": id_, "force": True, "reason": "Its AUC is better."}
+    for op in ("canary", "promote"):
+        with pytest.raises(Refused, match="which has no trial, and no guard looks at it") as why:
+            asked(learnt, op=op, id=id_)
+        assert "Promote it with force and a reason" in (why.value.hint or "")
+
+    def salience(text: str) -> float:
+        return learnt.get(stored(learnt, text, kind="fact")).salience
+
+    assert asked(learnt, **forced, dry_run=True).startswith("This would be so; nothing was moved.")
+    assert salience("Pots are round") == 0.7
+    promoted = asked(learnt, **forced)
+    assert f"{id_} | salience | active | since" in promoted
+    assert "No guard looks at it; retire takes it out, rollback for good." in promoted
+    # In the process that moved it no write waits until it notices.
+    assert salience("Pans hang in Porto") == 0.31
+    assert asked(learnt, op="guards").startswith("No reranker serves")
+    with pytest.raises(Refused, match="for salience, is active: no guard looks at it"):
+        asked(learnt, op="guards", id=id_)
+    assert "would be so" in asked(learnt, op="retire", id=id_, dry_run=True)
+    assert salience("Cups are blue") == 0.31
+    assert f"{id_} | salience | retired" in asked(learnt, op="retire", id=id_)
+    assert salience("Tea is hot") == 0.7
 
 
 def test_a_candidate_says_nothing(brain: Brain) -> None:

@@ -20,6 +20,11 @@ RECENT: Final = 20
 """The latest recalls, in which failing and being slow are counted."""
 BAD_MAX: Final = 5
 """So many of the latest that failed, or were slow, are too many."""
+UNORDERED_MAX: Final = 15
+"""So many of the latest without an answer are too many, however busy the machine may be.
+
+Where the rest of a recall takes long by itself, nothing else tells a model that never answers.
+"""
 RISKS_MAX: Final = 50
 """The latest recalls in which is counted what should not be trusted."""
 RISKIER_MIN: Final = 5
@@ -132,7 +137,12 @@ def judge(evidence: Evidence, statistics: Statistics) -> Verdict:
 def _errors(evidence: Evidence, _: Statistics) -> str | None:
     recent = evidence.served[:RECENT]
     failed = sum(one.is_failed for one in recent)
-    return f"{failed} of the last {len(recent)} recalls failed" if failed >= BAD_MAX else None
+    if failed >= BAD_MAX:
+        return f"{failed} of the last {len(recent)} recalls failed"
+    unordered = sum(one.is_unordered for one in recent)
+    if unordered >= UNORDERED_MAX:
+        return f"{unordered} of the last {len(recent)} recalls got no answer of it in time"
+    return None
 
 
 def _slowness(evidence: Evidence, _: Statistics) -> str | None:

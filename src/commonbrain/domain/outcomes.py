@@ -33,6 +33,8 @@ class Outcome:
     """The session it was asked in, or the agent where there was none."""
     is_failed: bool
     """Whether the model did not answer, and the machine was not merely busy."""
+    is_unordered: bool
+    """Whether it did not answer, whatever kept it."""
     is_unanswered: bool
     is_marked: bool
     marks: int
@@ -78,6 +80,7 @@ def outcome_of(entry: Entry) -> Outcome:
         asked_at=entry.asked_at,
         who=entry.session or entry.agent,
         is_failed=is_named and (is_slow or rerank_ms <= SLOW_MS),
+        is_unordered=is_named,
         is_unanswered=entry.verdict == Verdict.BELOW_THRESHOLD,
         is_marked=bool(entry.marks),
         marks=bool(first) - bool(misled),

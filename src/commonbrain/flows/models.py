@@ -178,7 +178,7 @@ class Models:
         judged = self._judged(tx, card)
         if judged is None:
             raise Refused(
-                f"{named(card)} is {card.state}: no guard looks at it.",
+                f"{named(card)}, for {card.role}, is {card.state}: no guard looks at it.",
                 code="model_state",
                 hint="They look at rerankers that serve.",
             )
@@ -199,6 +199,7 @@ class Models:
                 raise _OnlyLooked
         if not is_preview:
             self.house.rankers.forget(self.caller.tenant)
+            self.house.saliences.forget(self.caller.tenant)
         return ModelsShown(op=op, models=tuple(map(shown, moved)), is_preview=is_preview)
 
     def _by(self, move: Move, *, usual: str) -> By:
@@ -240,6 +241,8 @@ def _known(tx: Transaction, id_: str) -> ModelCard:
 
 def _check_is_offered(card: ModelCard, *, is_forced: bool) -> None:
     """Refuse a trial to what has none, and to what was found no better before it served."""
+    if card.role is not ModelRole.RERANKER:
+        raise _untried(card, code="model_state")
     outcome = card.told.get("outcome", _BETTER)
     if outcome != _BETTER and not is_forced:
         raise Refused(
@@ -247,12 +250,15 @@ def _check_is_offered(card: ModelCard, *, is_forced: bool) -> None:
             code="model_unproven",
             hint="Train another when there are more marks, or force it and say why.",
         )
-    if card.role is not ModelRole.RERANKER:
-        raise Refused(
-            f"{named(card)} is for {card.role}, which has no trial: nothing tells it apart.",
-            code="model_state",
-            hint="Promote it with force and a reason, by what its card tells.",
-        )
+
+
+def _untried(card: ModelCard, *, code: str) -> Refused:
+    """Say of a model that nothing it does can be told apart soon."""
+    return Refused(
+        f"{named(card)} is for {card.role}, which has no trial, and no guard looks at it.",
+        code=code,
+        hint="Promote it with force and a reason, by what its card tells; retire takes it back.",
+    )
 
 
 def _check_reason(move: Move) -> None:
@@ -262,6 +268,8 @@ def _check_reason(move: Move) -> None:
 
 def _check_is_proven(card: ModelCard, judged: Judged | None) -> None:
     """Refuse what its trial has not shown to be no worse."""
+    if card.role is not ModelRole.RERANKER:
+        raise _untried(card, code="model_unproven")
     if judged is not None and isinstance(judged.verdict, Promote):
         return
     why = "it was on no trial" if judged is None else reason_of(judged.verdict)

@@ -49,6 +49,10 @@ class Saliences:
             tenant, card, question=lambda one: Scored(_scores(one, memories))
         )
 
+    def forget(self, tenant: str) -> None:
+        """Look anew who serves a tenant: something was moved."""
+        self._known.forget(tenant)
+
     def close(self) -> None:
         """Let go of every model; none is waited for."""
         self._models.close()

@@ -68,8 +68,9 @@ def train_salience(task: Task) -> None:
     parts = parted(read.samples)
     if not _is_enough(read.samples, parts):
         needed = {"settled_needed": SETTLED_MIN, "useful_needed": USEFUL_MIN}
+        why = _lacking(len(read.samples), useful=useful)
         with task.step() as tx:
-            task.finish(tx, {"outcome": "too_little_data", **counts, **needed})
+            task.finish(tx, {"outcome": "too_little_data", "why": why, **counts, **needed})
         return
     task.pause()
     fitted = task.house.salience_trainer().fit(parts, authors=read.authors, seed=_SEED)
@@ -94,6 +95,15 @@ def train_salience(task: Task) -> None:
             "gain": f"{auc['low']:+.3f} to {auc['high']:+.3f}",
         }
         task.finish(tx, result)
+
+
+def _lacking(settled: int, *, useful: int) -> str:
+    """Say what there is and what is needed."""
+    others = settled - useful
+    return (
+        f"has {settled} memories a month old, {useful} of use and {others} not, needs {SETTLED_MIN}"
+        f" with {USEFUL_MIN} of either, {USEFUL_MIN // 2} of either early and {_HELD_MIN} late"
+    )
 
 
 def _is_enough(samples: Sequence[Sample], parts: Parts) -> bool:

@@ -136,13 +136,19 @@ def _sessions(lessons: Sequence[Lesson]) -> int:
     return len({lesson.group for lesson in lessons})
 
 
-def _lacking(lessons: Sequence[Lesson], parts: Sequence[Split], *, least: int) -> Mapping[str, int]:
+def _lacking(
+    lessons: Sequence[Lesson], parts: Sequence[Split], *, least: int
+) -> Mapping[str, object]:
     """Say what there is and what is needed, where that is more; nothing where there is enough."""
     sessions = _sessions(lessons)
     is_parted = all(_sessions(one.learnt) >= _FOLD_SESSIONS_MIN and one.held for one in parts)
-    if len(lessons) >= least and sessions >= LESSON_GROUPS_MIN and is_parted:
+    is_enough = len(lessons) >= least and sessions >= LESSON_GROUPS_MIN
+    if is_enough and is_parted:
         return {}
+    spread = f"{_FOLD_SESSIONS_MIN} sessions that end before each time judged, recalls after each"
+    needs = spread if is_enough else f"{least} in {LESSON_GROUPS_MIN}"
     return {
+        "why": f"has {len(lessons)} marked recalls in {sessions} sessions, needs {needs}",
         "recalls": len(lessons),
         "recalls_needed": least,
         "sessions": sessions,

@@ -12,7 +12,7 @@ from commonbrain.domain.canary import PERCENT_DEFAULT
 from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import inert_line
 from commonbrain.domain.limits import CANARY_AGENTS_MAX
-from commonbrain.domain.model_card import ModelRole
+from commonbrain.domain.model_card import ModelRole, ModelState
 from commonbrain.domain.outcomes import Figures
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import show_instant
@@ -118,7 +118,10 @@ def _tell(reply: ModelsShown) -> str:
         lines.append(_line(one))
         lines += _card(one) if one.features is not None else ()
         lines += _judged(judged[one.id]) if one.id in judged else ()
-    return "\n".join(map(inert_line, lines)) or "No model: fixed weights order every recall."
+        if one.role is ModelRole.SALIENCE and one.state is ModelState.ACTIVE:
+            lines.append("  No guard looks at it; retire takes it out, rollback for good.")
+    nothing = "No reranker serves" if reply.op == "guards" else "No model"
+    return "\n".join(map(inert_line, lines)) or f"{nothing}: fixed weights order every recall."
 
 
 def _line(one: ShownModel) -> str:
