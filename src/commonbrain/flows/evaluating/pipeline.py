@@ -24,7 +24,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.model_card import ModelRole, ModelState
 from commonbrain.domain.query import Filter, is_allowed
 from commonbrain.domain.recollection import Recollection, Verdict
-from commonbrain.domain.scope import Caller
+from commonbrain.domain.scope import Caller, Role
 from commonbrain.flows.evaluating.questions import (
     Question,
     Sort,
@@ -254,7 +254,9 @@ class Evaluate:
 
     def _asked(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
         """Ask again what was asked last, of what is marked and can still be found."""
-        wanted = EntryFilter(is_marked=True)
+        # What others asked is an admin's to read, in the ledger as in what is made of it.
+        is_admin = self.caller.role is Role.ADMIN
+        wanted = EntryFilter(agent=None if is_admin else self.caller.agent, is_marked=True)
         before, enough = ids.make_id(at, -1), ceil(count / _HELD_OUT)
         entries = tx.ledger.latest(wanted, before=before, limit=enough)
         late = entries[: ceil(len(entries) * _HELD_OUT)]

@@ -66,11 +66,14 @@ def _told(tx: Transaction, caller: Caller, *, project: str | None, since: dateti
         agent=None, session=None, since=since, until=None, limit=CORRECTIONS_MAX
     )
     read = [(one.memory_id, correction) for one in reversed(changes) for correction in _read(one)]
-    heads = _heads(tx, {id_ for id_, _ in read})
+    known = tx.memories.get(sorted({id_ for id_, _ in read}))
     kept = {
         id_: head
-        for id_, head in heads.items()
-        if _counts(head, caller) and not (project and hold_apart(project, head.project))
+        for id_, head in _heads(tx, known).items()
+        # What a private memory was corrected by stays private when a shared one takes its place.
+        if _may_be_told(known[id_], caller)
+        and _counts(head, caller)
+        and not (project and hold_apart(project, head.project))
     }
     return _Told(
         corrections=tuple(replace(one, of=kept[id_].id) for id_, one in read if id_ in kept),
@@ -99,9 +102,9 @@ def _read(change: Change) -> Iterator[Correction]:
             return
 
 
-def _heads(tx: Transaction, wanted: set[int]) -> dict[int, Memory]:
+def _heads(tx: Transaction, known: Mapping[int, Memory]) -> dict[int, Memory]:
     """Follow memories to the latest of their lineages."""
-    heads = tx.memories.get(sorted(wanted))
+    heads = {**known}
     for _ in range(_CHAIN_MAX):
         behind = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
         if not behind:
@@ -115,12 +118,17 @@ def _heads(tx: Transaction, wanted: set[int]) -> dict[int, Memory]:
 
 def _counts(memory: Memory, caller: Caller) -> bool:
     """Say whether a rule may rest on a memory: it holds, is seen, and no secret of another."""
-    is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
     is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
     # A rule that nobody trusted would be quarantined, and tell on whoever wrote what it rests on.
     is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
     holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
-    return is_own and is_claimed and is_trusted and holds and is_visible(caller, memory)
+    return is_claimed and is_trusted and holds and _may_be_told(memory, caller)
+
+
+def _may_be_told(memory: Memory, caller: Caller) -> bool:
+    """Say whether what is made of a memory may repeat it: what is private is its author's."""
+    is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
+    return is_own and is_visible(caller, memory)
 
 
 def _settled(tx: Transaction, heads: Sequence[int]) -> set[int]:

@@ -101,6 +101,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=chores.atomize,
         takes={"kinds": _are_names, "project": _is_name},
         role=Role.WRITER,
+        is_personal=True,
     ),
     "train_salience": JobKind(
         purpose="Learn from what memories came to how much new ones matter.",
@@ -145,6 +146,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.WRITER,
         every=timedelta(days=7),
         is_wanted=lambda tx: sum(tx.memories.counts().values()) >= EVALUATED_FROM,
+        is_personal=True,
     ),
     "import": JobKind(
         purpose="Take in what was sent, in a foreign format or the house's own.",
@@ -181,6 +183,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=consolidate,
         takes={"project": _is_name},
         role=Role.WRITER,
+        is_personal=True,
     ),
     MAINTAIN: JobKind(
         purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",

@@ -1,0 +1,189 @@
+"""What an agent keeps to itself stays so in all that the brain makes of what it holds."""
+
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.brain import Brain
+from commonbrain.domain import ids
+from commonbrain.domain.errors import NotFound, Refused
+from commonbrain.domain.ledger import Entry, Feedback, Mark
+from commonbrain.domain.limits import EVALUATED_MIN
+from commonbrain.domain.memory import Draft, Memory, State
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role, Scope
+from commonbrain.flows.models import Move
+from commonbrain.ports.ledger import EntryFilter
+from tests.flows.asking import stored
+from tests.flows.working import a_worker
+
+DEEP = "quokka"
+"""In every text that is kept private, and in nothing else."""
+EVENTS = (
+    f"The checkout service of {DEEP} returned errors after the deploy of build 811.",
+    f"We rolled the checkout service of {DEEP} back to build 810 after the errors.",
+    f"The checkout service of {DEEP} lacked the variable STRIPE_REGION in build 811.",
+)
+
+
+@pytest.fixture
+def bo(brain: Brain) -> Brain:
+    """A writer who keeps something of every sort to itself, and has asked for it."""
+    bo = as_writer(brain, "bo")
+    bo.remember([Draft(body=text, kind="event", scope=Scope.PRIVATE) for text in EVENTS])
+    for number in range(3):
+        rule = f"Never push {DEEP} straight to the main branch" + " again" * number
+        stored(bo, rule, kind="rule", scope="private", distinct_because="a test says so")
+    bo.recall(f"what of {DEEP}")
+    brain.house.journal.flush()
+    return bo
+
+
+def as_writer(brain: Brain, agent: str, role: Role = Role.WRITER) -> Brain:
+    return Brain.of(brain.house, Caller(agent=agent, role=role, session=f"{agent}s"))
+
+
+def did(brain: Brain, kind: str) -> str:
+    """Ask for a job, have it done, and give all that is told of it."""
+    job = brain.jobs.run(kind)
+    a_worker(brain).sweep()
+    done = brain.jobs.show(job.id)
+    assert done.state == "done", done.reason
+    return f"{job} {done}"
+
+
+def kept(brain: Brain) -> list[Memory]:
+    """Read every memory there is, whoever's."""
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        return list(tx.memories.get(tx.memories.page(after=0, limit=1000)).values())
+
+
+def a_mark(entry: Entry, memory: int) -> Feedback:
+    return Feedback(
+        trace_id=entry.id,
+        memory_id=memory,
+        mark=Mark.USEFUL,
+        agent=entry.agent,
+        session=entry.session,
+        at=entry.asked_at,
+    )
+
+
+def a_card(brain: Brain) -> str:
+    """Put a model of salience there, which serves nobody yet."""
+    now = brain.house.clock.now()
+    card = ModelCard(
+        id=ids.make_id(now, 1),
+        role=ModelRole.SALIENCE,
+        state=ModelState.CANDIDATE,
+        digest="0" * 64,
+        features=(),
+        told={"outcome": "better"},
+        made_at=now,
+        moved_at=now,
+    )
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        assert tx.registry.add(card)
+    return ids.show(ids.MODEL, card.id)
+
+
+@pytest.mark.parametrize("kind", ["consolidate", "reflect", "atomize"])
+def test_no_job_tells_or_makes_anything_of_what_another_agent_keeps_to_itself(
+    brain: Brain, bo: Brain, kind: str
+) -> None:
+    private = {one.id for one in kept(brain)}
+    cy = as_writer(brain, "cy")
+
+    told = did(cy, kind) + did(brain, kind) + str(cy.reflect())
+
+    hidden = {ids.show(ids.MEMORY, id_) for id_ in private}
+    assert DEEP not in told
+    assert not any(id_ in told for id_ in hidden)
+    assert {one.id for one in kept(brain)} == private
+
+    assert DEEP not in did(bo, kind)
+    assert {(one.scope, one.agent) for one in kept(brain)} == {(Scope.PRIVATE, "bo")}
+
+
+def test_what_a_private_memory_was_corrected_by_is_proposed_to_its_author_alone(
+    brain: Brain, bo: Brain
+) -> None:
+    cy = as_writer(brain, "cy")
+    id_ = stored(bo, "The deploy window opens at 14:00.", kind="fact", scope="private")
+    for session, end in (("s1", "."), ("s2", "!"), ("s3", " please.")):
+        text = f"Deploys of {DEEP} must wait for the harbour master{end}"
+        bo.acting_as(session=session).revise.annotate(id_, text)
+    # A memory may become the team's; what was said of it before does not.
+    shared = "The deploy window opens at 15:00."
+    head = bo.revise.supersede(id_, shared, reason=f"{DEEP} said so.", scope="team").id
+    assert cy.get(str(head))
+
+    did(cy, "reflect")
+    did(brain, "reflect")
+
+    proposed = [one for one in kept(brain) if one.state is State.CANDIDATE]
+    assert [one for one in proposed if one.scope is not Scope.PRIVATE] == []
+
+
+def test_who_asks_for_the_same_job_has_one_of_their_own(brain: Brain, bo: Brain) -> None:
+    cy = as_writer(brain, "cy")
+    for kind in ("consolidate", "reflect", "atomize", "eval"):
+        jobs = [one.jobs.run(kind) for one in (bo, cy, cy)]
+
+        assert [one.agent for one in jobs] == ["bo", "cy", "cy"]
+        assert jobs[1].id == jobs[2].id != jobs[0].id
+        with pytest.raises(NotFound):
+            cy.jobs.show(jobs[0].id)
+    assert {one.agent for one in cy.jobs().jobs} == {"cy"}
+
+
+def test_an_evaluation_asks_a_writer_again_only_what_it_asked_itself(
+    brain: Brain, bo: Brain
+) -> None:
+    # What helped may be the team's; what was asked for it is not.
+    everybodys = ids.parse(ids.MEMORY, stored(brain, "The kettle is blue.", kind="fact"))
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        [entry] = tx.ledger.latest(EntryFilter(agent="bo"), limit=1)
+        tx.ledger.mark([a_mark(entry, everybodys)])
+    brain.remember(
+        [
+            Draft(body=f"Somebody put vessel{number} of shelf{number} into {room}.", kind="event")
+            for number, room in enumerate(["a kitchen cupboard", "the red attic"] * EVALUATED_MIN)
+        ]
+    )
+    now = brain.house.clock.now() + timedelta(seconds=1)
+
+    def asked(who: Brain) -> str:
+        return str(who.evaluate.prepare(now, questions=EVALUATED_MIN, seed=0).questions)
+
+    assert DEEP in asked(bo)
+    assert DEEP not in asked(as_writer(brain, "cy"))
+
+
+@pytest.mark.parametrize("role", [Role.READER, Role.WRITER])
+def test_what_is_an_admins_is_refused_to_who_is_none(brain: Brain, bo: Brain, role: Role) -> None:
+    own = bo.recall("checkout service").trace_id
+    export = brain.jobs.run("export")
+    a_worker(brain).sweep()
+    model = a_card(brain)
+    cy = as_writer(brain, "cy", role)
+
+    assert cy.ledger().recalls == ()
+    assert cy.recall(DEEP).items == ()
+    assert [one.considered for one in cy.ledger().recalls] == [0]
+    told = Move(reason="Because I say so.", is_forced=True)
+    for missing in (lambda: cy.ledger.one(own), lambda: cy.jobs.archive(export.id)):
+        with pytest.raises(NotFound):
+            missing()
+    for refused in (
+        lambda: cy.ledger(agent="bo"),
+        cy.models,
+        lambda: cy.models.promote(model, move=told),
+        lambda: cy.jobs.run("export"),
+        lambda: cy.jobs.run("train_salience"),
+        cy.spaces,
+        lambda: cy.spaces.compare("minilm"),
+    ):
+        with pytest.raises(Refused):
+            refused()
+    assert all(one.state is ModelState.CANDIDATE for one in brain.models(ModelRole.SALIENCE).models)
