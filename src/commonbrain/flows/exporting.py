@@ -1,14 +1,20 @@
 """Export: everything a tenant holds but what can be derived, in one file of one moment."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from commonbrain.domain.errors import Refused
+from commonbrain.domain.job import Job, JobState
+from commonbrain.domain.limits import JOBS_PAGE_MAX
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.flows.house import House
+from commonbrain.flows.jobbing import DISCARD, EXPORT, key_of
 from commonbrain.ports.archive import Kept, Record
+from commonbrain.ports.jobs import JobFilter
+from commonbrain.ports.staging import Parcel
 from commonbrain.ports.store import Transaction
 
 _PAGE: Final = 500
@@ -71,6 +77,43 @@ def check_may_move(caller: Caller) -> None:
             code="insufficient_role",
             hint="Ask an admin.",
         )
+
+
+def withdraw(tx: Transaction, *, now: datetime) -> list[Parcel]:
+    """Take every archive back that an export job has made, and let those begin anew that run.
+
+    What is erased is in them. Nobody is given one any more; its parts are to be dropped once this
+    transaction is committed, and whoever dies before that leaves it to the job that is due now.
+    """
+    for running in tx.jobs.listed(_exports(JobState.RUNNING), before=None, limit=JOBS_PAGE_MAX):
+        tx.jobs.move(running, running.given_back(now))
+    parcels: list[Parcel] = []
+    before: int | None = None
+    while page := tx.jobs.listed(_exports(JobState.DONE), before=before, limit=JOBS_PAGE_MAX):
+        before = page[-1].id
+        for done in page:
+            if "parcel" in done.reached:
+                parcels.append(read_parcel(done.reached["parcel"]))
+                tx.jobs.move(done, replace(done, reached={}))
+                _hasten(tx, done, now=now)
+    return parcels
+
+
+def _exports(state: JobState) -> JobFilter:
+    return JobFilter(state=state, kind=EXPORT)
+
+
+def _hasten(tx: Transaction, export: Job, *, now: datetime) -> None:
+    dropping = tx.jobs.keyed(key_of(DISCARD, {"parcel": export.reached["parcel"]}))
+    if dropping is not None and dropping.state is JobState.QUEUED:
+        tx.jobs.move(dropping, replace(dropping, due_at=now))
+
+
+def read_parcel(told: object) -> Parcel:
+    """Read a parcel as a job's row holds it."""
+    given: dict[str, Any] = {**cast("Mapping[str, Any]", told)}
+    given["parts"] = tuple(given["parts"])
+    return Parcel(**given)
 
 
 def _all(tx: Transaction, *, total: int, told: Callable[[float], None]) -> Iterator[Record]:

@@ -20,6 +20,10 @@ EMBED: Final = "embed"
 """The kind of job that gives vectors to what was stored without."""
 REFLECT: Final = "reflect"
 """The kind that makes episodes of what happened."""
+EXPORT: Final = "export"
+"""The kind that writes everything into an archive, which is kept for a day."""
+DISCARD: Final = "discard"
+"""The kind that drops what was sent or made."""
 _EMBED_AFTER: Final = timedelta(seconds=30)
 """An embedder that has just failed is not asked again at once."""
 

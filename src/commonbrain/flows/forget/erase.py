@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
@@ -17,6 +18,7 @@ from commonbrain.domain.scope import Caller, Role, is_visible
 from commonbrain.flows.act import Act, checked_reason
 from commonbrain.flows.cascade.spread import mark_erased
 from commonbrain.flows.duty import check_changes
+from commonbrain.flows.exporting import withdraw
 from commonbrain.flows.forget.selection import (
     KEPT_STATES,
     Dependents,
@@ -37,6 +39,7 @@ from commonbrain.flows.forget.swept import (
 )
 from commonbrain.flows.house import House
 from commonbrain.flows.recording import record_beside
+from commonbrain.ports.staging import Parcel
 from commonbrain.ports.store import Transaction
 
 _UNFINISHED: Final = (
@@ -101,7 +104,9 @@ class Erase:
                 return preview
             check_changes(tx, self.caller, memories=selection.taken, now=act.now, is_settling=True)
             receipt = _scrub(act, selection.taken, reason=why)
+            archives = withdraw(tx, now=act.now) if selection.taken else []
             preview = replace(preview, unseated=act.cascade())
+        receipt["archives"] = self._dropped(archives)
         preview = followed_up(self.house, self.caller, done=preview)
         is_out_of_reach = not preview.count and preview.spared_count
         status = Stage.UNCHANGED if is_out_of_reach else Stage.DONE
@@ -109,6 +114,13 @@ class Erase:
 
     def _act(self, tx: Transaction) -> Act:
         return Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+
+    def _dropped(self, archives: Sequence[Parcel]) -> int:
+        """Drop what exports wrote; what cannot be reached now is dropped by a job that is due."""
+        for one in archives:
+            with suppress(Unavailable):
+                self.house.staging.drop(one)
+        return len(archives)
 
     def _finish(self, done: Swept) -> Swept:
         """Rewrite the file, or say what is left to do."""

@@ -17,11 +17,11 @@ from commonbrain.domain.limits import (
     UPLOAD_KEPT_DAYS,
 )
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.flows.exporting import check_may_move
+from commonbrain.flows.exporting import check_may_move, read_parcel
 from commonbrain.flows.house import House
-from commonbrain.flows.jobbing import add_job, announce
+from commonbrain.flows.jobbing import DISCARD, EXPORT, add_job, announce
 from commonbrain.flows.merging import OWN_FORMAT
-from commonbrain.flows.upkeep.moving import ARCHIVE_KEPT, DISCARD, read_parcel
+from commonbrain.flows.upkeep.moving import ARCHIVE_KEPT
 from commonbrain.flows.upkeep.table import check_given, kind_of
 from commonbrain.ports.jobs import JobFilter
 from commonbrain.ports.staging import Parcel
@@ -158,10 +158,11 @@ class Jobs:
         with self.house.store.snapshot(self.caller.tenant) as tx:
             job = self._own(tx, id_)
         is_kept = job.finished_at and job.finished_at + ARCHIVE_KEPT > self.house.clock.now()
-        if job.kind != "export" or job.state is not JobState.DONE or not is_kept:
+        is_there = job.kind == EXPORT and job.state is JobState.DONE and "parcel" in job.reached
+        if not (is_there and is_kept):
             raise NotFound(
                 f"{id_[:40]} has no archive.",
-                hint="Ask for an export with job run export, and fetch it within a day.",
+                hint="Ask for one with job run export; fetch it within a day, before an erase.",
             )
         check_may_move(self.caller)
         return read_parcel(job.reached["parcel"])

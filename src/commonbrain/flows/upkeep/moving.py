@@ -10,17 +10,15 @@ from typing import Any, Final, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.limits import ARCHIVE_KEPT_H
-from commonbrain.flows.exporting import Export, Exported
+from commonbrain.flows.exporting import Export, Exported, read_parcel
 from commonbrain.flows.importing import Import, Source
-from commonbrain.flows.jobbing import add_job
+from commonbrain.flows.jobbing import DISCARD, add_job
 from commonbrain.flows.merging import OWN_FORMAT, Merge
 from commonbrain.flows.report import Going, Refusal, Report
-from commonbrain.flows.upkeep.task import Task
+from commonbrain.flows.upkeep.task import Lost, Stopped, Task, TookTooLong
 from commonbrain.ports.staging import Parcel
 from commonbrain.ports.store import Transaction
 
-DISCARD: Final = "discard"
-"""The kind of job that drops what was sent or made."""
 ARCHIVE_KEPT: Final = timedelta(hours=ARCHIVE_KEPT_H)
 _ARCHIVE: Final = "commonbrain.jsonl"
 _UPLOADED: Final = 0.9
@@ -77,11 +75,16 @@ def export(task: Task) -> None:
 
     parcel = house.staging.made(_ARCHIVE, write)
     until = house.clock.now() + ARCHIVE_KEPT
-    with task.step() as tx:
-        discard_later(tx, task, parcel=parcel, due_at=until)
-        task.reach(tx, 1.0, reached={"parcel": asdict(parcel)})
-        counts = {"memories": exported[0].memories, "records": exported[0].records}
-        task.finish(tx, {**counts, "bytes": parcel.size, "kept_h": ARCHIVE_KEPT_H})
+    try:
+        with task.step() as tx:
+            discard_later(tx, task, parcel=parcel, due_at=until)
+            task.reach(tx, 1.0, reached={"parcel": asdict(parcel)})
+            counts = {"memories": exported[0].memories, "records": exported[0].records}
+            task.finish(tx, {**counts, "bytes": parcel.size, "kept_h": ARCHIVE_KEPT_H})
+    except (Lost, Stopped, TookTooLong):
+        # Nobody will know of it: what was erased since is in it.
+        house.staging.drop(parcel)
+        raise
 
 
 def discard_later(tx: Transaction, task: Task, *, parcel: Parcel, due_at: datetime) -> None:
@@ -100,13 +103,6 @@ def discard(task: Task) -> None:
             task.reach(tx, done / len(parcel.parts), reached={})
     with task.step() as tx:
         task.finish(tx, {"bytes": parcel.size})
-
-
-def read_parcel(told: object) -> Parcel:
-    """Read a parcel as a job's row holds it."""
-    given: dict[str, Any] = {**cast("Mapping[str, Any]", told)}
-    given["parts"] = tuple(given["parts"])
-    return Parcel(**given)
 
 
 def _report(reached: Mapping[str, object]) -> Report | None:

@@ -19,7 +19,7 @@ from commonbrain.domain.limits import (
 )
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
-from commonbrain.flows.jobbing import EMBED, REFLECT
+from commonbrain.flows.jobbing import DISCARD, EMBED, EXPORT, REFLECT
 from commonbrain.flows.upkeep import chores, moving, reflecting, respacing
 from commonbrain.flows.upkeep.consolidating import consolidate
 from commonbrain.flows.upkeep.evaluating import evaluate
@@ -156,14 +156,14 @@ JOBS: Final[Mapping[str, JobKind]] = {
         asked_by="brain import --background, or POST /v1/import",
         limit=timedelta(hours=12),
     ),
-    "export": JobKind(
+    EXPORT: JobKind(
         purpose="Write everything into an archive, to be fetched for a day.",
         handle=moving.export,
         takes={},
         role=Role.ADMIN,
         limit=timedelta(hours=6),
     ),
-    moving.DISCARD: JobKind(
+    DISCARD: JobKind(
         purpose="Drop what was sent to be imported, or exported, once its time is over.",
         handle=moving.discard,
         takes={},

@@ -1,0 +1,108 @@
+"""What is erased is gone from all that the brain had made of it, whoever keeps that."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.staging import BlobStaging
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import NotFound
+from commonbrain.domain.job import JobState
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.limits import EVALUATED_MIN
+from commonbrain.domain.memory import Draft
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.ports.staging import Parcel
+from tests.flows.asking import stored
+from tests.flows.working import a_worker
+from tests.security.world import rows_of
+
+WHY = "It is not to be kept."
+DEEP = "quokka"
+"""In what is erased alone."""
+EVENTS = (
+    f"The checkout service of {DEEP} returned errors after the deploy of build 811.",
+    f"We rolled the checkout service of {DEEP} back to build 810 after the errors.",
+    f"The checkout service of {DEEP} lacked the variable STRIPE_REGION in build 811.",
+    f"We decided that the checkout service of {DEEP} must validate its variables.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted(BlobStaging):
+    """Has something happen when an archive is written, and nobody knows of it yet."""
+
+    meanwhile: Callable[[], None]
+
+    def made(self, name: str, write: Callable[[Path], object]) -> Parcel:
+        """Have it written, and be interrupted."""
+        # Not `super()`, which a class with slots of its own has not.
+        parcel = BlobStaging.made(self, name, write)
+        self.meanwhile()
+        return parcel
+
+
+def made_of(brain: Brain) -> list[str]:
+    """Have everything made of events that can be; give the ids of the events."""
+    told = brain.remember([Draft(body=text, kind="event") for text in EVENTS])
+    rooms = ["a kitchen cupboard", "the red attic"] * EVALUATED_MIN
+    vessels = [f"Somebody put vessel{n} of shelf{n} into {room}." for n, room in enumerate(rooms)]
+    brain.remember([Draft(body=text, kind="event") for text in vessels])
+    answer = brain.recall(f"what of {DEEP} and its checkout", max_items=4)
+    for item in answer.items:
+        brain.revise.rate(item.id, "up")
+    for kind in ("reflect", "atomize", "consolidate", "eval", "export"):
+        brain.jobs.run(kind)
+    a_worker(brain).sweep()
+    assert {one.state for one in brain.jobs().jobs if one.kind != "discard"} == {JobState.DONE}
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        every = tx.memories.get(tx.memories.page(after=0, limit=1000)).values()
+    assert {one.kind for one in every if DEEP in one.text} >= {Kind.EVENT, Kind.EPISODE}
+    return [str(one.id) for one in told.items]
+
+
+def test_no_row_and_no_archive_holds_a_word_of_what_was_erased(brain: Brain) -> None:
+    events = made_of(brain)
+    [export] = brain.jobs(kind="export").jobs
+    archive = brain.jobs.archive(export.id)
+    assert DEEP in b"".join(brain.house.staging.read(archive)).decode(errors="replace")
+
+    count = brain.erase(events, reason=WHY).count
+    assert count > len(events)
+    done = brain.erase(events, reason=WHY, confirm=count)
+
+    assert (done.receipt or {})["archives"] == 1
+    rows = rows_of(brain.house.store, LOCAL_TENANT)
+    assert {name: [row for row in held if DEEP in row] for name, held in rows.items()} == {
+        name: [] for name in rows
+    }
+    with pytest.raises(NotFound):
+        brain.jobs.archive(export.id)
+    with pytest.raises(NotFound):
+        b"".join(brain.house.staging.read(archive))
+    a_worker(brain).sweep()
+    assert {one.state for one in brain.jobs(kind="discard").jobs} == {JobState.DONE}
+
+
+def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain) -> None:
+    id_ = stored(brain, EVENTS[0], kind="event")
+    stored(brain, "The kettle is blue.", kind="fact")
+    export = brain.jobs.run("export")
+
+    once = [id_]
+
+    def erase() -> None:
+        while once:
+            brain.erase(once.pop(), reason=WHY, confirm=1)
+
+    staging = Interrupted(brain.house.blobs, meanwhile=erase)
+    a_worker(Brain.of(replace(brain.house, staging=staging), brain.caller)).sweep()
+
+    archive = brain.jobs.archive(export.id)
+    kept = {part.name for part in Path(brain.house.blobs().location).rglob("*") if part.is_file()}
+    assert kept == set(archive.parts)
+    text = b"".join(brain.house.staging.read(archive)).decode()
+    assert "kettle" in text
+    assert DEEP not in text
