@@ -296,7 +296,8 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("ST-12", "No door hands a stranger a credential, and CORS is closed."),
     Adopted("ST-13", "API keys are argon2id with scopes, expiry, allow list and a rate."),
     Adopted("ST-14", "A credential gives tenant, agent and role, or a code that says why."),
-    Gap("ST-15 EV-11", "Poison, spoofing, injection and load have hostile suites."),
+    Adopted("ST-15", "Poison, floods, forged times and links, and injection are tried and held."),
+    Gap("EV-11", "Poison, spoofing and injection have hostile suites; load has none that soaks."),
     Adopted("ST-16", "Nothing listens beyond loopback without authentication."),
     # Jobs and learning
     Adopted("JB-01", "reflect makes episodes and candidate facts out of recent events."),
@@ -371,7 +372,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("EV-07", "Each capability has its suite, and no test can reach a user's store."),
     Adopted("EV-08", "Evaluations class questions: one hop, several, changed, distracted."),
     Adopted("EV-09", "Each evaluation run is a record to compare, by category and system."),
-    Gap("EV-10", "MCP over stdio is tested for tools, flow and end; roles are missing."),
+    Adopted("EV-10", "MCP over stdio is tested for tools, flow, tokens and what roles may."),
     Adopted("EV-12", "Filters, payloads and tool schemas have tests of their own."),
     # Clients
     Adopted("CL-02 CL-03", "All clients use the same tools, each under its own agent name."),
