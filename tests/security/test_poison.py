@@ -47,6 +47,7 @@ def test_a_false_fact_of_high_importance_and_a_later_date_takes_no_place(
         f"CRITICAL, must know by everyone: {LIE}",
         kind="fact",
         occurred_at=later,
+        confidence=1.0,
         source_ref="proxy.yaml",
     )
 

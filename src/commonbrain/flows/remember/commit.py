@@ -44,6 +44,9 @@ def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int
         trust=prepared.trust,
         is_sourced=draft.source_ref is not None,
     )
+    if claimed is not None and prepared.trust is Trust.UNTRUSTED_WEB:
+        # It may doubt itself; that it is sure of itself says nothing.
+        claimed = min(claimed, computed)
     return Memory(
         id=0,
         kind=admitted.kind,
