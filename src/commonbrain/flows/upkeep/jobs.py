@@ -278,8 +278,12 @@ def _shown(job: Job) -> ShownJob:
 
 
 def _told(given: Mapping[str, object]) -> Mapping[str, object]:
-    """Tell what a job was given; of a file its name and size, not where its parts are."""
-    return {name: _named(value) if name == "parcel" else value for name, value in given.items()}
+    """Tell what a job was given; of a file its name and size, not where its parts are.
+
+    For whom it is done, which is there for its key, is told beside it.
+    """
+    told = {name: value for name, value in given.items() if name != "agent"}
+    return {name: _named(value) if name == "parcel" else value for name, value in told.items()}
 
 
 def _named(parcel: object) -> object:
