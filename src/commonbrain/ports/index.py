@@ -68,6 +68,13 @@ class Index(Protocol):
         """
         ...
 
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector `(d,)` of how each memory begins; those without a vector are absent.
+
+        As it is kept, which is to half precision, and of the serving space.
+        """
+        ...
+
     def follow(self) -> None:
         """Bring what this process keeps of vectors up to the rows.
 

@@ -135,6 +135,10 @@ class PostgresIndex:
         """Give the cosine of every two of these memories, each by the mean of its windows."""
         return self._shelf(None).cosines(ids)
 
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each memory begins; those without a vector are absent."""
+        return self._shelf(None).firsts(ids)
+
     def follow(self) -> None:
         """Do nothing: the process keeps no vectors."""
 

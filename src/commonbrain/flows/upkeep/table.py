@@ -70,7 +70,7 @@ class JobKind:
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
     is_of_space: bool = False
-    """Whether it is for programs alone that make vectors of the space that serves."""
+    """Whether it is for programs alone that make, or compare, vectors of the space that serves."""
     limit: timedelta = timedelta(hours=1)
     """How long one attempt may take."""
     attempts: int = JOB_ATTEMPTS
@@ -181,6 +181,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=consolidate,
         takes={"project": _is_name},
         role=Role.WRITER,
+        is_of_space=True,
     ),
     MAINTAIN: JobKind(
         purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
