@@ -10,6 +10,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import (
     EVALUATED_FROM,
     JOB_ATTEMPTS,
+    JOB_GIVEN_BYTES_MAX,
     LESSONS_ASKED_MIN,
     LESSONS_MAX,
     LOOKBACK_DAYS_MAX,
@@ -210,9 +211,16 @@ def check_given(name: str, given: Mapping[str, object]) -> None:
     """Hold what a job is given to what its kind takes.
 
     Raises:
-        Invalid: a name is unknown, or its value is of another sort.
+        Invalid: a name is unknown, its value is of another sort, or all are too long together.
 
     """
+    size = len(json.dumps(dict(given), ensure_ascii=False, default=str).encode())
+    if size > JOB_GIVEN_BYTES_MAX:
+        raise Invalid(
+            f"{name} is given {size:,} bytes; {JOB_GIVEN_BYTES_MAX:,} are allowed.",
+            code="limit_exceeded",
+            hint="Ask for less at once.",
+        )
     takes = kind_of(name).takes
     hint = f"It takes {', '.join(takes) or 'nothing'}."
     for one, value in given.items():
