@@ -95,6 +95,10 @@ class Index(Protocol):
         """List findable memories above an id, superseded ones too, that lack vectors; ascending."""
         ...
 
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id whose words are lost; ascending, usually none."""
+        ...
+
     def embed(self, memory_id: int, given: Vectors) -> bool:
         """Give a memory the vectors that it lacks, if it is findable.
 

@@ -154,6 +154,10 @@ class PostgresIndex:
         """List findable memories above an id that lack vectors, ascending."""
         return self.lacking.oldest(limit=limit, after=after)
 
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that the full text lacks, ascending."""
+        return self.words.lacking(limit=limit, after=after)
+
     def _shelf(self, field: CausalField | None) -> PostgresVectors:
         return PostgresVectors(work=self.work, which=replace(self.which, field=field))
 

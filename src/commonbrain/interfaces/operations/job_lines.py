@@ -139,6 +139,7 @@ def _maintained(result: Result) -> str:
         result, expired="expired", stale="overdue (tasks)", archived="archived",
         forgotten="forgotten", unseated="left without what they rest on",
         jobs="old jobs dropped", events="old events dropped",
+        reworded="put back into the full text",
         bodiless="without their text (see brain doctor)", unembedded="await vectors",
     )  # fmt: skip
     return f"{', '.join(kept)}." if kept else "Nothing was due."
