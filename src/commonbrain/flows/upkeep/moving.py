@@ -1,10 +1,10 @@
-"""The jobs that import, export, and drop what was sent or made once its time is over."""
+"""The jobs that import and export."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -12,15 +12,13 @@ from commonbrain.domain import ids
 from commonbrain.domain.limits import ARCHIVE_KEPT_H
 from commonbrain.flows.exporting import Export, Exported
 from commonbrain.flows.importing import Import, Source
-from commonbrain.flows.jobbing import add_job
 from commonbrain.flows.merging import OWN_FORMAT, Merge
 from commonbrain.flows.report import Going, Refusal, Report
+from commonbrain.flows.upkeep.discarding import discard_later, read_parcel
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.staging import Parcel
 from commonbrain.ports.store import Transaction
 
-DISCARD: Final = "discard"
-"""The kind of job that drops what was sent or made."""
 ARCHIVE_KEPT: Final = timedelta(hours=ARCHIVE_KEPT_H)
 _ARCHIVE: Final = "commonbrain.jsonl"
 _UPLOADED: Final = 0.9
@@ -75,38 +73,18 @@ def export(task: Task) -> None:
     def write(path: Path) -> None:
         exported.append(Export(house, task.caller)(path, on_progress=move))
 
-    parcel = house.staging.made(_ARCHIVE, write)
-    until = house.clock.now() + ARCHIVE_KEPT
+    def tell(parcel: Parcel) -> None:
+        # It is fetched for a day from its end on, which comes within the limit.
+        due_at = house.clock.now() + task.limit + ARCHIVE_KEPT
+        with task.step() as tx:
+            discard_later(tx, house, caller=task.caller, parcel=parcel, due_at=due_at)
+            task.reach(tx, _UPLOADED, reached={})
+
+    parcel = house.staging.made(_ARCHIVE, write, tell=tell)
     with task.step() as tx:
-        discard_later(tx, task, parcel=parcel, due_at=until)
         task.reach(tx, 1.0, reached={"parcel": asdict(parcel)})
         counts = {"memories": exported[0].memories, "records": exported[0].records}
         task.finish(tx, {**counts, "bytes": parcel.size, "kept_h": ARCHIVE_KEPT_H})
-
-
-def discard_later(tx: Transaction, task: Task, *, parcel: Parcel, due_at: datetime) -> None:
-    """See to it that a parcel does not stay for ever, whatever becomes of it."""
-    given = {"parcel": asdict(parcel)}
-    add_job(tx, task.house, caller=task.caller, kind=DISCARD, given=given, due_at=due_at)
-
-
-def discard(task: Task) -> None:
-    """Drop a parcel part by part; there may be nothing left of it."""
-    parcel = read_parcel(task.job.given["parcel"])
-    for done, part in enumerate(parcel.parts, 1):
-        task.pause()
-        task.house.staging.drop(replace(parcel, parts=(part,)))
-        with task.step() as tx:
-            task.reach(tx, done / len(parcel.parts), reached={})
-    with task.step() as tx:
-        task.finish(tx, {"bytes": parcel.size})
-
-
-def read_parcel(told: object) -> Parcel:
-    """Read a parcel as a job's row holds it."""
-    given: dict[str, Any] = {**cast("Mapping[str, Any]", told)}
-    given["parts"] = tuple(given["parts"])
-    return Parcel(**given)
 
 
 def _report(reached: Mapping[str, object]) -> Report | None:

@@ -20,7 +20,7 @@ from commonbrain.domain.limits import (
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import EMBED, REFLECT
-from commonbrain.flows.upkeep import chores, moving, reflecting, respacing
+from commonbrain.flows.upkeep import chores, discarding, moving, reflecting, respacing
 from commonbrain.flows.upkeep.consolidating import consolidate
 from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.maintaining import maintain
@@ -161,9 +161,9 @@ JOBS: Final[Mapping[str, JobKind]] = {
         role=Role.ADMIN,
         limit=timedelta(hours=6),
     ),
-    moving.DISCARD: JobKind(
-        purpose="Drop what was sent to be imported, or exported, once its time is over.",
-        handle=moving.discard,
+    discarding.DISCARD: JobKind(
+        purpose="Drop what was sent to be imported, exported or learnt, once its time is over.",
+        handle=discarding.discard,
         takes={},
         role=Role.WRITER,
         asked_by="what puts a file there",
