@@ -16,7 +16,7 @@ def test_upkeep_is_foreseen_and_then_done_now(command: Command) -> None:
     _, told = command("maintain", "--dry-run", "--json")
     assert json.loads(told)["counts"] == {"expired": 1}
 
-    assert command("maintain") == (0, "expired 1\n")
+    assert command("maintain") == (0, "1 expired.\n")
     _, listed = command("job", "list", "--kind", "maintain", "--json")
     assert [one["result"]["expired"] for one in json.loads(listed)["jobs"]] == [1]
     code, again = command("maintain", "--json")

@@ -43,7 +43,7 @@ def test_jobs_are_asked_for_worked_off_and_shown(brain: Run) -> None:
     assert f"{id_} | atomize | queued" in brain("job", "list").stdout
 
     worked = brain("work", "--once", "--concurrency", "2")
-    assert f"{id_}  atomize  done  read 0, atoms 0, rejected 0" in worked.stdout
+    assert f"{id_}  atomize  done  Read 0 memories and found 0 atoms." in worked.stdout
     assert worked.returncode == 0
     shown = json.loads(brain("job", "show", id_, "--json").stdout)["jobs"][0]
     assert (shown["state"], shown["given"]) == ("done", {"project": "tea"})

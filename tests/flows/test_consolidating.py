@@ -1,5 +1,6 @@
 """Consolidate: a report on what says nearly the same, which changes nothing and names no text."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,10 @@ from commonbrain.brain import Brain
 from commonbrain.domain.cliques import cliques
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import CONSOLIDATED_RULES_MAX
-from commonbrain.testing.builders import a_memory
+from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.store_steps import put
 from tests.flows.asking import stored
-from tests.flows.working import a_worker
+from tests.flows.working import Fragile, a_worker
 
 WHY = "because a test says so"
 SAME = (
@@ -26,7 +27,7 @@ PAIRS = st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair
 
 def reported(brain: Brain, **wanted: object) -> dict[str, Any]:
     job = brain.jobs.run("consolidate", wanted)
-    a_worker(brain).sweep()
+    a_worker(brain, kinds=["consolidate"]).sweep()
     done = brain.jobs.show(job.id)
     assert done.state == "done", done.reason
     return dict(done.result or {})
@@ -59,6 +60,32 @@ def test_rules_that_say_nearly_the_same_are_reported_with_the_calls_and_left_alo
     brain.revise.link(near[0], near[1], type="relates_to")
     brain.revise.link(near[0], near[2], type="relates_to")
     assert [len(one["ids"]) for one in reported(brain)["cliques"]] == [2]
+
+
+@pytest.mark.requirement("LC-20")
+def test_only_what_has_no_vector_yet_is_embedded_and_the_report_is_the_same_as_with_one(
+    path: Path,
+) -> None:
+    embedder = Fragile()
+    with a_brain(path, embedder=embedder) as brain:
+        for text in SAME[:2]:
+            stored(brain, text, kind="rule", distinct_because="a test says so")
+        embedder.is_down = True
+        stored(brain, SAME[2], kind="rule")
+        embedder.is_down, embedder.calls = False, 0
+
+        told = reported(brain)
+        assert embedder.calls == 1
+        [clique] = told["cliques"]
+        assert len(clique["ids"]) == 3
+
+        brain.embed_pending()
+        embedder.is_down, embedder.calls = True, 0
+        again = reported(brain)
+        assert embedder.calls == 0
+        # A stored vector is one of half precision.
+        assert again["cliques"][0].pop("weakest") == pytest.approx(clique.pop("weakest"), abs=1e-3)
+        assert again == told
 
 
 @pytest.mark.requirement("LC-20")

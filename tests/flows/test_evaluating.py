@@ -108,11 +108,17 @@ def test_what_agents_asked_and_used_is_asked_again_from_the_latest_on(
 def test_too_little_is_said_to_be_so(path: Path) -> None:
     with a_brain(path) as brain:
         brain.remember([a_note(number) for number in range(EVALUATED_MIN - 1)])
-        with pytest.raises(Refused, match="19 memories can be asked about") as refusal:
+        with pytest.raises(Refused, match="can be asked about: 19;") as refusal:
             brain.evaluate()
         assert refusal.value.code == "too_little"
         with pytest.raises(Invalid):
             brain.evaluate(questions=1)
+
+        job = brain.jobs.run("eval")
+        a_worker(brain, kinds=["eval"]).sweep()
+        done = brain.jobs.show(job.id)
+        assert (done.state, done.attempts) == ("done", 1)
+        assert (done.result or {})["outcome"] == "too_little_data"
 
 
 def test_what_got_worse_beyond_chance_is_told_with_what_changed(

@@ -8,7 +8,7 @@ import pytest
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
-from commonbrain.domain.limits import JOB_LEASE_S
+from commonbrain.domain.limits import JOB_GIVEN_BYTES_MAX, JOB_LEASE_S
 from commonbrain.domain.scope import LOCAL_TENANT, Role
 from commonbrain.flows.upkeep.worker import Happening
 from commonbrain.testing.builders import a_brain
@@ -216,7 +216,13 @@ def test_the_same_work_asked_for_twice_is_one_job(brain: Brain) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "given"),
-    [("fly", {}), ("embed", {"x": 1}), ("atomize", {"project": 3}), ("atomize", {"kinds": "fact"})],
+    [
+        ("fly", {}),
+        ("embed", {"x": 1}),
+        ("atomize", {"project": 3}),
+        ("atomize", {"kinds": "fact"}),
+        ("atomize", {"project": JOB_GIVEN_BYTES_MAX * "x"}),
+    ],
 )
 def test_a_job_that_makes_no_sense_is_refused(
     brain: Brain, kind: str, given: dict[str, object]

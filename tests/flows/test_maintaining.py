@@ -14,7 +14,7 @@ from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.flows.upkeep.jobs import ShownJob
 from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import put
+from commonbrain.testing.store_steps import lexical, put
 from tests.flows.asking import bodies, stored
 from tests.flows.test_jobs_again import killed_at
 from tests.flows.working import a_worker
@@ -193,6 +193,16 @@ def test_what_lacks_a_vector_is_embedded_by_the_job_for_it(brain: Brain) -> None
     a_worker(brain).sweep()
     assert brain.status().embedding_pending == 0
     assert brain.get(id_, bump=False).state is State.ACTIVE
+
+
+def test_what_the_full_text_lacks_is_found_by_its_words_again(brain: Brain) -> None:
+    stored(brain, "The kettle is blue", kind="fact")
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        [memory] = tx.memories.get(tx.memories.page(after=0, limit=1)).values()
+        tx.index.drop(memory.id)
+    assert counted(brain) == {"reworded": 1, "unembedded": 1}
+    assert lexical(brain.house.store, "kettle") == [memory.id]
+    assert counted(brain) == {"unembedded": 1}
 
 
 def test_upkeep_killed_after_any_of_its_steps_turns_each_memory_once(

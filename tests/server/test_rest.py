@@ -228,6 +228,11 @@ def test_the_mirror_asks_for_training_for_admins_and_within_bounds(ann: TestClie
     job = ann.post("/v0/memory/train", json={"lookback_days": 14}, headers=ada).json()
     assert (job["kind"], job["state"]) == ("train_reranker", "queued")
     assert job["given"] == {"lookback_days": 14}
+    asked = {"op": "run", "kind": "train_reranker", "given": {"lookback_days": 14}}
+    [same] = ann.post("/v1/job", json=asked, headers=ada).json()["jobs"]
+    assert same == job
+    usual = ann.post("/v0/memory/train", json={}, headers=ada).json()
+    assert ann.post("/v1/model", json={"op": "train"}, headers=ada).json()["job"] == usual["id"]
     far = ann.post("/v0/memory/train", json={"lookback_days": 181}, headers=ada)
     is_problem(far, 422, "invalid")
     is_problem(ann.post("/v0/memory/train", json={}), 403, "insufficient_role")

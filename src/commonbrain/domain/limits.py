@@ -185,7 +185,7 @@ JOB_LEASE_S: Final = 60.0
 JOB_BACKOFF_MAX_S: Final = 3600.0
 JOB_FAULT_CHARS_MAX: Final = 500
 JOB_GIVEN_BYTES_MAX: Final = 16 * 1024
-"""Of what a job is given, as JSON."""
+"""Of what a job is given by whoever asks for it, as JSON."""
 JOB_REACHED_BYTES_MAX: Final = 2 * 1024 * 1024
 """Of where a job goes on, as JSON: it is written with each step."""
 JOBS_PAGE_DEFAULT: Final = 20

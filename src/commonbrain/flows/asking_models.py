@@ -22,6 +22,8 @@ Answer = TypeVar("Answer")
 
 KNOWN_MS: Final = 2000.0
 """How long a process goes by what it read of who serves: a move is seen by all within it."""
+NOBODY_KNOWN_MS: Final = 10_000.0
+"""The same where nobody serves: there is nothing to roll back, and a first model may come later."""
 _TENANTS_MAX: Final = 10_000
 """Tenants of whom that is remembered; past it all are read anew."""
 _LOADING_S: Final = 0.5
@@ -57,7 +59,7 @@ class Terms:
 
 
 class Known:
-    """Who serves each tenant, as it was at most two seconds ago."""
+    """Who serves each tenant, as it was at most two seconds ago; ten where nobody did."""
 
     def __init__(self, clock: Clock) -> None:
         """Know of nobody yet."""
@@ -71,7 +73,8 @@ class Known:
         now_ms = self._clock.elapsed_ms()
         known = self._known.get(tenant)
         if known is None or now_ms >= known[0]:
-            known = (now_ms + KNOWN_MS, tuple(read()))
+            cards = tuple(read())
+            known = (now_ms + (KNOWN_MS if cards else NOBODY_KNOWN_MS), cards)
             if len(self._known) >= _TENANTS_MAX:
                 self._known.clear()
             self._known[tenant] = known

@@ -78,6 +78,8 @@ class ModelsShown:
     """Whether that is how they would be, and nothing was moved."""
     job: str | None = None
     """Which trains a new one."""
+    role: ModelRole | None = None
+    """Of which alone was asked."""
 
 
 def moves_of(tx: Transaction, card: ModelCard) -> list[ShownMove]:

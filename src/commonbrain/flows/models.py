@@ -56,7 +56,7 @@ class Models:
         self._check()
         with self.house.store.snapshot(self.caller.tenant) as tx:
             cards = tx.registry.listed(role, limit=MODELS_SHOWN_MAX)
-        return ModelsShown(op="list", models=tuple(map(shown, cards)))
+        return ModelsShown(op="list", models=tuple(map(shown, cards)), role=role)
 
     def show(self, id_: str) -> ModelsShown:
         """Show the card of one, with its moves.

@@ -58,7 +58,7 @@ class Saliences:
         self._models.close()
 
     def _active(self, tenant: str) -> ModelCard | None:
-        """Give the model that serves a tenant, as it was at most two seconds ago."""
+        """Give the model that serves a tenant, as it was not long ago."""
         known = self._known.serving(tenant, lambda: self._serving(tenant))
         return next((one for one in known if one.state is ModelState.ACTIVE), None)
 

@@ -41,7 +41,7 @@ class Rankers:
         self._models = Models(lambda card: _load(load, card), clock=clock, terms=_TERMS)
 
     def serving(self, caller: Caller, read: Callable[[], Sequence[ModelCard]]) -> ModelCard | None:
-        """Give the model that serves a caller, as it was at most two seconds ago."""
+        """Give the model that serves a caller, as it was not long ago."""
         known = self._known.serving(caller.tenant, read)
         return serving_of(known, caller) if known else None
 

@@ -68,6 +68,13 @@ class Index(Protocol):
         """
         ...
 
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector `(d,)` of how each memory begins; those without a vector are absent.
+
+        As it is kept, which is to half precision, and of the serving space.
+        """
+        ...
+
     def follow(self) -> None:
         """Bring what this process keeps of vectors up to the rows.
 
@@ -86,6 +93,10 @@ class Index(Protocol):
 
     def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
         """List findable memories above an id, superseded ones too, that lack vectors; ascending."""
+        ...
+
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id whose words are lost; ascending, usually none."""
         ...
 
     def embed(self, memory_id: int, given: Vectors) -> bool:

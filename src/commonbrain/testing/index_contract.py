@@ -207,6 +207,30 @@ class IndexContract:
         assert third == pytest.approx(first, abs=1e-3)
         assert (second[0] < 1, fourth) == (True, [0, 0, 0, 0])
 
+    @pytest.mark.requirement("LC-20")
+    def test_how_a_memory_begins_is_read_as_it_was_kept_by_its_own_tenant_alone(
+        self, store: Store
+    ) -> None:
+        first, second = random_vectors(2)
+        with store.begin(LOCAL_TENANT) as tx:
+            for id_, windows in ((1, [first, second]), (2, [second]), (3, [first])):
+                tx.memories.add(a_memory(id_, f"number {id_}"))
+                tx.index.put(a_memory(id_, f"number {id_}"), Vectors(windows=np.stack(windows)))
+            tx.memories.add(a_memory(4, "tea pot"))
+            tx.index.put(a_memory(4, "tea pot"), None)
+            tx.index.drop(3)
+            own = tx.index.first_windows([1])
+        assert own[1] == pytest.approx(first, abs=1e-3)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            kept = tx.index.first_windows([2, 4, 1, 3, 99])
+            assert tx.index.first_windows([]) == {}
+        assert {id_: one.dtype for id_, one in kept.items()} == {1: np.float32, 2: np.float32}
+        assert kept[1] == pytest.approx(first, abs=1e-3)
+        assert kept[2] == pytest.approx(second, abs=1e-3)
+        with store.snapshot("other") as tx:
+            assert tx.index.first_windows([1, 2]) == {}
+
     def test_a_memory_without_a_vector_is_pending_and_found_by_words(self, store: Store) -> None:
         memory = a_memory(1, "tea is ready")
         with store.begin(LOCAL_TENANT) as tx:

@@ -63,3 +63,21 @@ class UpkeepContract:
             put(store, a_memory(number, f"Number {number}", kind=kind))
         with store.snapshot(LOCAL_TENANT) as tx:
             assert tx.memories.bodiless(after=0, limit=9) == []
+
+    def test_what_the_full_text_lacks_is_listed_until_it_is_worded_anew(self, store: Store) -> None:
+        port = a_memory(2, "The port is 80")
+        cause = a_memory(3, "A full disk stopped the build", kind=Kind.ATOM)
+        put(store, a_memory(1, "The kettle is blue"), port, cause)
+        put(store, a_memory(4, "Nobody finds it", state=State.QUARANTINED))
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.index.unworded(limit=9) == []
+            for one in (port, cause):
+                tx.index.drop(one.id)
+        with store.snapshot("another") as tx:
+            assert tx.index.unworded(limit=9) == []
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.index.unworded(limit=9) == [2, 3]
+            assert (tx.index.unworded(limit=1), tx.index.unworded(limit=9, after=2)) == ([2], [3])
+            for one in (port, cause):
+                tx.index.reword(one)
+            assert tx.index.unworded(limit=9) == []

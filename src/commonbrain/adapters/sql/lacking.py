@@ -1,11 +1,11 @@
-"""What lacks vectors: findable memories that wait to be embedded, whatever the engine."""
+"""What lacks vectors or words: findable memories that a search would miss, on either engine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Integer, and_, bindparam, func, or_, select
+from sqlalchemy import Exists, Integer, Select, and_, bindparam, func, or_, select
 
 from commonbrain.adapters.sql.field_tables import field_vectors
 from commonbrain.adapters.sql.tables import DETAILS, memories, vectors
@@ -85,6 +85,23 @@ _OLDEST: Final = (
     .order_by(memories.c.id)
     .limit(bindparam("most", type_=Integer))
 )
+
+
+def without_words(has_own: Exists, *, has_fields: Exists) -> Select[int]:
+    """Select findable memories above an id that lack words: all of theirs, or of their fields.
+
+    Args:
+        has_own: whether a row of memories stands in the engine's full text.
+        has_fields: the same of an atom, in the full text of fields.
+
+    """
+    lacks = or_(~has_own, and_(memories.c.kind == Kind.ATOM, ~has_fields))
+    return (
+        select(memories.c.id)
+        .where(*_HERE, memories.c.id > bindparam("after"), lacks)
+        .order_by(memories.c.id)
+        .limit(bindparam("most", type_=Integer))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,6 +135,10 @@ class PostgresIndex:
         """Give the cosine of every two of these memories, each by the mean of its windows."""
         return self._shelf(None).cosines(ids)
 
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each memory begins; those without a vector are absent."""
+        return self._shelf(None).firsts(ids)
+
     def follow(self) -> None:
         """Do nothing: the process keeps no vectors."""
 
@@ -149,6 +153,10 @@ class PostgresIndex:
     def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
         """List findable memories above an id that lack vectors, ascending."""
         return self.lacking.oldest(limit=limit, after=after)
+
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that the full text lacks, ascending."""
+        return self.words.lacking(limit=limit, after=after)
 
     def _shelf(self, field: CausalField | None) -> PostgresVectors:
         return PostgresVectors(work=self.work, which=replace(self.which, field=field))

@@ -125,6 +125,11 @@ class PostgresVectors:
         rows = self.work.rows(_windows(self.which), {"ids": list(ids)})
         return cosines_of(ids, ((id_, vector.to_numpy()) for id_, vector in rows))
 
+    def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each of these memories begins."""
+        rows = self.work.rows(_firsts(self.which), {"ids": list(ids)})
+        return {id_: vector.to_numpy().astype(np.float32) for id_, vector in rows}
+
 
 def half(vector: Matrix) -> HalfVector:
     """Give a vector as pgvector takes it."""
@@ -205,3 +210,12 @@ def _cosines(which: Which) -> Select[*tuple[Any, ...]]:
 def _windows(which: Which) -> Select[*tuple[Any, ...]]:
     row = which.table.c
     return select(row.memory_id, row.vector).where(*which.here, row.memory_id.in_(LISTED))
+
+
+@lru_cache(_BUILT_MAX)
+def _firsts(which: Which) -> Select[*tuple[Any, ...]]:
+    """Select as `_windows`, of each memory the first; one of another size is as good as dropped."""
+    row = which.table.c
+    is_whole = func.vector_dims(row.vector) == which.dimensions
+    found = _windows(which).where(is_whole)
+    return found.where(row.part == 0) if which.field is None else found

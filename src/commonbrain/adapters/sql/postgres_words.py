@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
+    Exists,
     Float,
     Integer,
     Select,
@@ -25,11 +26,13 @@ from sqlalchemy import (
     column,
     func,
     select,
+    table,
     text,
     true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from commonbrain.adapters.sql.lacking import without_words
 from commonbrain.adapters.sql.looks import given, within
 from commonbrain.adapters.sql.postgres_sizes import OneSize, Size
 from commonbrain.adapters.sql.postgres_telling import Telling, telling
@@ -70,6 +73,16 @@ _DROP: Final = (
     text("DELETE FROM memory_text WHERE tenant_id = :tenant AND memory_id = :id"),
     text("DELETE FROM atom_text WHERE tenant_id = :tenant AND memory_id = :id"),
 )
+
+
+def _stands_in(name: str) -> Exists:
+    """Say of a row of memories whether a full text has it."""
+    there = table(name, column("tenant_id"), column("memory_id")).c
+    same = (there.tenant_id == memories.c.tenant_id) & (there.memory_id == memories.c.id)
+    return select(1).where(same).exists()
+
+
+_WORDLESS: Final = without_words(_stands_in("memory_text"), has_fields=_stands_in("atom_text"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +130,10 @@ class PostgresWords:
         """Take a memory out, whatever its kind."""
         for statement in _DROP:
             self.work.connection.execute(statement, {"tenant": self.work.tenant, "id": memory_id})
+
+    def lacking(self, *, limit: int, after: int) -> list[int]:
+        """List findable memories above an id that do not stand in the full text, ascending."""
+        return [id_ for (id_,) in self.work.rows(_WORDLESS, {"after": after, "most": limit})]
 
     def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""

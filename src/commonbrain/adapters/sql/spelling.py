@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import (
@@ -24,7 +25,11 @@ _POSTGRES = "postgresql"
 
 
 class Listing(TypeDecorator[Any]):
-    """A list in one parameter: JSON in SQLite, an array in Postgres."""
+    """A list in one parameter: JSON in SQLite, an array in Postgres.
+
+    Numbers go to Postgres as an array is written out: its driver takes six times as long to turn
+    each of them, and one recall asks ten statements of 40 to 120 ids.
+    """
 
     impl = JSON
     cache_ok = True
@@ -36,6 +41,15 @@ class Listing(TypeDecorator[Any]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Take what the engine can unfold again."""
         return dialect.type_descriptor(ARRAY(self.of()) if dialect.name == _POSTGRES else JSON())
+
+    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ANN401 of the library's own
+        """Write numbers out for Postgres; what else there is goes as it is."""
+        is_written = dialect.name == _POSTGRES and self.of is BigInteger
+        return _array_of if is_written else super().bind_processor(dialect)
+
+
+def _array_of(value: Iterable[int] | None) -> str | None:
+    return None if value is None else f"{{{','.join(map(str, map(int, value)))}}}"
 
 
 class members(FunctionElement[Any]):  # noqa: N801 a function of SQL

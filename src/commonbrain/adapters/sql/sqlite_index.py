@@ -170,6 +170,10 @@ class SqliteIndex:
         """Give the cosine of every two of these memories, each by the mean of its windows."""
         return self.whole.cosines(ids)
 
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each memory begins; those without a vector are absent."""
+        return self.whole.firsts(ids)
+
     def follow(self) -> None:
         """Bring what is kept of whole memories up to the rows; a field waits until it is asked."""
         self.whole.follow()
@@ -185,6 +189,10 @@ class SqliteIndex:
     def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
         """List findable memories above an id that lack vectors, ascending."""
         return self.lacking.oldest(limit=limit, after=after)
+
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that the full text lacks, ascending."""
+        return self.words.lacking(limit=limit, after=after)
 
     def _shelf(self, field: CausalField | None) -> VectorShelf:
         if field is None:

@@ -52,6 +52,7 @@ class _Statements:
     last_seq: Select[int]
     changes: Select[int, int, bytes]
     blobs: Select[int, bytes]
+    firsts: Select[int, bytes]
 
 
 @cache
@@ -65,12 +66,15 @@ def _statements(field: CausalField | None) -> _Statements:
         here.append(row.field == field)
     # A vector of another size can be compared with none: it is as good as dropped.
     is_whole = func.length(row.vector) == bindparam("size")
+    blobs = select(row.memory_id, row.vector).where(*here, is_whole, row.memory_id.in_(LISTED))
     return _Statements(
         last_seq=select(func.coalesce(func.max(row.seq), 0)).where(*here),
         changes=select(row.seq, row.memory_id, case((is_whole, row.vector)).label("vector"))
         .where(*here, row.seq > bindparam("seq"))
         .order_by(row.seq),
-        blobs=select(row.memory_id, row.vector).where(*here, is_whole, row.memory_id.in_(LISTED)),
+        blobs=blobs,
+        # A field is one clause, and begins with itself.
+        firsts=blobs.where(vectors.c.part == 0) if field is None else blobs,
     )
 
 
@@ -135,9 +139,13 @@ class VectorShelf:
 
     def cosines(self, ids: Sequence[int]) -> list[list[float]]:
         """Give the cosine of every two of these memories, as the rows have them."""
-        given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
-        rows = rows_of(self.work.connection, self._of.blobs, given=given)
+        rows = self._read(self._of.blobs, ids)
         return cosines_of(ids, ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows))
+
+    def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each of these memories begins, as the rows have it."""
+        rows = self._read(self._of.firsts, ids)
+        return {id_: np.frombuffer(blob, np.float16).astype(np.float32) for id_, blob in rows}
 
     def follow(self) -> None:
         """Bring what is kept up to the rows, once for a transaction: it sees no later ones.
@@ -171,8 +179,7 @@ class VectorShelf:
         """Score by the rows what is not kept in the process."""
         if not ids:
             return {}
-        given = self.here | {"listed": json.dumps(ids), "size": self.vector_bytes}
-        rows = rows_of(self.work.connection, self._of.blobs, given=given)
+        rows = self._read(self._of.blobs, ids)
         if not rows:
             return {}
         matrix = np.frombuffer(b"".join([blob for _, blob in rows]), dtype=np.float16)
@@ -181,6 +188,13 @@ class VectorShelf:
         for (id_, _), cosine in zip(rows, cosines.tolist(), strict=True):
             best[id_] = max(cosine, best.get(id_, -1.0))
         return best
+
+    def _read(
+        self, statement: Select[int, bytes], ids: Sequence[int]
+    ) -> Sequence[tuple[int, bytes]]:
+        """Read the vectors of some memories from the rows."""
+        given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
+        return rows_of(self.work.connection, statement, given=given)
 
     def _among(self, query: Matrix, look: Look, *, limit: int) -> Ids:
         """Give what a narrow look allows: all of it, or enough of the nearest by code."""

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final
 
 from sqlalchemy import (
+    Exists,
     Float,
     Select,
     TextualSelect,
@@ -21,8 +22,10 @@ from sqlalchemy import (
     text,
 )
 
+from commonbrain.adapters.sql.lacking import without_words
 from commonbrain.adapters.sql.reading import rows_of
 from commonbrain.adapters.sql.sqlite_permits import LOOKED_AT, Permits
+from commonbrain.adapters.sql.tables import memories
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.atom import CausalField, fields_of
 from commonbrain.domain.kinds import Kind
@@ -75,6 +78,15 @@ _DROP: Final = text("DELETE FROM memory_text WHERE rowid = :id")
 _DROP_ATOM: Final = text("DELETE FROM atom_text WHERE rowid = :id")
 
 
+def _stands_in(name: str) -> Exists:
+    """Say of a row of memories whether a full text has it: FTS5 keeps a size of each document."""
+    sized = table(f"{name}_docsize", column("id"))
+    return select(1).where(sized.c.id == memories.c.id).exists()
+
+
+_WORDLESS: Final = without_words(_stands_in("memory_text"), has_fields=_stands_in("atom_text"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
     """The words of one tenant's memories in one transaction."""
@@ -95,6 +107,10 @@ class Words:
         """Take a memory out, whatever its kind."""
         for statement in (_DROP, _DROP_ATOM):
             self.work.connection.execute(statement, {"id": memory_id})
+
+    def lacking(self, *, limit: int, after: int) -> list[int]:
+        """List findable memories above an id that do not stand in the full text, ascending."""
+        return [id_ for (id_,) in self.work.rows(_WORDLESS, {"after": after, "most": limit})]
 
     def search(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
         """Rank by BM25 over stemmed words, best first; any of the terms may match."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
+from pydantic_core import to_json
 from sqlalchemy import Connection, bindparam, func, select, text
 
 from commonbrain.adapters.sql.annotations import AnnotationShelf
@@ -289,7 +290,8 @@ class SqlStore:
         # Everything that can be is done before the lock is taken.
         given = {
             "tenant": tenant,
-            "traces": json.dumps([trace_row(trace) for trace in traces], ensure_ascii=False),
+            # A trace of 40 candidates is long; this takes a fifth of the time of `json`.
+            "traces": to_json([trace_row(trace) for trace in traces]).decode(),
             "accesses": json.dumps(touched),
             "beats": json.dumps([beat_row(beat.session) for beat in beats], ensure_ascii=False),
             "before": ids.make_id(keep_from, 0),

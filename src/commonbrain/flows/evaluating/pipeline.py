@@ -207,8 +207,8 @@ class Evaluate:
             known = known_items(memories, seed=seed, count=questions)
             if len(known) < EVALUATED_MIN:
                 raise Refused(
-                    f"{len(known)} memories can be asked about; {EVALUATED_MIN} are the fewest "
-                    "that tell anything.",
+                    f"Too few memories can be asked about: {len(known)}; it takes {EVALUATED_MIN} "
+                    "to tell anything.",
                     code="too_little",
                     hint="Come back when the store holds more.",
                 )

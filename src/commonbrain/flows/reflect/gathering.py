@@ -76,11 +76,13 @@ def gather(tx: Transaction, wanted: Wanted, *, after: int, until: int) -> Page:
     )
 
 
-def told_of(tx: Transaction, ids: Sequence[int]) -> Collection[int]:
-    """Say of which memories there is an episode, whatever has become of that since."""
+def told_of(
+    tx: Transaction, ids: Sequence[int], *, besides: Collection[int] = ()
+) -> Collection[int]:
+    """Say of which memories there is another episode, whatever has become of that since."""
     wanted = set(ids)
     links = tx.links.touching(ids, types=[LinkType.DERIVED_FROM]) if ids else []
-    made = [one for one in links if one.to_id in wanted]
+    made = [one for one in links if one.to_id in wanted and one.from_id not in besides]
     known = tx.memories.get([one.from_id for one in made])
     return {
         one.to_id

@@ -25,15 +25,19 @@ from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
 from commonbrain.flows.reflect.correcting import rules
 from commonbrain.flows.reflect.drafting import Drafts, drafts, told_by
-from commonbrain.flows.reflect.gathering import Page, Wanted, gather
-from commonbrain.flows.remember.outcome import Beside
+from commonbrain.flows.reflect.gathering import Page, Wanted, gather, told_of
+from commonbrain.flows.remember.outcome import Beside, Outcome
 from commonbrain.flows.remember.pipeline import Course, Remember
-from commonbrain.ports.store import Look
+from commonbrain.ports.store import Look, Transaction
 
 _DOWN_MAX: Final = 3
 """Failures in a row after which a model is not asked again in this run: each may take long."""
 _PROPOSED_MAX: Final = 1000
 """Open proposals that a new one is held against."""
+
+
+class AlreadyTold(Exception):
+    """Of the same memories somebody else has made an episode meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +198,28 @@ class Reflect:
             told = digest(told_by(cluster), claims_max=claims_max)
         return drafts(told, of=cluster, caller=self.own) if told.points else None
 
-    def keep(self, made: Drafts, *, beside: Beside) -> None:
-        """Store an episode and what is proposed with it, in one transaction with what is beside."""
+    def is_told(self, cluster: Sequence[Memory]) -> bool:
+        """Say whether there is an episode of any of these memories by now."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            return bool(told_of(tx, [one.id for one in cluster]))
+
+    def keep(self, made: Drafts, *, of: Sequence[Memory], beside: Beside) -> None:
+        """Store an episode and what is proposed with it, in one transaction with what is beside.
+
+        Raises:
+            AlreadyTold: somebody has made an episode of the same meanwhile; nothing was stored.
+
+        """
         fresh = self._fresh(made.facts) if made.facts else []
-        self._write([made.episode, *fresh], beside=beside)
+
+        def alone(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+            """Look in the very transaction that stores, for in it nobody else does."""
+            own = {ids.parse(ids.MEMORY, one.id) for one in outcomes if one.id is not None}
+            if told_of(tx, [one.id for one in of], besides=own):
+                raise AlreadyTold
+            beside(tx, outcomes)
+
+        self._write([made.episode, *fresh], beside=alone)
 
     def corrections(self, wish: Wish) -> list[Draft]:
         """Give the rules that are to be proposed, because the same was corrected so often."""

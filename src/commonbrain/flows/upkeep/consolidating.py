@@ -25,7 +25,7 @@ from commonbrain.domain.scope import is_visible
 from commonbrain.flows.house import House
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.flows.vectors import vectors_for
-from commonbrain.ports.models import Vectors
+from commonbrain.ports.models import Matrix
 from commonbrain.ports.store import Look, Transaction
 
 _KINDS: Final = (Kind.RULE, Kind.FACT)
@@ -66,7 +66,7 @@ def consolidate(task: Task) -> None:
 
     Raises:
         Invalid: a project has more rules than anybody could go through.
-        Unavailable: the embedder is down.
+        Unavailable: something has no vector yet, and the embedder is down.
 
     """
     project = cast("str | None", task.job.given.get("project"))
@@ -94,9 +94,12 @@ def _read_page(ask: _Ask, task: Task, *, total: int) -> None:
     with ask.house.store.snapshot(tenant) as tx:
         page = tx.memories.page(after=reached["after"], limit=EMBED_BATCH)
         meant = [one for one in tx.memories.get(page).values() if ask.is_meant(one)]
-    vectors = vectors_for(meant, ask.house.embedder)
+        kept = tx.index.first_windows([one.id for one in meant])
+    # Only what was stored while the embedder was down is embedded; `embed` keeps it, not this.
+    made = vectors_for([one for one in meant if one.id not in kept], ask.house.embedder)
+    queries = kept | {id_: vectors.windows[0] for id_, vectors in made.items()}
     with ask.house.store.snapshot(tenant) as tx:
-        near = _near(tx, ask, memories=meant, vectors=vectors)
+        near = _near(tx, ask, memories=meant, queries=queries)
     known = {(one, other): cosine for one, other, cosine in reached["near"]} | near
     often = [[one.id, one.superseded_count] for one in meant if _is_revised(one)]
     reached |= {
@@ -115,15 +118,14 @@ def _read_page(ask: _Ask, task: Task, *, total: int) -> None:
 
 
 def _near(
-    tx: Transaction, ask: _Ask, *, memories: Sequence[Memory], vectors: Mapping[int, Vectors]
+    tx: Transaction, ask: _Ask, *, memories: Sequence[Memory], queries: Mapping[int, Matrix]
 ) -> dict[tuple[int, int], float]:
     """Find pairs of a kind that lie near, but for those that somebody has told apart."""
     at_least = ask.house.embedder.space.similar_at
     found: dict[tuple[int, int], float] = {}
     for one in memories:
         look = ask.look(one.kind, project=ask.project or one.project)
-        query = vectors[one.id].windows[0]
-        for hit in tx.index.nearest(query, look, limit=_NEIGHBOURS, at_least=at_least):
+        for hit in tx.index.nearest(queries[one.id], look, limit=_NEIGHBOURS, at_least=at_least):
             if hit.id != one.id and hit.score >= at_least:
                 found[min(one.id, hit.id), max(one.id, hit.id)] = round(hit.score, 4)
     ends = sorted({end for pair in found for end in pair})

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Final, cast
 
 from commonbrain.domain import ids
+from commonbrain.domain.errors import Refused
 from commonbrain.domain.limits import EVALUATED_AT_ONCE, EVALUATED_DEFAULT
 from commonbrain.domain.times import from_millis, to_millis
 from commonbrain.flows.evaluating.pipeline import Answer, Evaluate
@@ -18,11 +19,17 @@ def evaluate(task: Task) -> None:
     """Ask some questions a step, of the moment at which it began."""
     given, flow = task.job.given, Evaluate(task.house, task.caller)
     at = _begun(task)
-    exam = flow.prepare(
-        at,
-        questions=cast("int", given.get("questions", EVALUATED_DEFAULT)),
-        seed=cast("int", given.get("seed", 0)),
-    )
+    try:
+        exam = flow.prepare(
+            at,
+            questions=cast("int", given.get("questions", EVALUATED_DEFAULT)),
+            seed=cast("int", given.get("seed", 0)),
+        )
+    except Refused as refusal:
+        # Trying again in a minute would find no more: it ends well, as training does.
+        with task.step() as tx:
+            task.finish(tx, {"outcome": "too_little_data", "why": refusal.message})
+        return
     told = dict(cast("dict[str, Sequence[object]]", task.job.reached["answers"]))
     rest = [one for one in exam.questions if one.key not in told]
     for start in range(0, len(rest), EVALUATED_AT_ONCE):

@@ -22,6 +22,7 @@ from commonbrain.domain.limits import (
     OUTBOX_KEPT_DAYS,
     RETAINED_AT_ONCE,
 )
+from commonbrain.domain.memory import FINDABLE_STATES
 from commonbrain.domain.policy import NO_POLICY
 from commonbrain.domain.retention import Retention
 from commonbrain.domain.revision import Action
@@ -43,12 +44,15 @@ _CHECKED: Final = "checked"
 """The same of the look for what lacks its body."""
 _EMPTIED: Final = "emptied_before"
 """The same of models: before which card the next page begins."""
+_WORDED: Final = "worded_after"
+"""The same of the look for what the full text lacks."""
 _TURNING: Final = 0.5
 _DROPPING: Final = 0.8
-"""How far it has come when memories are done, and when old rows are dropped: a guess."""
+_WORDING: Final = 0.9
+"""How far it has come when memories are done, old rows dropped, words looked for: a guess."""
 COUNTED: Final = (
     "expired", "stale", "archived", "forgotten", "unseated", "jobs", "events", "evaluations",
-    "artifacts", "discards", "bodiless", "unembedded",
+    "artifacts", "discards", "reworded", "bodiless", "unembedded",
 )  # fmt: skip
 """What a run counts, in the order of its steps."""
 
@@ -119,6 +123,8 @@ def maintain(task: Task) -> None:
             _drop_page(task, reached)
         elif "emptied" not in reached:
             _empty_page(task, reached)
+        elif "worded" not in reached:
+            _word_page(task, reached)
         else:
             _check_page(task, reached)
 
@@ -197,6 +203,23 @@ def _empty_page(task: Task, reached: dict[str, object]) -> None:
         task.reach(tx, _DROPPING, reached=reached)
 
 
+def _word_page(task: Task, reached: dict[str, object]) -> None:
+    """Write the words that the full text lacks; a program that was killed may have lost some."""
+    after = cast("int", reached.get(_WORDED, 0))
+    with task.house.store.snapshot(task.caller.tenant) as tx:
+        page = tx.index.unworded(after=after, limit=MAINTAINED_AT_ONCE)
+    with task.step() as tx:
+        found = [one for one in tx.memories.get(page).values() if one.state in FINDABLE_STATES]
+        for one in found:
+            tx.index.reword(one)
+        _count(reached, "reworded", more=len(found))
+        if len(page) == MAINTAINED_AT_ONCE:
+            reached[_WORDED] = page[-1]
+        else:
+            reached["worded"] = True
+        task.reach(tx, _WORDING, reached=reached)
+
+
 def _check_page(task: Task, reached: dict[str, object]) -> None:
     """Count what lacks its body, and have embedded what lacks vectors."""
     house, after = task.house, cast("int", reached.get(_CHECKED, 0))
@@ -207,7 +230,7 @@ def _check_page(task: Task, reached: dict[str, object]) -> None:
         _count(reached, "bodiless", more=len(page))
         if len(page) == CHECKED_AT_ONCE:
             reached[_CHECKED] = page[-1]
-            task.reach(tx, _DROPPING, reached=reached)
+            task.reach(tx, _WORDING, reached=reached)
             return
         if pending:
             now = house.clock.now()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import cast
 
@@ -22,7 +23,7 @@ from commonbrain.domain.reflection import Spent
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.jobbing import REFLECT, key_of
 from commonbrain.flows.reflect.gathering import RAW, Page
-from commonbrain.flows.reflect.pipeline import Budget, Reflect, Wish
+from commonbrain.flows.reflect.pipeline import AlreadyTold, Budget, Reflect, Wish
 from commonbrain.flows.remember.outcome import Outcome, Status
 from commonbrain.flows.upkeep.task import Task
 from commonbrain.ports.jobs import JobFilter
@@ -97,6 +98,9 @@ def _keep(task: Task, flow: Reflect, *, wish: Wish, page: Page) -> None:
     )
     for cluster in page.clusters:
         task.pause()
+        # Another agent's reflection, or one that was given something else, may be at the same.
+        if flow.is_told(cluster):
+            continue
         left = wish.max_candidates - _count(task, "candidates")
         made = flow.make(cluster, budget=budget, claims_max=max(left, 0))
         if made is None:
@@ -108,8 +112,8 @@ def _keep(task: Task, flow: Reflect, *, wish: Wish, page: Page) -> None:
             more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.told()}
             task.reach(tx, task.job.progress, reached=_with(task, **more))
 
-        with task.kept():
-            flow.keep(made, beside=tell)
+        with suppress(AlreadyTold), task.kept():
+            flow.keep(made, of=cluster, beside=tell)
 
 
 def _propose(task: Task, flow: Reflect, *, wish: Wish) -> None:

@@ -10,6 +10,7 @@ from commonbrain.domain.errors import Invalid
 from commonbrain.domain.limits import (
     EVALUATED_FROM,
     JOB_ATTEMPTS,
+    JOB_GIVEN_BYTES_MAX,
     LESSONS_ASKED_MIN,
     LESSONS_MAX,
     LOOKBACK_DAYS_MAX,
@@ -70,7 +71,7 @@ class JobKind:
     is_of_store: bool = False
     """Whether it works on what all tenants share, which is no single one's to ask for."""
     is_of_space: bool = False
-    """Whether it is for programs alone that make vectors of the space that serves."""
+    """Whether it is for programs alone that make, or compare, vectors of the space that serves."""
     limit: timedelta = timedelta(hours=1)
     """How long one attempt may take."""
     attempts: int = JOB_ATTEMPTS
@@ -181,6 +182,7 @@ JOBS: Final[Mapping[str, JobKind]] = {
         handle=consolidate,
         takes={"project": _is_name},
         role=Role.WRITER,
+        is_of_space=True,
     ),
     MAINTAIN: JobKind(
         purpose="Keep the store: what expired or is too old, stale tasks, old jobs and events.",
@@ -209,9 +211,16 @@ def check_given(name: str, given: Mapping[str, object]) -> None:
     """Hold what a job is given to what its kind takes.
 
     Raises:
-        Invalid: a name is unknown, or its value is of another sort.
+        Invalid: a name is unknown, its value is of another sort, or all are too long together.
 
     """
+    size = len(json.dumps(dict(given), ensure_ascii=False, default=str).encode())
+    if size > JOB_GIVEN_BYTES_MAX:
+        raise Invalid(
+            f"{name} is given {size:,} bytes; {JOB_GIVEN_BYTES_MAX:,} are allowed.",
+            code="limit_exceeded",
+            hint="Ask for less at once.",
+        )
     takes = kind_of(name).takes
     hint = f"It takes {', '.join(takes) or 'nothing'}."
     for one, value in given.items():

@@ -146,7 +146,7 @@ def _lacking(
     if is_enough and is_parted:
         return {}
     spread = f"{_FOLD_SESSIONS_MIN} sessions that end before each time judged, recalls after each"
-    needs = spread if is_enough else f"{least} in {LESSON_GROUPS_MIN}"
+    needs = spread if is_enough else f"{least} in {LESSON_GROUPS_MIN} sessions"
     return {
         "why": f"has {len(lessons)} marked recalls in {sessions} sessions, needs {needs}",
         "recalls": len(lessons),

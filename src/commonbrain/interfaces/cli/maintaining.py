@@ -16,6 +16,7 @@ from commonbrain.flows.upkeep.worker import Happening, Worker, worker_name
 from commonbrain.interfaces.cli.progress import bar
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
+from commonbrain.interfaces.operations.job_lines import said
 from commonbrain.ports.queue import Ticket
 
 
@@ -39,7 +40,7 @@ def run_maintain(state: State, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         typer.echo(TypeAdapter(ShownJob).dump_json(done).decode())
     else:
-        Console().print(Inert(_counts(done.result or {})))
+        Console().print(Inert(Text(said(MAINTAIN, done.result or {}))))
 
 
 def _kept(state: State, *, is_shown: bool) -> ShownJob:
@@ -79,9 +80,3 @@ def _foreseen(told: Foreseen) -> RenderableType:
         for one in shown[1:]:
             table.add_row("", "", f"{one.id} {one.headline}", one.reason)
     return Group(table, Text("Nothing was changed. Run it without --dry-run."))
-
-
-def _counts(result: object) -> RenderableType:
-    told = TypeAdapter(dict[str, int]).validate_python(result)
-    done = ", ".join(f"{name} {count:,}" for name, count in told.items() if count)
-    return Text(done or "Nothing was due.")

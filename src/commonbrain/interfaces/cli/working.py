@@ -28,7 +28,7 @@ from commonbrain.flows.upkeep.worker import Happening, Worker, worker_name
 from commonbrain.interfaces.cli.progress import progress
 from commonbrain.interfaces.cli.render import Inert
 from commonbrain.interfaces.cli.state import State
-from commonbrain.interfaces.operations.job import brief
+from commonbrain.interfaces.operations.job_lines import said
 
 _GLANCE_S: Final = 0.5
 _OVER: Final = frozenset(
@@ -145,8 +145,8 @@ def _as_json(what: Happening, job: Job, *, at: datetime) -> dict[str, object]:
 def _line(what: Happening, job: Job) -> str:
     parts = [ids.show(ids.JOB, job.id), job.kind, str(what).replace("_", " ")]
     if what is Happening.DONE and job.result is not None:
-        told = (f"{name} {brief(value)}" for name, value in job.result.items())
-        parts.append(", ".join(told))
+        is_preview = bool(job.given.get("dry_run"))
+        parts.append(said(job.kind, job.result, is_preview=is_preview))
     if what in {Happening.FAILED, Happening.DEAD} and job.fault:
         parts.append(f"attempt {job.attempts}, {job.fault.code}: {job.fault.message}")
     return "  ".join(parts)

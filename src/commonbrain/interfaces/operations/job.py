@@ -1,7 +1,6 @@
 """The operation job: what is done behind the calls, and what became of it."""
 
-from collections.abc import Iterator
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from pydantic import Field, JsonValue
 
@@ -12,6 +11,7 @@ from commonbrain.domain.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
 from commonbrain.domain.scope import Role
 from commonbrain.flows.upkeep.jobs import JobsShown, ShownJob
 from commonbrain.flows.upkeep.table import JOBS, as_taken
+from commonbrain.interfaces.operations.job_lines import entries, said
 from commonbrain.interfaces.operations.operation import (
     PLAIN,
     UNSEEN,
@@ -90,7 +90,8 @@ def _one(brain: Brain, request: JobRequest) -> ShownJob:
 
 def _tell(reply: JobsShown) -> str:
     lines = [tell_job(one) for one in reply.jobs] or ["No job."]
-    lines += _entries(reply.jobs[0]) if len(reply.jobs) == 1 else ()
+    if len(reply.jobs) == 1:
+        lines += [f"  {inert_line(one)}" for one in entries(reply.jobs[0].result or {})]
     return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
 
 
@@ -100,30 +101,11 @@ def tell_job(one: ShownJob) -> str:
     if one.attempts:
         parts.append(f"attempt {one.attempts}")
     if one.result is not None:
-        parts.append(", ".join(f"{name} {brief(value)}" for name, value in one.result.items()))
+        is_preview = bool((one.given or {}).get("dry_run"))
+        parts.append(said(one.kind, one.result, is_preview=is_preview))
     if one.error is not None:
         parts.append(f"{one.error}: {one.reason}")
     return inert_line(" | ".join(parts))
-
-
-def brief(value: object) -> object:
-    """Give a value of a result, or of a list how long it is."""
-    return len(cast("list[object]", value)) if isinstance(value, list) else value
-
-
-def _entries(one: ShownJob) -> Iterator[str]:
-    """Give what a result lists, each entry on a line of its own."""
-    for name, value in (one.result or {}).items():
-        for entry in cast("list[object]", value) if isinstance(value, list) else ():
-            told = cast("dict[str, object]", entry) if isinstance(entry, dict) else {"": entry}
-            parts = (f"{key} {_joined(part)}".strip() for key, part in told.items())
-            yield inert_line(f"  {name}: {'; '.join(parts)}")
-
-
-def _joined(value: object) -> str:
-    """Write a value, or the values of a list."""
-    listed = cast("list[object]", value) if isinstance(value, list) else [value]
-    return ", ".join(map(str, listed))
 
 
 _PURPOSES: Final = {

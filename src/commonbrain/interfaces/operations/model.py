@@ -112,7 +112,7 @@ def _weighty(brain: Brain, request: ModelRequest) -> ModelsShown | None:
 def _tell(reply: ModelsShown) -> str:
     lines = ["This would be so; nothing was moved."] if reply.is_preview else []
     if reply.job is not None:
-        lines.append(f"{reply.job} trains a new one.")
+        lines.append(f"{reply.job} trains a new one: brain job show {reply.job}.")
     judged = {one.id: one for one in reply.guards or ()}
     for one in reply.models:
         lines.append(_line(one))
@@ -120,8 +120,21 @@ def _tell(reply: ModelsShown) -> str:
         lines += _judged(judged[one.id]) if one.id in judged else ()
         if one.role is ModelRole.SALIENCE and one.state is ModelState.ACTIVE:
             lines.append("  No guard looks at it; retire takes it out, rollback for good.")
-    nothing = "No reranker serves" if reply.op == "guards" else "No model"
-    return "\n".join(map(inert_line, lines)) or f"{nothing}: fixed weights order every recall."
+    return "\n".join(map(inert_line, lines)) or _nothing(reply)
+
+
+def _nothing(reply: ModelsShown) -> str:
+    """Say what serves instead where there is no model."""
+    order, matter = "fixed weights order every recall", "a rule says how much what is new matters"
+    if reply.op == "guards":
+        return f"No reranker serves: {order}."
+    match reply.role:
+        case ModelRole.RERANKER:
+            return f"No reranker: {order}."
+        case ModelRole.SALIENCE:
+            return f"No model of salience: {matter}."
+        case None:
+            return f"No model: {order}, and {matter}."
 
 
 def _line(one: ShownModel) -> str:

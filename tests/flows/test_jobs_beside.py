@@ -1,0 +1,46 @@
+"""Two jobs of one kind at once, given different things: what both would make is made once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from commonbrain.adapters.models.extractive import ExtractiveReflector
+from commonbrain.brain import Brain
+from commonbrain.domain.kinds import Kind
+from commonbrain.domain.memory import State
+from commonbrain.domain.reflection import Reflection, Told
+from tests.flows.reflecting import CHECKOUT, every, reflect, tell
+
+
+class Wording(ExtractiveReflector):
+    """Words the same differently each time, and has something happen before its first answer."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.meanwhile, self.asked = meanwhile, 0
+
+    def reflect(self, told: Sequence[Told], *, claims_max: int) -> Reflection:
+        self.asked += 1
+        number = self.asked
+        if number == 1:
+            self.meanwhile()
+        said = super().reflect(told, claims_max=claims_max)
+        points = [replace(one, text=f"{one.text} Telling {number}.") for one in said.points]
+        return replace(said, points=tuple(points))
+
+
+@pytest.mark.requirement("JB-01")
+def test_two_reflections_at_once_make_one_episode_of_the_same(brain: Brain) -> None:
+    tell(brain, CHECKOUT)
+    wording = Wording(lambda: reflect(other, window_hours=48))
+    both = replace(brain.house, reflector=wording)
+    other = Brain.of(both, brain.caller)
+
+    first = reflect(Brain.of(both, brain.caller))
+
+    assert wording.asked == 2
+    [episode] = every(brain, Kind.EPISODE, State.ACTIVE)
+    assert "Telling 2." in episode.body
+    assert (first["episodes"], first["candidates"]) == (0, 0)
+    assert reflect(other)["episodes"] == 0
+    assert wording.asked == 2
