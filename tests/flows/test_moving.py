@@ -81,7 +81,7 @@ def test_what_was_sent_is_gone_once_it_was_read_and_two_who_send_the_same_share_
     (notes / "MEMORY.md").write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
     (notes / ".hidden" / "key.md").write_text("## Key\n\nNobody is to read this one.\n", "utf-8")
     with a_brain(path) as brain:
-        one, other = (brain.house.staging.put(notes) for _ in range(2))
+        one, other = (brain.house.staging.put(notes, tell=list[object]().append) for _ in range(2))
         assert not set(one.parts) & set(other.parts)
         brain.house.staging.drop(one)
         with brain.house.staging.opened(other) as folder:

@@ -50,7 +50,7 @@ def lessons(count: int = 48, *, seed: int = 1) -> list[Lesson]:
 
 @cache
 def fitted() -> Fitted:
-    return Boosting().fit(lessons(), base=BASE, seed=0)
+    return Boosting().fit(lessons(), base=BASE, seed=0, tenant="tea")
 
 
 def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
@@ -63,7 +63,9 @@ def scored(features: Sequence[Mapping[str, float]]) -> list[float]:
 def test_what_helped_comes_first_and_the_same_lessons_give_the_same_bytes() -> None:
     first, second = scored([{"fused": 0.6, "replies": 1.0}, {"fused": 0.8}])
     assert first > second
-    assert Boosting().fit(lessons(), base=BASE, seed=0).artifact == fitted().artifact
+    assert Boosting().fit(lessons(), base=BASE, seed=0, tenant="tea").artifact == fitted().artifact
+    other = Boosting().fit(lessons(), base=BASE, seed=0, tenant="coffee")
+    assert other.artifact != fitted().artifact
     assert fitted().told["importances"] == {"replies": 1.0}
 
 

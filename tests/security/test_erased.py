@@ -36,10 +36,12 @@ class Interrupted(BlobStaging):
 
     meanwhile: Callable[[], None]
 
-    def made(self, name: str, write: Callable[[Path], object]) -> Parcel:
+    def made(
+        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Parcel], None]
+    ) -> Parcel:
         """Have it written, and be interrupted."""
         # Not `super()`, which a class with slots of its own has not.
-        parcel = BlobStaging.made(self, name, write)
+        parcel = BlobStaging.made(self, name, write, tell=tell)
         self.meanwhile()
         return parcel
 

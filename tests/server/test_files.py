@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from commonbrain.brain import Brain
 from commonbrain.domain.limits import ARCHIVE_KEPT_H
+from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.interfaces.server.app import Intake
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -118,6 +119,8 @@ def test_an_export_is_fetched_by_an_admin_of_its_tenant_for_a_day(
     kept = list(Path(brain.house.blobs().location).iterdir())
     clock.move(timedelta(hours=ARCHIVE_KEPT_H))
     is_problem(client.get(url, headers=ada), 404, "not_found")
+    # It is dropped a day after the latest moment at which the export could have ended.
+    clock.move(JOBS["export"].limit)
     a_worker(brain, kinds=("discard",)).sweep()
     assert kept
     assert not list(Path(brain.house.blobs().location).iterdir())

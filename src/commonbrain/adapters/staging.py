@@ -9,9 +9,10 @@ import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, Final
+from typing import Final
 
 from commonbrain.domain.errors import CommonbrainError, Invalid
 from commonbrain.domain.limits import (
@@ -24,7 +25,7 @@ from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.staging import Parcel
 
 _HEAD: Final = 16
-"""Random bytes before each part: as many as a UUID has."""
+"""Random bytes before each part of a parcel: as many as a UUID has."""
 _FIRST: Final = (1980, 1, 1, 0, 0, 0)
 """The date of everything in a folder that is packed: when it was written tells nothing here."""
 
@@ -35,15 +36,19 @@ class BlobStaging:
 
     blobs: Callable[[], Blobs]
 
-    def put(self, source: Path, *, name: str | None = None) -> Parcel:
+    def put(
+        self, source: Path, *, name: str | None = None, tell: Callable[[Parcel], None]
+    ) -> Parcel:
         """Keep a file, or a folder packed into one."""
         if source.is_dir():
             with TemporaryDirectory(prefix="commonbrain-") as folder:
                 packed = Path(folder) / "packed.zip"
                 _pack(source, packed)
-                return self._keep(packed, name=name or source.resolve().name, is_folder=True)
+                label = _Label(name=name or source.resolve().name, is_folder=True)
+                return self._keep(packed, label, tell=tell)
         is_packed = name is not None and name.endswith(".zip")
-        return self._keep(source, name=name or source.name, is_folder=is_packed)
+        label = _Label(name=name or source.name, is_folder=is_packed)
+        return self._keep(source, label, tell=tell)
 
     @contextmanager
     def opened(self, parcel: Parcel) -> Generator[Path]:
@@ -61,12 +66,14 @@ class BlobStaging:
             _unpack(path, unpacked)
             yield unpacked
 
-    def made(self, name: str, write: Callable[[Path], object]) -> Parcel:
+    def made(
+        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Parcel], None]
+    ) -> Parcel:
         """Have a file written, and keep it."""
         with TemporaryDirectory(prefix="commonbrain-") as folder:
             path = Path(folder) / name
             write(path)
-            return self._keep(path, name=name, is_folder=False)
+            return self._keep(path, _Label(name=name, is_folder=False), tell=tell)
 
     def read(self, parcel: Parcel) -> Iterator[bytes]:
         """Give the bytes that were kept, part by part."""
@@ -80,32 +87,61 @@ class BlobStaging:
         for digest in parcel.parts:
             blobs.drop(digest)
 
-    def _keep(self, path: Path, *, name: str, is_folder: bool) -> Parcel:
-        blobs, parts = self.blobs(), list[str]()
+    def _keep(self, path: Path, label: "_Label", *, tell: Callable[[Parcel], None]) -> Parcel:
+        """Say of what parts it will be, then keep them."""
+        blobs, head, kept = self.blobs(), secrets.token_bytes(_HEAD), list[str]()
+        size = _size(path, label.name)
+        digests = (sha256(part).hexdigest() for part in _parts(path, head))
+        parcel = Parcel(name=label.name, is_folder=label.is_folder, parts=tuple(digests), size=size)
+        tell(parcel)
         try:
-            size = path.stat().st_size
-            if size > PARCEL_BYTES_MAX:
+            kept.extend(map(blobs.put, _parts(path, head)))
+            if tuple(kept) != parcel.parts:
                 raise Invalid(
-                    f"{name} has {size:,} bytes; {PARCEL_BYTES_MAX:,} are allowed.",
-                    code="limit_exceeded",
-                    hint="Send it in parts, or import it where the store is.",
+                    f"{label.name} was changed while it was read.",
+                    hint="Send it again once nobody writes to it.",
                 )
-            with path.open("rb") as stream:
-                parts.extend(
-                    blobs.put(secrets.token_bytes(_HEAD) + content) for content in _cut(stream)
-                )
-        except OSError as error:
-            raise Invalid(f"{path} cannot be read: {error.strerror}.") from error
         except CommonbrainError:
-            for digest in parts:
+            for digest in kept:
                 blobs.drop(digest)
             raise
-        return Parcel(name=name, is_folder=is_folder, parts=tuple(parts), size=size)
+        return parcel
 
 
-def _cut(stream: BinaryIO) -> Iterator[bytes]:
-    while content := stream.read(PARCEL_PART_BYTES):
-        yield content
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Label:
+    """What a parcel is called, and whether a folder is packed into it."""
+
+    name: str
+    is_folder: bool
+
+
+def _size(path: Path, name: str) -> int:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if size > PARCEL_BYTES_MAX:
+        raise Invalid(
+            f"{name} has {size:,} bytes; {PARCEL_BYTES_MAX:,} are allowed.",
+            code="limit_exceeded",
+            hint="Send it in parts, or import it where the store is.",
+        )
+    return size
+
+
+def _parts(path: Path, head: bytes) -> Iterator[bytes]:
+    """Cut a file; the head of a parcel is before each part, which no other parcel has."""
+    try:
+        with path.open("rb") as stream:
+            while content := stream.read(PARCEL_PART_BYTES):
+                yield head + content
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> Invalid:
+    return Invalid(f"{path} cannot be read: {error.strerror}.")
 
 
 def _pack(folder: Path, target: Path) -> None:

@@ -266,6 +266,8 @@ EVALUATED_AT_ONCE: Final = 20
 """Questions between two steps of the job that evaluates: half a second where it is slow."""
 EVALUATED_FROM: Final = 200
 """Memories from which on a store is measured by itself."""
+EVALUATIONS_KEPT: Final = 1000
+"""Results of one name: twenty years of a weekly evaluation, or half a year of some a day."""
 EVALUATION_SCANNED_MAX: Final = 1_000_000
 """Memories that those which are asked for are drawn from, the oldest first."""
 WORKERS_MAX: Final = 64
@@ -274,6 +276,12 @@ FEATURES_MAX: Final = 64
 """Features of one model; recalls know some forty."""
 MODEL_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of one artifact: 100 trees of 8 leaves have 100 kB."""
+ARTIFACTS_KEPT_DAYS: Final = 90
+"""How long a model that has ended keeps its artifact, and may serve again: as long as traces."""
+MODELS_AT_ONCE: Final = 50
+"""Cards that upkeep looks at in one transaction: the digests of all are one job's to drop."""
+DISCARDS_AT_ONCE: Final = 100
+"""Jobs that drop artifacts and were given up, which one run of upkeep takes up again."""
 LESSONS_MAX: Final = 20_000
 """Recalls that one training learns from, the latest; each is some 12 memories."""
 LESSONS_MIN: Final = 100

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain.errors import Refused
+from commonbrain.domain.limits import ARTIFACTS_KEPT_DAYS
 
 
 class ModelRole(StrEnum):
@@ -31,8 +32,11 @@ class ModelState(StrEnum):
     """Was found worse, slow, failing or unsafe; it never serves again."""
 
 
+BETTER: Final = "better"
+"""The outcome of a model that was found better than what served when it was made."""
 SERVING: Final = frozenset({ModelState.CANARY, ModelState.ACTIVE})
 """States of models that answer; of each role one tenant has at most one of either."""
+_OVER: Final = frozenset({ModelState.RETIRED, ModelState.ROLLED_BACK})
 _NEXT: Final[Mapping[ModelState, frozenset[ModelState]]] = {
     ModelState.CANDIDATE: frozenset({ModelState.CANARY, ModelState.ACTIVE, ModelState.RETIRED}),
     ModelState.CANARY: frozenset({ModelState.ACTIVE, ModelState.RETIRED, ModelState.ROLLED_BACK}),
@@ -51,7 +55,7 @@ class ModelCard:
     role: ModelRole
     state: ModelState = ModelState.CANDIDATE
     digest: str
-    """SHA-256 of the artifact, in hexadecimal: 64 characters."""
+    """SHA-256 of the artifact, in hexadecimal: 64 characters, or none once it was dropped."""
     features: tuple[str, ...]
     """What it is given, in this order."""
     told: Mapping[str, object]
@@ -68,11 +72,23 @@ class ModelCard:
     reason: str | None = None
     """Why it did."""
 
+    @property
+    def outcome(self) -> str:
+        """How it was found when it was made; better where nothing is told of that."""
+        return str(self.told.get("outcome", BETTER))
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether it does not serve and is not about to: it has ended, or was refused."""
+        is_refused = self.state is ModelState.CANDIDATE and self.outcome != BETTER
+        return is_refused or self.state in _OVER
+
     def moved(self, to: ModelState, *, at: datetime, reason: str | None = None) -> ModelCard:
         """Bring it into another state.
 
         Raises:
-            Refused: `model_state`, there is no way from where it stands to there.
+            Refused: `model_state`, there is no way from where it stands to there; or
+                `artifact_dropped`, it is to serve and nothing is left of it but its card.
 
         """
         if to not in _NEXT[self.state]:
@@ -81,5 +97,11 @@ class ModelCard:
                 f"The model is {self.state} and cannot become {to}.",
                 code="model_state",
                 hint=f"From there it goes to: {ways}.",
+            )
+        if to in SERVING and not self.digest:
+            raise Refused(
+                f"The artifact of the model was dropped; it cannot become {to}.",
+                code="artifact_dropped",
+                hint=f"Train another: what ended may serve again for {ARTIFACTS_KEPT_DAYS} days.",
             )
         return replace(self, state=to, moved_at=at, reason=reason)

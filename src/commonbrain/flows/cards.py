@@ -43,6 +43,7 @@ class ShownModel:
     allow: tuple[str, ...] = ()
     parent: str | None = None
     digest: str | None = None
+    """Of its artifact; None too where that was dropped."""
     features: tuple[str, ...] | None = None
     told: Mapping[str, object] | None = None
     """Of what it was made, how, and how it fared before it served."""
@@ -123,7 +124,7 @@ def whole(card: ModelCard, moves: tuple[ShownMove, ...]) -> ShownModel:
         percent=card.percent,
         allow=card.allow,
         parent=None if card.parent is None else ids.show(ids.MODEL, card.parent),
-        digest=card.digest,
+        digest=card.digest or None,
         features=card.features,
         told=card.told,
         moves=moves,

@@ -15,7 +15,7 @@ from commonbrain.domain.limits import (
     NAME_CHARS_MAX,
     REASON_CHARS_MAX,
 )
-from commonbrain.domain.model_card import SERVING, ModelCard, ModelRole
+from commonbrain.domain.model_card import BETTER, SERVING, ModelCard, ModelRole
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.flows.cards import ModelsShown, judgement, moves_of, reason_of, shown, whole
 from commonbrain.flows.guarding import Judged
@@ -23,8 +23,6 @@ from commonbrain.flows.house import House
 from commonbrain.flows.moves import By, named, promote, put_to_test, retire, roll_back
 from commonbrain.ports.store import Transaction
 
-_BETTER: Final = "better"
-"""What a card tells of its outcome where the model was found better than what serves."""
 _Moves = Callable[[Transaction, ModelCard], list[ModelCard]]
 
 
@@ -243,10 +241,9 @@ def _check_is_offered(card: ModelCard, *, is_forced: bool) -> None:
     """Refuse a trial to what has none, and to what was found no better before it served."""
     if card.role is not ModelRole.RERANKER:
         raise _untried(card, code="model_state")
-    outcome = card.told.get("outcome", _BETTER)
-    if outcome != _BETTER and not is_forced:
+    if card.outcome != BETTER and not is_forced:
         raise Refused(
-            f"{named(card)} was judged {outcome} when it was made.",
+            f"{named(card)} was judged {card.outcome} when it was made.",
             code="model_unproven",
             hint="Train another when there are more marks, or force it and say why.",
         )

@@ -100,11 +100,14 @@ def retire(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
 
 
 def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
-    """Find what an active model took the place of: the reason of its retirement says so."""
+    """Find what an active model took the place of: the reason of its retirement says so.
+
+    What has lost its artifact since, while yet another served, cannot take it back.
+    """
     if card.state is not ModelState.ACTIVE:
         return None
     known = tx.registry.listed(card.role, limit=MODELS_SHOWN_MAX)
-    retired = (one for one in known if one.state is ModelState.RETIRED)
+    retired = (one for one in known if one.state is ModelState.RETIRED and one.digest)
     return next((one for one in retired if one.reason == _replaced(card)), None)
 
 

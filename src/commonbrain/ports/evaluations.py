@@ -8,7 +8,7 @@ from commonbrain.domain.evaluation import Evaluation
 
 
 class Evaluations(Protocol):
-    """Measurements of one tenant's memory; they stay."""
+    """Measurements of one tenant's memory; of each name the latest stay."""
 
     def add(self, evaluation: Evaluation) -> bool:
         """Keep one, unless its id is taken; say whether."""
@@ -16,4 +16,12 @@ class Evaluations(Protocol):
 
     def listed(self, name: str, *, limit: int) -> list[Evaluation]:
         """List those of a name, the newest first."""
+        ...
+
+    def surplus(self, *, keep: int) -> int:
+        """Count those that have so many newer ones of their name."""
+        ...
+
+    def drop(self, *, keep: int, limit: int) -> int:
+        """Drop those, the oldest first and at most `limit`; say how many."""
         ...

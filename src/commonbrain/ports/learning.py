@@ -32,16 +32,20 @@ class Margin:
 class Trainer(Protocol):
     """Makes rerankers out of lessons, reads them, and holds one against another.
 
-    Laws: the same lessons and seed give the same bytes; nothing in an artifact is ever executed.
+    Laws: the same lessons, seed and tenant give the same bytes, and two tenants never the same;
+    nothing in an artifact is ever executed.
     """
 
-    def fit(self, lessons: Sequence[Lesson], *, base: Mapping[str, float], seed: int) -> Fitted:
+    def fit(
+        self, lessons: Sequence[Lesson], *, base: Mapping[str, float], seed: int, tenant: str
+    ) -> Fitted:
         """Learn what to add to a weighted sum of features, so that what was marked comes first.
 
         Args:
             lessons: the oldest first.
             base: weights by feature, which order candidates where nothing was learnt.
             seed: of all chance in it.
+            tenant: whose it is; it stands in the artifact, so that nobody else has the same one.
 
         """
         ...

@@ -45,10 +45,13 @@ class FittedSalience:
 class SalienceTrainer(Protocol):
     """Makes models of salience out of what memories came to, and reads them.
 
-    Laws: the same samples and seed give the same bytes; nothing in an artifact is ever executed.
+    Laws: the same samples, seed and tenant give the same bytes, and two tenants never the same;
+    nothing in an artifact is ever executed.
     """
 
-    def fit(self, parts: Parts, *, authors: Mapping[str, float], seed: int) -> FittedSalience:
+    def fit(
+        self, parts: Parts, *, authors: Mapping[str, float], seed: int, tenant: str
+    ) -> FittedSalience:
         """Learn from one part, and hold what came of it against the rule on the other."""
         ...
 

@@ -25,8 +25,16 @@ class Parcel:
 class Staging(Protocol):
     """Where files wait for a job, or for whoever asked for one."""
 
-    def put(self, source: Path, *, name: str | None = None) -> Parcel:
+    def put(
+        self, source: Path, *, name: str | None = None, tell: Callable[[Parcel], None]
+    ) -> Parcel:
         """Keep a file, or a folder without what is hidden in it; another call gives another parcel.
+
+        Args:
+            source: what is kept.
+            name: its name, where that is not its own.
+            tell: told of the parcel before any of it is kept, so that whoever is to drop it
+                knows of it even if this process dies right after.
 
         Raises:
             Invalid: it is missing, cannot be read, or is larger than may be sent.
@@ -45,8 +53,10 @@ class Staging(Protocol):
         """
         ...
 
-    def made(self, name: str, write: Callable[[Path], object]) -> Parcel:
-        """Have a file written that is not there yet, and keep it."""
+    def made(
+        self, name: str, write: Callable[[Path], object], *, tell: Callable[[Parcel], None]
+    ) -> Parcel:
+        """Have a file written that is not there yet, and keep it; `tell` as in `put`."""
         ...
 
     def read(self, parcel: Parcel) -> Iterator[bytes]:

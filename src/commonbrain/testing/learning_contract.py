@@ -13,7 +13,7 @@ from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.evaluation import Evaluation, figure
 from commonbrain.domain.ledger import MARKED_WITHIN, Extent, Feedback, Mark, Use
-from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.domain.model_card import SERVING, ModelCard, ModelRole, ModelState
 from commonbrain.domain.query import Candidate, LeftOut, Trace
 from commonbrain.domain.recollection import Verdict
 from commonbrain.domain.scope import LOCAL_TENANT, Caller
@@ -229,6 +229,32 @@ class LearningContract:
         assert moved(store, card, to=ModelState.CANARY) is not None
         assert moved(store, card, to=ModelState.RETIRED) is None
 
+    def test_cards_come_page_by_page_and_a_digest_goes_unless_somebody_was_faster(
+        self, store: Store
+    ) -> None:
+        cards = [a_card(id_, digest=f"{id_:064x}") for id_ in (1, 2, 3)]
+        emptied = replace(cards[0], digest="")
+        with store.begin(LOCAL_TENANT) as tx:
+            assert all(map(tx.registry.add, cards))
+            assert tx.registry.is_held(cards[0].digest)
+            assert tx.registry.move(cards[0], emptied)
+            assert not tx.registry.is_held(cards[0].digest)
+        assert moved(store, cards[0], to=ModelState.CANARY) is None
+        store.make_tenant("other", at=NOON)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.registry.listed(before=3, limit=1) == [cards[1]]
+            assert tx.registry.listed(ModelRole.RERANKER, before=2, limit=5) == [emptied]
+            assert tx.registry.listed(ModelRole.SALIENCE, before=3, limit=5) == []
+        with store.snapshot("other") as tx:
+            assert not tx.registry.is_held(cards[1].digest)
+
+    def test_a_model_without_its_artifact_never_serves_again(self) -> None:
+        emptied = a_card(1, state=ModelState.RETIRED, digest="")
+        for to in SERVING:
+            with pytest.raises(Refused, match="dropped") as refused:
+                emptied.moved(to, at=NOON)
+            assert refused.value.code == "artifact_dropped"
+
     def test_a_model_that_was_rolled_back_never_serves_again(self) -> None:
         with pytest.raises(Refused, match="rolled_back and cannot become canary"):
             a_card(1, state=ModelState.ROLLED_BACK).moved(ModelState.CANARY, at=NOON)
@@ -257,6 +283,26 @@ class LearningContract:
             assert len(tx.evaluations.listed("self", limit=1)) == 1
         with store.snapshot("other") as tx:
             assert tx.evaluations.listed("self", limit=5) == []
+
+    def test_of_each_name_the_latest_evaluations_stay(self, store: Store) -> None:
+        def one(id_: int, name: str = "self") -> Evaluation:
+            return Evaluation(
+                id=id_, name=name, at=NOON, agent="bo", figures={}, setup={}, took_ms={}
+            )
+
+        store.make_tenant("other", at=NOON)
+        for tenant in (LOCAL_TENANT, "other"):
+            with store.begin(tenant) as tx:
+                assert all(map(tx.evaluations.add, map(one, (5, 1, 4, 2, 3))))
+                assert tx.evaluations.add(one(6, "rare"))
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.evaluations.surplus(keep=2) == 3
+            assert tx.evaluations.drop(keep=2, limit=2) == 2
+            assert [it.id for it in tx.evaluations.listed("self", limit=9)] == [5, 4, 3]
+            assert [tx.evaluations.drop(keep=2, limit=2) for _ in range(2)] == [1, 0]
+            assert [it.id for it in tx.evaluations.listed("rare", limit=9)] == [6]
+        with store.snapshot("other") as tx:
+            assert tx.evaluations.surplus(keep=2) == 3
 
     def test_no_tenant_sees_anothers_ledger_or_models(self, store: Store) -> None:
         noted(store, a_trace(1, 5))

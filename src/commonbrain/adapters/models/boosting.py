@@ -59,6 +59,8 @@ class _Envelope:
 
     format: Literal[1]
     role: Literal["reranker"]
+    tenant: str
+    """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
     features: tuple[str, ...]
     base: Mapping[str, float]
     scale: float
@@ -124,7 +126,9 @@ class _Table:
 class Boosting:
     """Makes and reads boosted rerankers."""
 
-    def fit(self, lessons: Sequence[Lesson], *, base: Mapping[str, float], seed: int) -> Fitted:
+    def fit(
+        self, lessons: Sequence[Lesson], *, base: Mapping[str, float], seed: int, tenant: str
+    ) -> Fitted:
         """Choose by three folds of sessions how much to correct, then learn from all of them."""
         table = _table(lessons, base)
         folds = _folds(lessons)
@@ -140,6 +144,7 @@ class Boosting:
         envelope = {
             "format": _FORMAT,
             "role": "reranker",
+            "tenant": tenant,
             "features": table.features,
             "base": dict(sorted(base.items())),
             "scale": chosen.scale,

@@ -57,6 +57,8 @@ class _Envelope(BaseModel):
 
     format: Literal[1] = 1
     role: Literal["salience"] = "salience"
+    tenant: str
+    """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
     features: tuple[str, ...]
     authors: dict[str, float]
     likely: tuple[float, ...]
@@ -97,7 +99,9 @@ class LearntSalience:
 class SalienceBoosting:
     """Makes and reads models of salience."""
 
-    def fit(self, parts: Parts, *, authors: Mapping[str, float], seed: int) -> FittedSalience:
+    def fit(
+        self, parts: Parts, *, authors: Mapping[str, float], seed: int, tenant: str
+    ) -> FittedSalience:
         """Learn from one part, with as many trees as its own folds say, and judge by the other."""
         rows, useful = _rows(parts.learnt), _useful(parts.learnt)
         parameters = {**_FIXED, "seed": seed}
@@ -105,6 +109,7 @@ class SalienceBoosting:
         booster: Any = _BOOSTING.train(parameters, _data(rows, useful), trees)
         likely, saliences = _scale(booster.predict(rows), rows[:, FEATURES.index("rule")])
         envelope = _Envelope(
+            tenant=tenant,
             features=FEATURES,
             authors=dict(authors),
             likely=likely,

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import RowMapping, select
+from sqlalchemy import RowMapping, Select, delete, func, select
 
 from commonbrain.adapters.sql.evaluation_tables import evaluations
 from commonbrain.adapters.sql.work import Work
@@ -28,6 +28,26 @@ class EvaluationShelf:
         here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
         rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
         return [Evaluation(**_told(row)) for row in rows]
+
+    def surplus(self, *, keep: int) -> int:
+        """Count those that have so many newer ones of their name."""
+        old = self._older(keep).subquery()
+        return self.work.connection.execute(select(func.count()).select_from(old)).scalar_one()
+
+    def drop(self, *, keep: int, limit: int) -> int:
+        """Drop those, the oldest first."""
+        table, old = evaluations.c, self._older(keep).subquery()
+        page = select(old.c.id).order_by(old.c.id).limit(limit)
+        here = delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
+        return self.work.connection.execute(here).rowcount
+
+    def _older(self, keep: int) -> Select[tuple[int]]:
+        """Find what has so many newer ones of its name."""
+        table = evaluations.c
+        newer = func.row_number().over(partition_by=table.name, order_by=table.id.desc())
+        ranked = select(table.id, newer.label("place")).where(table.tenant_id == self.work.tenant)
+        known = ranked.subquery()
+        return select(known.c.id).where(known.c.place > keep)
 
 
 def _told(row: RowMapping) -> dict[str, Any]:

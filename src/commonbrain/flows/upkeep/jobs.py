@@ -19,8 +19,9 @@ from commonbrain.domain.limits import (
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.flows.exporting import check_may_move, read_parcel
 from commonbrain.flows.house import House
-from commonbrain.flows.jobbing import DISCARD, EXPORT, add_job, announce
+from commonbrain.flows.jobbing import EXPORT, add_job, announce
 from commonbrain.flows.merging import OWN_FORMAT
+from commonbrain.flows.upkeep.discarding import discard_later
 from commonbrain.flows.upkeep.moving import ARCHIVE_KEPT
 from commonbrain.flows.upkeep.table import check_given, kind_of
 from commonbrain.ports.jobs import JobFilter
@@ -145,8 +146,9 @@ class Jobs:
             raise Invalid(f"There is no importer for {format_[:40]!r}.", hint=", ".join(known))
         with self.house.store.snapshot(self.caller.tenant) as tx:
             _check_room(tx)
-        parcel = asdict(self.house.staging.put(source, name=name))
-        return self._add("import", {"format": format_, "project": project, "parcel": parcel})
+        parcel = self.house.staging.put(source, name=name, tell=self._discard_later)
+        given = {"format": format_, "project": project, "parcel": asdict(parcel)}
+        return self._add("import", given)
 
     def archive(self, id_: str) -> Parcel:
         """Give what an export wrote, to its admin, for as long as it is kept.
@@ -168,17 +170,18 @@ class Jobs:
         return read_parcel(job.reached["parcel"])
 
     def _add(self, kind: str, given: Mapping[str, object]) -> ShownJob:
-        """Put the job there, and have what was sent for it dropped some day, whatever happens."""
-        now, sent = self.house.clock.now(), given.get("parcel")
+        now = self.house.clock.now()
         with self.house.store.begin(self.caller.tenant) as tx:
             _check_room(tx)
             job = add_job(tx, self.house, caller=self.caller, kind=kind, given=given, due_at=now)
-            if sent is not None:
-                drop = {"parcel": sent}
-                later = now + UPLOAD_KEPT
-                add_job(tx, self.house, caller=self.caller, kind=DISCARD, given=drop, due_at=later)
         announce(self.house, job)
         return _shown(job)
+
+    def _discard_later(self, parcel: Parcel) -> None:
+        """Have what is about to be sent dropped some day, whatever happens to who sends it."""
+        due_at = self.house.clock.now() + UPLOAD_KEPT
+        with self.house.store.begin(self.caller.tenant) as tx:
+            discard_later(tx, self.house, caller=self.caller, parcel=parcel, due_at=due_at)
 
     def retry(self, id_: str) -> ShownJob:
         """Give a dead letter, or what was cancelled, all its attempts again.

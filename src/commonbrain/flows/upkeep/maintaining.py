@@ -15,6 +15,7 @@ from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import (
     CHECKED_AT_ONCE,
     DEAD_LETTERS_KEPT_DAYS,
+    EVALUATIONS_KEPT,
     JOBS_KEPT_DAYS,
     MAINTAINED_AT_ONCE,
     MAINTAINED_SHOWN_MAX,
@@ -31,6 +32,8 @@ from commonbrain.flows.cascade.spread import follow_up, spread
 from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import EMBED, add_job
 from commonbrain.flows.recording import Deed, amend
+from commonbrain.flows.upkeep.discarding import discard_again
+from commonbrain.flows.upkeep.emptying import count_ended, empty, ended
 from commonbrain.flows.upkeep.task import UPKEEP, Task
 from commonbrain.ports.ageing import DueBy
 from commonbrain.ports.store import Transaction
@@ -39,6 +42,8 @@ _AFTER: Final = "after"
 """Of what was reached: the last memory that was looked at; it goes once all were."""
 _CHECKED: Final = "checked"
 """The same of the look for what lacks its body."""
+_EMPTIED: Final = "emptied_before"
+"""The same of models: before which card the next page begins."""
 _WORDED: Final = "worded_after"
 """The same of the look for what the full text lacks."""
 _TURNING: Final = 0.5
@@ -46,8 +51,8 @@ _DROPPING: Final = 0.8
 _WORDING: Final = 0.9
 """How far it has come when memories are done, old rows dropped, words looked for: a guess."""
 COUNTED: Final = (
-    "expired", "stale", "archived", "forgotten", "unseated", "jobs", "events", "reworded",
-    "bodiless", "unembedded",
+    "expired", "stale", "archived", "forgotten", "unseated", "jobs", "events", "evaluations",
+    "artifacts", "discards", "reworded", "bodiless", "unembedded",
 )  # fmt: skip
 """What a run counts, in the order of its steps."""
 
@@ -79,7 +84,8 @@ class Maintain:
     def preview(self) -> Foreseen:
         """Say what upkeep would do now; changes nothing.
 
-        Old jobs and events are counted by dropping them only, so that they are not foreseen.
+        Old jobs and events are counted by dropping them only, so that they are not foreseen. Old
+        evaluations, and models that lose their artifact, are.
 
         Raises:
             Unavailable: the store cannot be read.
@@ -95,6 +101,10 @@ class Maintain:
                     shown = examples.setdefault(turn.name, ())
                     if len(shown) < MAINTAINED_SHOWN_MAX and is_visible(self.caller, turn.before):
                         examples[turn.name] = (*shown, _example(turn))
+            counts += Counter(
+                evaluations=tx.evaluations.surplus(keep=EVALUATIONS_KEPT),
+                artifacts=count_ended(tx, now=wanted.now),
+            )
         return Foreseen(counts=counts, examples=examples)
 
 
@@ -111,6 +121,8 @@ def maintain(task: Task) -> None:
             _turn_page(task, reached)
         elif "dropped" not in reached:
             _drop_page(task, reached)
+        elif "emptied" not in reached:
+            _empty_page(task, reached)
         elif "worded" not in reached:
             _word_page(task, reached)
         else:
@@ -158,7 +170,7 @@ def _turned(
 
 
 def _drop_page(task: Task, reached: dict[str, object]) -> None:
-    """Drop jobs that ended long ago, dead ones later, and events that nobody waits for any more."""
+    """Drop what nobody looks at any more: jobs that ended, events, evaluations of long ago."""
     now = task.house.clock.now()
     with task.step() as tx:
         jobs = tx.jobs.drop(
@@ -168,10 +180,26 @@ def _drop_page(task: Task, reached: dict[str, object]) -> None:
         )
         before = now - timedelta(days=OUTBOX_KEPT_DAYS)
         events = tx.records.drop_events(before=before, limit=RETAINED_AT_ONCE)
+        evaluations = tx.evaluations.drop(keep=EVALUATIONS_KEPT, limit=RETAINED_AT_ONCE)
         _count(reached, "jobs", more=jobs)
         _count(reached, "events", more=events)
-        if max(jobs, events) < RETAINED_AT_ONCE:
+        _count(reached, "evaluations", more=evaluations)
+        if max(jobs, events, evaluations) < RETAINED_AT_ONCE:
             reached["dropped"] = True
+        task.reach(tx, _DROPPING, reached=reached)
+
+
+def _empty_page(task: Task, reached: dict[str, object]) -> None:
+    """Take the artifacts from models that ended long ago; retry what could not be dropped."""
+    house, before = task.house, cast("int | None", reached.get(_EMPTIED))
+    caller = Caller(tenant=task.caller.tenant, agent=UPKEEP)
+    with task.step() as tx:
+        page = ended(tx, before=before, now=house.clock.now())
+        _count(reached, "artifacts", more=empty(tx, house, cards=page.cards, caller=caller))
+        reached[_EMPTIED] = page.following
+        if page.following is None:
+            _count(reached, "discards", more=discard_again(tx, house))
+            reached["emptied"] = True
         task.reach(tx, _DROPPING, reached=reached)
 
 

@@ -1,10 +1,10 @@
-"""The jobs that import, export, and drop what was sent or made once its time is over."""
+"""The jobs that import and export."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -12,9 +12,9 @@ from commonbrain.domain import ids
 from commonbrain.domain.limits import ARCHIVE_KEPT_H
 from commonbrain.flows.exporting import Export, Exported, read_parcel
 from commonbrain.flows.importing import Import, Source
-from commonbrain.flows.jobbing import DISCARD, add_job
 from commonbrain.flows.merging import OWN_FORMAT, Merge
 from commonbrain.flows.report import Going, Refusal, Report
+from commonbrain.flows.upkeep.discarding import discard_later
 from commonbrain.flows.upkeep.task import Lost, Stopped, Task, TookTooLong
 from commonbrain.ports.staging import Parcel
 from commonbrain.ports.store import Transaction
@@ -73,11 +73,16 @@ def export(task: Task) -> None:
     def write(path: Path) -> None:
         exported.append(Export(house, task.caller)(path, on_progress=move))
 
-    parcel = house.staging.made(_ARCHIVE, write)
-    until = house.clock.now() + ARCHIVE_KEPT
+    def tell(parcel: Parcel) -> None:
+        # It is fetched for a day from its end on, which comes within the limit.
+        due_at = house.clock.now() + task.limit + ARCHIVE_KEPT
+        with task.step() as tx:
+            discard_later(tx, house, caller=task.caller, parcel=parcel, due_at=due_at)
+            task.reach(tx, _UPLOADED, reached={})
+
+    parcel = house.staging.made(_ARCHIVE, write, tell=tell)
     try:
         with task.step() as tx:
-            discard_later(tx, task, parcel=parcel, due_at=until)
             task.reach(tx, 1.0, reached={"parcel": asdict(parcel)})
             counts = {"memories": exported[0].memories, "records": exported[0].records}
             task.finish(tx, {**counts, "bytes": parcel.size, "kept_h": ARCHIVE_KEPT_H})
@@ -85,24 +90,6 @@ def export(task: Task) -> None:
         # Nobody will know of it: what was erased since is in it.
         house.staging.drop(parcel)
         raise
-
-
-def discard_later(tx: Transaction, task: Task, *, parcel: Parcel, due_at: datetime) -> None:
-    """See to it that a parcel does not stay for ever, whatever becomes of it."""
-    given = {"parcel": asdict(parcel)}
-    add_job(tx, task.house, caller=task.caller, kind=DISCARD, given=given, due_at=due_at)
-
-
-def discard(task: Task) -> None:
-    """Drop a parcel part by part; there may be nothing left of it."""
-    parcel = read_parcel(task.job.given["parcel"])
-    for done, part in enumerate(parcel.parts, 1):
-        task.pause()
-        task.house.staging.drop(replace(parcel, parts=(part,)))
-        with task.step() as tx:
-            task.reach(tx, done / len(parcel.parts), reached={})
-    with task.step() as tx:
-        task.finish(tx, {"bytes": parcel.size})
 
 
 def _report(reached: Mapping[str, object]) -> Report | None:

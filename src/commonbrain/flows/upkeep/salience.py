@@ -73,7 +73,9 @@ def train_salience(task: Task) -> None:
             task.finish(tx, {"outcome": "too_little_data", "why": why, **counts, **needed})
         return
     task.pause()
-    fitted = task.house.salience_trainer().fit(parts, authors=read.authors, seed=_SEED)
+    fitted = task.house.salience_trainer().fit(
+        parts, authors=read.authors, seed=_SEED, tenant=task.caller.tenant
+    )
     outcome = "better" if fitted.is_better else "not_better"
     told = {
         "outcome": outcome,

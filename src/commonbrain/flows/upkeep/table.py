@@ -21,7 +21,7 @@ from commonbrain.domain.limits import (
 from commonbrain.domain.scope import Caller, Role
 from commonbrain.domain.usefulness import SETTLED_AFTER
 from commonbrain.flows.jobbing import DISCARD, EMBED, EXPORT, REFLECT
-from commonbrain.flows.upkeep import chores, moving, reflecting, respacing
+from commonbrain.flows.upkeep import chores, discarding, moving, reflecting, respacing
 from commonbrain.flows.upkeep.consolidating import consolidate
 from commonbrain.flows.upkeep.evaluating import evaluate
 from commonbrain.flows.upkeep.maintaining import maintain
@@ -165,8 +165,8 @@ JOBS: Final[Mapping[str, JobKind]] = {
         limit=timedelta(hours=6),
     ),
     DISCARD: JobKind(
-        purpose="Drop what was sent to be imported, or exported, once its time is over.",
-        handle=moving.discard,
+        purpose="Drop what was sent to be imported, exported or learnt, once its time is over.",
+        handle=discarding.discard,
         takes={},
         role=Role.WRITER,
         asked_by="what puts a file there",

@@ -77,7 +77,7 @@ def train_reranker(task: Task) -> None:
     margins = _judged(task, trainer, parts=_unseen(parts, parent), parent=parent)
     task.pause()
     # What serves is learnt from everything, in the way that was judged.
-    fitted = trainer.fit(lessons, base=SHARES, seed=_SEED)
+    fitted = trainer.fit(lessons, base=SHARES, seed=_SEED, tenant=task.caller.tenant)
     model = trainer.load(fitted.artifact)
     trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
     told = {
@@ -193,7 +193,8 @@ def _judged(
         task.pause()
         if not part.held:
             continue
-        model = trainer.load(trainer.fit(part.learnt, base=SHARES, seed=_SEED).artifact)
+        made = trainer.fit(part.learnt, base=SHARES, seed=_SEED, tenant=task.caller.tenant)
+        model = trainer.load(made.artifact)
         held += part.held
         scores += [_scored(model, lesson) for lesson in part.held]
     known = [_scored(before, lesson) for lesson in held]

@@ -139,6 +139,9 @@ def _maintained(result: Result) -> str:
         result, expired="expired", stale="overdue (tasks)", archived="archived",
         forgotten="forgotten", unseated="left without what they rest on",
         jobs="old jobs dropped", events="old events dropped",
+        evaluations="old results of evaluations dropped",
+        artifacts="ended models left without artifact",
+        discards="given-up jobs of kind discard tried again",
         reworded="put back into the full text",
         bodiless="without their text (see brain doctor)", unembedded="await vectors",
     )  # fmt: skip
@@ -169,7 +172,7 @@ _SENTENCES: Final[Mapping[str, Callable[[Result], str]]] = {
     "eval": _evaluated,
     "import": _imported,
     "export": _exported,
-    "discard": lambda result: f"Dropped a file of {_n(result, 'bytes', one='byte', many='bytes')}.",
+    "discard": lambda result: f"Dropped files of {_n(result, 'bytes', one='byte', many='bytes')}.",
     "respace": _respaced,
     "consolidate": _consolidated,
     "maintain": _maintained,

@@ -148,7 +148,7 @@ def _line(one: ShownModel) -> str:
 
 
 def _card(one: ShownModel) -> Iterator[str]:
-    yield f"made {show_instant(one.made_at)}, artifact {one.digest}"
+    yield f"made {show_instant(one.made_at)}, artifact {one.digest or 'dropped'}"
     yield f"after {one.parent or 'fixed weights'}"
     yield f"features: {', '.join(one.features or ())}"
     for name, value in (one.told or {}).items():

@@ -1,0 +1,211 @@
+"""What learning and moving leave goes once nobody needs it, whoever dies and whatever is down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.adapters.staging import BlobStaging
+from commonbrain.brain import Brain
+from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.evaluation import Evaluation
+from commonbrain.domain.job import JobState
+from commonbrain.domain.limits import (
+    ARTIFACTS_KEPT_DAYS,
+    EVALUATIONS_KEPT,
+    JOB_ATTEMPTS,
+    JOB_LEASE_S,
+    RETAINED_AT_ONCE,
+)
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.flows.models import Move
+from commonbrain.flows.moves import named
+from commonbrain.flows.upkeep.jobs import UPLOAD_KEPT
+from commonbrain.flows.upkeep.moving import ARCHIVE_KEPT
+from commonbrain.ports.blobs import Blobs
+from commonbrain.testing.builders import NOON
+from commonbrain.testing.clock import FakeClock
+from tests.flows.test_jobs_again import Killed
+from tests.flows.test_maintaining import maintained
+from tests.flows.working import a_worker
+
+DAY = timedelta(days=1)
+FORCED = Move(reason="It was proved elsewhere.", is_forced=True)
+ENDED = ModelState.RETIRED
+
+
+@dataclass
+class Trying:
+    """Blobs to which something happens first."""
+
+    blobs: Blobs
+    on_drop: Callable[[], object] = bool
+    after_put: Callable[[], object] = bool
+    location: str = "somewhere"
+
+    def put(self, content: bytes) -> str:
+        digest = self.blobs.put(content)
+        self.after_put()
+        return digest
+
+    def get(self, digest: str) -> bytes:
+        return self.blobs.get(digest)
+
+    def drop(self, digest: str) -> None:
+        self.on_drop()
+        self.blobs.drop(digest)
+
+
+def with_blobs(brain: Brain, blobs: Blobs) -> Brain:
+    """The same brain in a process that reaches its artifacts otherwise."""
+    house = replace(brain.house, blobs=lambda: blobs, staging=BlobStaging(lambda: blobs))
+    return Brain.of(house, brain.caller)
+
+
+def kept(brain: Brain) -> set[str]:
+    """Give what lies among the artifacts."""
+    return {one.name for one in Path(brain.house.blobs().location).iterdir()}
+
+
+def a_model(brain: Brain, number: int, *, content: str = "", **more: object) -> ModelCard:
+    """Put a card there, with an artifact."""
+    card = ModelCard(
+        id=number,
+        role=ModelRole.RERANKER,
+        digest=brain.house.blobs().put((content or f"model {number}").encode()),
+        features=("fused",),
+        told={"bytes": 7},
+        made_at=NOON,
+        moved_at=NOON,
+    )
+    card = replace(card, **more)  # pyright: ignore[reportArgumentType]
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        assert tx.registry.add(card)
+    return card
+
+
+def has_artifact(brain: Brain, card: ModelCard) -> bool:
+    return brain.models.show(named(card)).models[0].digest is not None
+
+
+def dying() -> None:
+    raise Killed
+
+
+def down() -> None:
+    raise Unavailable("It is down.", code="blobs_down")
+
+
+@pytest.mark.requirement("JB-05")
+def test_a_model_that_ended_long_ago_loses_its_artifact_and_what_may_serve_keeps_its(
+    brain: Brain, clock: FakeClock
+) -> None:
+    parent = a_model(brain, 1, state=ENDED)
+    replaced = a_model(brain, 2, state=ENDED)
+    serving = a_model(brain, 3, state=ModelState.ACTIVE, parent=parent.id)
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        why = replace(replaced, reason=f"{named(serving)} took its place")
+        assert tx.registry.move(replaced, why)
+    candidate = a_model(brain, 4, told={"outcome": "better"})
+    retired = a_model(brain, 5, state=ENDED)
+    twin = a_model(brain, 6, state=ModelState.ROLLED_BACK, content="model 4")
+    refused = a_model(brain, 7, told={"outcome": "too_slow"})
+    salience = a_model(brain, 8, state=ENDED, role=ModelRole.SALIENCE)
+    clock.move(ARTIFACTS_KEPT_DAYS * DAY + DAY)
+    late = a_model(brain, 9, state=ENDED, moved_at=clock.now() - DAY)
+
+    over, others = (retired, twin, refused, salience), (parent, replaced, serving, candidate, late)
+    assert brain.maintain.preview().counts == {"artifacts": 4}
+    assert (maintained(brain).result or {})["artifacts"] == 4
+    # Before a byte is gone nobody can bring one back.
+    assert kept(brain) == {card.digest for card in (*over, *others)}
+    assert not any(has_artifact(brain, card) for card in over)
+    assert all(has_artifact(brain, card) for card in others)
+    for card in (retired, refused):
+        for act in (brain.models.promote, brain.models.canary):
+            with pytest.raises(Refused, match="Train another") as told:
+                act(named(card), move=FORCED)
+            assert told.value.code == "artifact_dropped"
+    a_worker(brain).sweep()
+    assert kept(brain) == {card.digest for card in others}
+    assert (maintained(brain).result or {})["artifacts"] == 0
+
+    brain.models.roll_back(named(serving))
+    assert brain.models.show(named(replaced)).models[0].state is ModelState.ACTIVE
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        lines = tx.credentials.noted(limit=50)
+    assert sum(line.action == "artifact_dropped" for line in lines) == len(over)
+
+
+def test_upkeep_ends_well_while_the_artifacts_cannot_be_reached_and_goes_on_once_they_can(
+    brain: Brain, clock: FakeClock
+) -> None:
+    card = a_model(brain, 1, state=ENDED)
+    clock.move(ARTIFACTS_KEPT_DAYS * DAY + DAY)
+    cut_off = with_blobs(brain, Trying(brain.house.blobs(), on_drop=down))
+    assert (maintained(cut_off).result or {})["artifacts"] == 1
+    for _ in range(JOB_ATTEMPTS):
+        a_worker(cut_off).sweep()
+        clock.move(DAY / 4)
+    (given_up,) = brain.jobs(kind="discard").jobs
+    assert (given_up.state, given_up.error) == (JobState.DEAD, "blobs_down")
+    assert kept(brain) == {card.digest}
+
+    assert (maintained(brain).result or {})["discards"] == 1
+    a_worker(brain).sweep()
+    assert kept(brain) == set()
+    assert (maintained(brain).result or {})["discards"] == 0
+
+
+def test_of_evaluations_the_latest_of_each_name_stay(brain: Brain) -> None:
+    made = EVALUATIONS_KEPT + RETAINED_AT_ONCE + 1
+    with brain.house.store.begin(LOCAL_TENANT) as tx:
+        for number in range(made):
+            tx.evaluations.add(
+                Evaluation(
+                    id=number, name="self", at=NOON, agent="bo", figures={}, setup={}, took_ms={}
+                )
+            )
+    over = {"evaluations": made - EVALUATIONS_KEPT}
+    assert brain.maintain.preview().counts == over
+    assert maintained(brain, dry_run=True).result == over
+    assert (maintained(brain).result or {})["evaluations"] == over["evaluations"]
+    with brain.house.store.snapshot(LOCAL_TENANT) as tx:
+        left = tx.evaluations.listed("self", limit=made)
+    assert (len(left), left[-1].id) == (EVALUATIONS_KEPT, made - EVALUATIONS_KEPT)
+
+
+def test_what_was_sent_goes_though_its_sender_died_before_it_asked_for_the_import(
+    brain: Brain, clock: FakeClock, tmp_path: Path
+) -> None:
+    notes = tmp_path / "MEMORY.md"
+    notes.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
+    sender = with_blobs(brain, Trying(brain.house.blobs(), after_put=dying))
+    with pytest.raises(Killed):
+        sender.jobs.import_("markdown", notes)
+    assert len(kept(brain)) == 1
+    clock.move(UPLOAD_KEPT)
+    a_worker(brain).sweep()
+    assert kept(brain) == set()
+
+
+def test_what_an_export_wrote_goes_though_its_worker_died_before_it_ended(
+    brain: Brain, clock: FakeClock
+) -> None:
+    brain.remember("The kettle is in the blue cupboard", kind="fact")
+    job = brain.jobs.run("export")
+    with pytest.raises(Killed):
+        a_worker(with_blobs(brain, Trying(brain.house.blobs(), after_put=dying))).sweep()
+    left = kept(brain)
+    clock.move(timedelta(seconds=JOB_LEASE_S))
+    a_worker(brain).sweep()
+    parcel = brain.jobs.archive(job.id)
+    assert kept(brain) == left | set(parcel.parts)
+    clock.move(ARCHIVE_KEPT - timedelta(seconds=1))
+    assert b"kettle" in b"".join(brain.house.staging.read(brain.jobs.archive(job.id)))
+    clock.move(DAY)
+    a_worker(brain).sweep()
+    assert kept(brain) == set()
