@@ -22,7 +22,7 @@ def test_a_process_whose_embedder_and_models_hang_ends(path: Path) -> None:
         timeout=60,
         check=True,
     )
-    assert done.stdout.count("meaning: deadline") == EMBEDDINGS_AT_ONCE_MAX + 1
+    assert done.stdout.count("vector: deadline") == EMBEDDINGS_AT_ONCE_MAX + 1
     assert "took over 50 ms" in done.stdout
     assert "is being loaded" in done.stdout
 
