@@ -40,6 +40,8 @@ _SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 _CALLS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.35, 0.5, 1, 2.5, 5, 10, 30)
 """Both promises, 250 ms and 350 ms, are bounds, so that no quantile near them is guessed."""
 _STAGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_LEFT_OUT: Final = "Considered memories that are in no answer, by why."
+_CONSIDERED: Final = "Tokens of all that was considered and allowed, whole."
 _ORDERED: Final = "Recalls by the model that orders them, or failed to."
 _REPLICA_READS: Final = "Reads by what a replica did: answered, or left to the primary."
 _BEHIND: Final = "How much a replica lacked when it was last asked."
@@ -113,12 +115,8 @@ class Meters(Silence):
         self._scores = histogram(
             "recall_top_score", "The score of the first item of an answer.", buckets=_SCORES
         )
-        self._left_out = counter(
-            "recall_left_out", "Considered memories that are in no answer, by why.", "reason"
-        )
-        self._considered = counter(
-            "recall_tokens_considered", "Tokens of all that was considered and allowed, whole."
-        )
+        self._left_out = counter("recall_left_out", _LEFT_OUT, "reason")
+        self._considered = counter("recall_tokens_considered", _CONSIDERED)
         self._packed = counter("recall_tokens_packed", "Tokens of the answers.")
         self._ordered = counter("recalls_ordered", _ORDERED, "model", "outcome")
         self._votes = counter("votes", "Marks given to what was recalled.", "vote")
