@@ -242,7 +242,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("LC-21", "Confidence rests on trust and contradiction, not on access."),
     Replaced("LC-22", "consolidate merges, promotes and archives nothing by itself."),
     Replaced("LC-23", "reflect makes episodes out of events and archives no source."),
-    Gap("LC-24", "Upkeep ends what expired; reflect shortens sources by extraction."),
+    Adopted("LC-24", "Upkeep ends what expired; a query has what it finds summed up at once."),
     # Sessions and boot
     Adopted("SE-01 SE-19 PF-01", "Boot is 2,000 tokens at most: 5 blockers, 5 patterns, 20 tasks."),
     Adopted("SE-02", "Boot cuts tasks first and blockers last, and reports each cut."),
