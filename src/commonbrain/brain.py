@@ -153,7 +153,7 @@ class Brain:
 
     def close(self) -> None:
         """Write what reads left behind and let go of the store; calling it twice is harmless."""
-        self.house.waiting.shutdown(wait=False, cancel_futures=True)
+        self.house.aside.close()
         self.house.saliences.close()
         self.house.rankers.close()
         self.house.journal.close()

@@ -83,6 +83,7 @@ def test_alerts_watch_p95_faults_of_the_server_and_authorisation() -> None:
         "CommonbrainAuthorisationFailures",
         "CommonbrainDeadLetters",
         "CommonbrainEmbedderDown",
+        "CommonbrainModelRolledBack",
     } <= names
 
 
@@ -101,7 +102,7 @@ def test_every_alert_says_where_the_guide_tells_what_to_do() -> None:
 
 @needs_promtool
 def test_prometheus_takes_the_rules_and_its_configuration() -> None:
-    assert "10 rules found" in promtool("check", "rules", "rules.yml")
+    assert "11 rules found" in promtool("check", "rules", "rules.yml")
     promtool("check", "config", "prometheus.yml")
 
 

@@ -115,6 +115,7 @@ def test_a_tenant_is_not_called_anything(command: Command, name: str) -> None:
     assert command("tenant", "create", LOCAL_TENANT)[0] == 2
 
 
+@pytest.mark.requirement("DM-48")
 def test_a_tenants_admin_governs_by_a_tool_and_cannot_move_its_bounds(brain: Brain) -> None:
     admin = as_admin(brain)
     made = asked(

@@ -1,4 +1,4 @@
-"""A process that asks a reranker and a model of salience that hang for good, and then ends."""
+"""A process whose embedder, reranker and model of salience hang for good, and its end."""
 
 import sys
 from dataclasses import replace
@@ -6,12 +6,15 @@ from pathlib import Path
 from threading import Event
 
 from commonbrain.brain import Brain
+from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.domain.model_card import ModelRole, ModelState
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.usefulness import FEATURES
 from commonbrain.flows.saliences import Saliences
+from commonbrain.ports.models import Matrix
 from commonbrain.ports.salience import Salience
 from commonbrain.testing.builders import a_brain
+from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.learning_contract import a_card
 from tests.flows.asking import stored
 from tests.flows.ranking import Shop, Then, on_trial, with_models
@@ -23,10 +26,24 @@ def never(_: str) -> Salience:
     raise AssertionError("nobody sets it")
 
 
+class Hung(WordHashEmbedder):
+    """Makes vectors of memories, and none of a question."""
+
+    def query(self, text: str) -> Matrix:
+        """Hang."""
+        Event().wait()
+        return super().query(text)
+
+
 def main(path: Path) -> None:
     """Ask them, and say what came of it."""
     with a_brain(path) as plain:
         stored(plain, "The kettle stands there.", kind="fact")
+        hung = Brain.of(replace(plain.house, embedder=Hung()), plain.caller)
+        for _ in range(EMBEDDINGS_AT_ONCE_MAX + 1):
+            timed = hung.recall("Where does the kettle stand?", deadline_ms=50)
+            sys.stdout.write(f"{timed.degraded}\n")
+
         shop = Shop()
         brain = with_models(plain, shop)
         on_trial(brain, shop, Then(does=Event().wait))

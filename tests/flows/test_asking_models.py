@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from threading import Event
 
-from commonbrain.domain.limits import MODELS_LOADED_MAX
+from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
 from commonbrain.domain.model_card import ModelCard
 from commonbrain.flows.asking_models import Models, Terms, Unscored
 from commonbrain.testing.clock import FakeClock
@@ -14,7 +14,7 @@ from commonbrain.testing.learning_contract import a_card
 TERMS = Terms(limit_ms=50, failures=3, rest_ms=2000)
 
 
-def test_a_process_whose_models_hang_ends(path: Path) -> None:
+def test_a_process_whose_embedder_and_models_hang_ends(path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.flows.hung", str(path)],
         capture_output=True,
@@ -22,6 +22,7 @@ def test_a_process_whose_models_hang_ends(path: Path) -> None:
         timeout=60,
         check=True,
     )
+    assert done.stdout.count("vector: deadline") == EMBEDDINGS_AT_ONCE_MAX + 1
     assert "took over 50 ms" in done.stdout
     assert "is being loaded" in done.stdout
 

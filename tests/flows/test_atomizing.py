@@ -27,7 +27,7 @@ def links_of(brain: Brain, id_: str | None) -> list[Link]:
         return list(tx.links.touching([ids.parse(ids.MEMORY, str(id_))]))
 
 
-@pytest.mark.requirement("WP-44")
+@pytest.mark.requirement("WP-44", "WP-23")
 def test_a_cause_that_a_message_tells_becomes_an_atom_that_names_it(brain: Brain) -> None:
     said = told(brain, CAUSE, kind="message", detail=MessageDetail(sender="bob"), project="api")
     [part] = said.derived

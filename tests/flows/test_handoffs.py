@@ -38,7 +38,7 @@ def last_id(brain: Brain, project: str | None = None) -> str | None:
     return ids.show(ids.MEMORY, found.id) if found else None
 
 
-@pytest.mark.requirement("WP-14", "SE-12")
+@pytest.mark.requirement("WP-14", "SE-12", "DM-66")
 def test_a_handoff_is_an_episode_of_its_session_that_recall_finds(
     brain: Brain, clock: FakeClock
 ) -> None:

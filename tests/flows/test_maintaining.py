@@ -75,7 +75,7 @@ def test_what_is_over_leaves_every_index_and_unseats_what_depends_on_it(
     assert "The release branch is locked" in bodies(brain, "release branch locked", bump=False)
 
 
-@pytest.mark.requirement("JB-09")
+@pytest.mark.requirement("JB-09", "DM-07")
 def test_a_task_long_due_that_nobody_touched_is_stale_until_somebody_moves_it(
     brain: Brain, clock: FakeClock
 ) -> None:
@@ -170,7 +170,7 @@ def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: 
     assert brain.recall("kettle kitchen", bump=False).items[0].confidence == fresh
 
 
-@pytest.mark.requirement("JB-09")
+@pytest.mark.requirement("JB-09", "DM-66")
 def test_upkeep_asks_for_itself_once_a_day_for_its_own_agent(
     brain: Brain, clock: FakeClock
 ) -> None:

@@ -57,7 +57,7 @@ def only(models: tuple[ShownModel, ...]) -> ShownModel:
     return one
 
 
-@pytest.mark.requirement("EV-06")
+@pytest.mark.requirement("EV-06", "DM-53")
 def test_a_model_is_listed_and_its_card_is_read_with_its_moves(
     brain: Brain, shop: Shop, clock: FakeClock
 ) -> None:
@@ -177,7 +177,7 @@ def test_only_an_admin_sees_and_moves_models(brain: Brain, shop: Shop) -> None:
             call()
 
 
-@pytest.mark.requirement("JB-03")
+@pytest.mark.requirement("JB-03", "ST-04")
 def test_another_tenants_model_is_not_there_and_serves_nobody_here(
     brain: Brain, shop: Shop
 ) -> None:

@@ -311,3 +311,22 @@ def test_messages_of_a_thread_become_an_episode_that_says_who_said_what(path: Pa
         [episode] = every(brain, Kind.EPISODE)
         assert "bo: Then we meet at the harbour cafe at seven." in episode.body
         assert episode.agent == "cy"
+
+
+@pytest.mark.requirement("LC-24")
+def test_what_is_told_of_a_question_is_summed_up_at_once_and_kept_once(brain: Brain) -> None:
+    checkout = tell(brain, [f"{text} It was on page {n}." * 3 for n, text in enumerate(CHECKOUT)])
+    tell(brain, ["A guest saw the checkout service."], scope=Scope.PRIVATE)
+
+    seen = brain.reflect.compact("the checkout service", is_preview=True)
+    assert every(brain, Kind.EPISODE) == []
+    made = brain.reflect.compact("the checkout service")
+    again = brain.reflect.compact("the checkout service")
+
+    [episode] = every(brain, Kind.EPISODE)
+    assert (made.status, again.status, again.id) == ("stored", "exists", made.id)
+    assert (seen.body, seen.status, made.body) == (episode.body, None, episode.body)
+    assert sources(brain, episode) == set(checkout)
+    assert made.reduction_ratio > 0.5
+    assert made.warnings == ("1 are of another project, scope or trust, and left out.",)
+    assert brain.reflect.compact("roses").warnings[-1] == "There is too little to be summed up."

@@ -183,6 +183,7 @@ def test_what_was_not_stored_takes_no_room(networked: Callable[..., Brain]) -> N
     call(roomy, "remember", text="The lamp is broken.", kind="fact")
 
 
+@pytest.mark.requirement("WP-38")
 def test_a_tenant_that_demands_boot_answers_nothing_before_it(
     networked: Callable[..., Brain],
 ) -> None:

@@ -53,7 +53,7 @@ def world(owner: Brain, path: Path) -> World:
     return a_world(owner, path)
 
 
-@pytest.mark.requirement("ST-07")
+@pytest.mark.requirement("ST-07", "ST-04")
 def test_nothing_of_another_tenant_or_agent_shows_at_any_door(
     world: World, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -208,6 +208,7 @@ def test_a_call_is_of_the_session_that_its_header_names(ann: TestClient) -> None
     is_problem(told, 422, "invalid")
 
 
+@pytest.mark.requirement("DO-10")
 def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None:
     stored = ann.post("/v0/memory/remember", json={"text": KETTLE, "kind": "fact"}).json()
     id_ = stored["items"][0]["id"]
@@ -222,7 +223,7 @@ def test_the_mirror_remembers_recalls_shows_and_forgets(ann: TestClient) -> None
     assert ann.post("/v0/memory/reflect", json={}).json()["job"]["kind"] == "reflect"
 
 
-@pytest.mark.requirement("JB-02")
+@pytest.mark.requirement("JB-02", "DO-10")
 def test_the_mirror_asks_for_training_for_admins_and_within_bounds(ann: TestClient) -> None:
     ada = as_key("key-of-ada")
     job = ann.post("/v0/memory/train", json={"lookback_days": 14}, headers=ada).json()

@@ -88,6 +88,7 @@ def test_what_is_told_of_arguments_has_80_characters_at_most() -> None:
     assert line.endswith("...")
 
 
+@pytest.mark.requirement("DM-66")
 def test_an_event_that_is_told_twice_is_kept_once(brain: Brain) -> None:
     now = brain.house.clock.now()
     event = an_event(id=ids.make_id(now, 5), at=now)

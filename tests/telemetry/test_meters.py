@@ -19,6 +19,7 @@ from commonbrain.ports.telemetry import SILENT, Remembering
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
 from tests.flows.ranking import Shop, crashing, on_trial, with_models
+from tests.flows.working import a_worker
 from tests.telemetry.reading import an_event, call, figure, figures, heard
 
 
@@ -105,6 +106,22 @@ def test_slow_calls_queue_and_version_are_told(meters: Meters) -> None:
     assert figure(meters, "jobs_waiting") == 7
     assert figure(meters, "jobs_dead") == 2
     assert figure(meters, "info", version="1", space="words") == 1
+
+
+def test_models_by_state_and_jobs_by_how_they_ended_are_told(brain: Brain, meters: Meters) -> None:
+    shop = Shop()
+    watched = heard(with_models(brain, shop), meters)
+    on_trial(watched, shop, crashing(), percent=5)
+    watched.jobs.run("maintain", {})
+    worker = a_worker(watched)
+    worker.schedule()
+    worker.sweep()
+    assert figure(meters, "models", role="reranker", state="canary") == 1
+    assert figure(meters, "models", role="reranker", state="rolled_back") == 0
+    assert figure(meters, "canary_share", role="reranker") == pytest.approx(0.05)
+    assert figure(meters, "jobs_worked_total", kind="maintain", outcome="done") == 1
+    at = figure(meters, "job_done_timestamp_seconds", kind="maintain")
+    assert at == brain.house.clock.now().timestamp()
 
 
 def test_an_embedder_that_is_away_is_seen_and_seen_to_come_back(path: Path, meters: Meters) -> None:

@@ -300,6 +300,9 @@ trains is busy."""
 LESSONS_ASKED_MIN: Final = 40
 """The least that somebody may declare to be enough recalls."""
 
+COMPACT_SOURCES_MAX: Final = 16
+COMPACT_TOKENS_MAX: Final = 4_000
+"""What one episode that answers a question is made of at most."""
 REFLECT_HOURS_DEFAULT: Final = 24
 REFLECT_HOURS_MAX: Final = 168
 """How far back a reflection looks at what was recorded; what it missed before that counts too."""

@@ -1,19 +1,20 @@
 """Models in this process: loaded once, asked within a limit, the longest unused one let go of.
 
-A model is foreign code that may hang. It works on threads that nobody waits for, not even the end
-of the process, and on so few of its own that it keeps no other model from answering.
+A model is foreign code that may hang. It works aside, on so few threads of its own that it keeps no
+other model from answering.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from threading import BoundedSemaphore, Lock, Thread
+from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from commonbrain.domain.errors import CommonbrainError, Corrupt
 from commonbrain.domain.limits import MODELS_LOADED_MAX
 from commonbrain.domain.model_card import ModelCard
+from commonbrain.flows.aside import Aside
 from commonbrain.ports.clock import Clock
 
 M = TypeVar("M")
@@ -89,43 +90,21 @@ class _Model(Generic[M]):
     """One model in this process, and how it fared lately."""
 
     def __init__(self, load: Callable[[], M], *, clock: Clock) -> None:
-        self._free = BoundedSemaphore(_THREADS)
-        self._clock = clock
+        self._aside = Aside(_THREADS, name="model")
         self.since_ms = clock.elapsed_ms()
         self.is_awaited = False
         self.failures = 0
         self.rests_until_ms = 0.0
-        self._free.acquire()
-        self.loading = self._begin(load)
+        self.loading = self._aside.begin(load)
 
     def ask(self, question: Callable[[M], Answer], *, within_ms: float) -> Future[Answer] | None:
         """Have a question answered; None where there was no answer in time."""
-        until_ms = self._clock.elapsed_ms() + within_ms
-        if not self._free.acquire(timeout=within_ms / 1000):
-            return None
         model = self.loading.result()
-        asking = self._begin(lambda: question(model))
-        left_ms = max(until_ms - self._clock.elapsed_ms(), 0)
-        return asking if wait([asking], timeout=left_ms / 1000).done else None
-
-    def _begin(self, does: Callable[[], Answer]) -> Future[Answer]:
-        """Do something on a thread that the end of the process does not wait for."""
-        future: Future[Answer] = Future()
-
-        def answer() -> Answer:
-            try:
-                return does()
-            finally:
-                self._free.release()
-
-        def run() -> None:
-            try:
-                future.set_result(answer())
-            except Exception as error:  # noqa: BLE001 it is foreign code
-                future.set_exception(error)
-
-        Thread(target=run, daemon=True, name="model").start()
-        return future
+        asking = self._aside.begin(lambda: question(model))
+        if wait([asking], timeout=within_ms / 1000).done:
+            return asking
+        asking.cancel()
+        return None
 
 
 class Models(Generic[M]):

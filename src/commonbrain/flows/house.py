@@ -1,13 +1,13 @@
 """What every flow stands on: the ports, filled by wiring."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event
 
 from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
 from commonbrain.domain.screening import OnSecret
+from commonbrain.flows.aside import Aside
 from commonbrain.flows.bounds import Bounds
 from commonbrain.flows.guarding import Guards
 from commonbrain.flows.journal import Journal
@@ -87,7 +87,5 @@ class House:
     """What was called before its session was known."""
     is_behind: Event = field(default_factory=Event)
     """Set while memories that this process stored without vectors may still wait for them."""
-    waiting: Executor = field(
-        default_factory=lambda: ThreadPoolExecutor(EMBEDDINGS_AT_ONCE_MAX, "waiting")
-    )
-    """Where what may take longer than a reader's deadline is waited for; idle until then."""
+    aside: Aside = field(default_factory=lambda: Aside(EMBEDDINGS_AT_ONCE_MAX, name="embedder"))
+    """Where an embedder works that may take longer than a reader has time."""

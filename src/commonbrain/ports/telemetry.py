@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Protocol
 
+from commonbrain.domain.model_card import ModelRole, ModelState
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.replicas import Reads
 
@@ -54,6 +56,17 @@ class Recalling:
     is_ranker_failed: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How many models of one role are in one state, those of all tenants together."""
+
+    role: ModelRole
+    state: ModelState
+    count: int
+    percent: float = 0.0
+    """The greatest share of its tenant's sessions that one of them serves by trial."""
+
+
 class Telemetry(Protocol):
     """Listens to pipelines and doors."""
 
@@ -88,6 +101,14 @@ class Telemetry(Protocol):
 
     def queued(self, depth: int, *, dead: int) -> None:
         """Hear how many jobs wait, and how many were given up."""
+        ...
+
+    def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
+        """Hear how an attempt at a job ended."""
+        ...
+
+    def modelled(self, standings: Sequence[Standing]) -> None:
+        """Hear how many models there are, of every role in every state."""
         ...
 
     def read_from(self, replicas: Sequence[Reads]) -> None:
@@ -131,6 +152,12 @@ class Silence:
         """Hear nothing."""
 
     def queued(self, depth: int, *, dead: int) -> None:
+        """Hear nothing."""
+
+    def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
+        """Hear nothing."""
+
+    def modelled(self, standings: Sequence[Standing]) -> None:
         """Hear nothing."""
 
     def read_from(self, replicas: Sequence[Reads]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.replicas import Reads
-from commonbrain.ports.telemetry import SILENT, Recalling, Remembering, Silence, Telemetry
+from commonbrain.ports.telemetry import SILENT, Recalling, Remembering, Silence, Standing, Telemetry
 
 
 class Listening(Silence):
@@ -62,6 +63,16 @@ class Listening(Silence):
         """Tell of the queue."""
         for ear in self._ears:
             ear.queued(depth, dead=dead)
+
+    def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
+        """Tell of a job."""
+        for ear in self._ears:
+            ear.worked(kind, outcome, at=at)
+
+    def modelled(self, standings: Sequence[Standing]) -> None:
+        """Tell of the models."""
+        for ear in self._ears:
+            ear.modelled(standings)
 
     def read_from(self, replicas: Sequence[Reads]) -> None:
         """Tell of the replicas."""

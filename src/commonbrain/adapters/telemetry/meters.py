@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from errno import EADDRINUSE
 from threading import Lock
 from typing import Final
@@ -25,9 +26,10 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from commonbrain.domain.model_card import ModelState
 from commonbrain.domain.tool_event import ToolEvent
 from commonbrain.ports.replicas import Reads
-from commonbrain.ports.telemetry import Recalling, Remembering, Silence
+from commonbrain.ports.telemetry import Recalling, Remembering, Silence, Standing
 
 TENANTS_MAX: Final = 100
 OTHERS: Final = "others"
@@ -38,9 +40,14 @@ _SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 _CALLS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.35, 0.5, 1, 2.5, 5, 10, 30)
 """Both promises, 250 ms and 350 ms, are bounds, so that no quantile near them is guessed."""
 _STAGES_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_LEFT_OUT: Final = "Considered memories that are in no answer, by why."
+_CONSIDERED: Final = "Tokens of all that was considered and allowed, whole."
 _ORDERED: Final = "Recalls by the model that orders them, or failed to."
 _REPLICA_READS: Final = "Reads by what a replica did: answered, or left to the primary."
 _BEHIND: Final = "How much a replica lacked when it was last asked."
+_WORKED: Final = "Attempts at jobs by how they ended."
+_DONE: Final = "When a job of a kind was last done, in seconds since 1970."
+_SHARE: Final = "The greatest share of its tenant's sessions that a canary serves."
 _SCORES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.5)
 TURNED_AWAY: Final = frozenset(
     {
@@ -108,18 +115,18 @@ class Meters(Silence):
         self._scores = histogram(
             "recall_top_score", "The score of the first item of an answer.", buckets=_SCORES
         )
-        self._left_out = counter(
-            "recall_left_out", "Considered memories that are in no answer, by why.", "reason"
-        )
-        self._considered = counter(
-            "recall_tokens_considered", "Tokens of all that was considered and allowed, whole."
-        )
+        self._left_out = counter("recall_left_out", _LEFT_OUT, "reason")
+        self._considered = counter("recall_tokens_considered", _CONSIDERED)
         self._packed = counter("recall_tokens_packed", "Tokens of the answers.")
         self._ordered = counter("recalls_ordered", _ORDERED, "model", "outcome")
         self._votes = counter("votes", "Marks given to what was recalled.", "vote")
         self._embedder = gauge("embedder_up", "Whether the embedder answered when last asked.")
         self._depth = gauge("jobs_waiting", "Jobs that wait to be done.")
         self._dead = gauge("jobs_dead", "Jobs that were given up.")
+        self._worked = counter("jobs_worked", _WORKED, "kind", "outcome")
+        self._done = gauge("job_done_timestamp_seconds", _DONE, "kind")
+        self._standing = gauge("models", "Models of all tenants.", "role", "state")
+        self._share = gauge("canary_share", _SHARE, "role")
         self._known: dict[str, Reads] = {}
         self._replica_reads = counter("replica_reads", _REPLICA_READS, "replica", "outcome")
         self._behind = gauge("replica_behind_bytes", _BEHIND, "replica")
@@ -178,6 +185,19 @@ class Meters(Silence):
         """Take down how the queue is."""
         self._depth.set(depth)
         self._dead.set(dead)
+
+    def worked(self, kind: str, outcome: str, *, at: datetime) -> None:
+        """Count how an attempt ended, and take down when one ended well."""
+        self._worked.labels(kind, outcome).inc()
+        if outcome == "done":
+            self._done.labels(kind).set(at.timestamp())
+
+    def modelled(self, standings: Sequence[Standing]) -> None:
+        """Take down how many models are in which state."""
+        for one in standings:
+            self._standing.labels(one.role, one.state).set(one.count)
+            if one.state is ModelState.CANARY:
+                self._share.labels(one.role).set(one.percent / 100)
 
     def read_from(self, replicas: Sequence[Reads]) -> None:
         """Count what replicas did since this was last told; what they did not, the primary did."""

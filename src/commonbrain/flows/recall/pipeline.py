@@ -208,7 +208,7 @@ class Recall:
         named = plan.speakers if plan.tuning.has("names") else ()
         text = without_names(plan.query, named)
         if is_timed:
-            return self.house.waiting.submit(self.house.embedder.query, text)
+            return self.house.aside.begin(lambda: self.house.embedder.query(text))
         done: Future[Matrix] = Future()
         try:
             done.set_result(self.house.embedder.query(text))

@@ -97,7 +97,7 @@ def _clusters(
     """Put together what is alike, among what may stand in one episode."""
     classes: defaultdict[tuple[object, ...], list[Memory]] = defaultdict(list)
     for one in memories:
-        classes[_class_of(one)].append(one)
+        classes[class_of(one)].append(one)
     found: list[tuple[Memory, ...]] = []
     for those in classes.values():
         places = [Occurrence(at=one.occurred_at, within=_within(one)) for one in those]
@@ -109,7 +109,7 @@ def _clusters(
     return found
 
 
-def _class_of(memory: Memory) -> tuple[object, ...]:
+def class_of(memory: Memory) -> tuple[object, ...]:
     """Give what all sources of an episode share, so that none of them takes from another.
 
     A lesser trust would pull the others down with it, and a private memory would hide them.

@@ -23,6 +23,7 @@ from commonbrain.domain.query import Filter
 from commonbrain.domain.reflection import Reflection, Spent
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.house import House
+from commonbrain.flows.reflect.compacting import Compacted, compact
 from commonbrain.flows.reflect.correcting import rules
 from commonbrain.flows.reflect.drafting import Drafts, drafts, told_by
 from commonbrain.flows.reflect.gathering import Page, Wanted, gather, told_of
@@ -165,6 +166,20 @@ class Reflect:
             candidates=tuple(candidates[: wish.max_candidates]),
             is_more=page.last is not None,
         )
+
+    def compact(
+        self, query: str, *, project: str | None = None, is_preview: bool = False
+    ) -> Compacted:
+        """Sum up what events and messages tell of a question in an episode, by rule and at once.
+
+        Args:
+            query: what it is to be about, as `recall` takes it.
+            project: only of this project and of none.
+            is_preview: say what it would be, and store nothing.
+
+        """
+        wanted = self.wanted(Wish(project=normalise_line(project)))
+        return compact(self.house, self.own, query=query, wanted=wanted, is_preview=is_preview)
 
     @property
     def own(self) -> Caller:

@@ -7,7 +7,7 @@ worker's own while its lease lasts, which a thread renews; whoever dies loses it
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,12 +17,14 @@ from typing import Final
 from commonbrain.domain import ids
 from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid, Unavailable
 from commonbrain.domain.job import Fault, Job, JobState, backoff
-from commonbrain.domain.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE
+from commonbrain.domain.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE, MODELS_SHOWN_MAX
+from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.flows.house import House
 from commonbrain.flows.upkeep.schedule import bury_gone, schedule
 from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.flows.upkeep.task import LEASE, Lost, Stopped, Task
 from commonbrain.ports.queue import Ticket
+from commonbrain.ports.telemetry import Standing
 
 _LOG: Final = logging.getLogger(__name__)
 SWEEP_MS: Final = 5_000
@@ -101,12 +103,16 @@ class Worker:
     def schedule(self) -> None:
         """Ask for what is to be done again, and bury what nobody does, for every tenant."""
         counts: Counter[JobState] = Counter()
+        cards: list[ModelCard] = []
         for tenant in self.house.store.tenants():
             bury_gone(self.house, tenant)
             schedule(self.house, tenant)
             with self.house.store.snapshot(tenant) as tx:
                 counts.update(tx.jobs.counts())
+                if self.house.telemetry.is_on:
+                    cards += tx.registry.listed(limit=MODELS_SHOWN_MAX)
         self.house.telemetry.queued(counts[JobState.QUEUED], dead=counts[JobState.DEAD])
+        self.house.telemetry.modelled(_standings(cards))
 
     def sweep(self) -> int:
         """Work until nothing is due, a job of each tenant in turn; count the jobs."""
@@ -155,7 +161,7 @@ class Worker:
             if not tx.jobs.move(job, held):
                 return False
         if is_worn:
-            self.tell(Happening.DEAD, held)
+            self._ended(Happening.DEAD, held)
         else:
             self.tell(Happening.TAKEN, held)
             self._attempt(held)
@@ -176,14 +182,14 @@ class Worker:
         except Stopped:
             self._end(task, Happening.GIVEN_BACK, after=task.job.given_back(self.house.clock.now()))
         except Lost:
-            self.tell(Happening.LOST, task.job)
+            self._ended(Happening.LOST, task.job)
         except CommonbrainError as error:
             self._fail(task, Fault.told(error.code, error.message), error=error)
         except Exception as error:  # noqa: BLE001 a worker outlives whatever one job meets
             _LOG.exception("job %s failed", ids.show(ids.JOB, held.id))
             self._fail(task, Fault.told("internal", type(error).__name__), error=error)
         else:
-            self.tell(Happening.DONE, task.job)
+            self._ended(Happening.DONE, task.job)
 
     def _fail(self, task: Task, fault: Fault, *, error: Exception) -> None:
         """Have it tried again later, or bury what will not get better or has failed too often."""
@@ -199,7 +205,27 @@ class Worker:
         with suppress(Unavailable):
             with self.house.store.begin(task.caller.tenant) as tx:
                 is_ours = tx.jobs.move(task.job, after)
-            self.tell(what if is_ours else Happening.LOST, after)
+            self._ended(what if is_ours else Happening.LOST, after)
+
+    def _ended(self, what: Happening, job: Job) -> None:
+        """Tell how an attempt ended."""
+        self.house.telemetry.worked(job.kind, what, at=self.house.clock.now())
+        self.tell(what, job)
+
+
+def _standings(cards: Sequence[ModelCard]) -> list[Standing]:
+    """Count models of every role in every state: what there is none of is told, too."""
+    return [
+        Standing(
+            role=role,
+            state=state,
+            count=len(those),
+            percent=max((one.percent for one in those), default=0.0),
+        )
+        for role in ModelRole
+        for state in ModelState
+        for those in [[one for one in cards if (one.role, one.state) == (role, state)]]
+    ]
 
 
 @contextmanager

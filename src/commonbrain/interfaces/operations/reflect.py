@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from commonbrain.brain import Brain
+from commonbrain.domain.errors import Invalid
 from commonbrain.domain.inert import inert_line
 from commonbrain.domain.limits import (
+    QUERY_CHARS_MAX,
     REFLECT_CANDIDATES_DEFAULT,
     REFLECT_CANDIDATES_MAX,
     REFLECT_HOURS_DEFAULT,
@@ -15,6 +17,7 @@ from commonbrain.domain.limits import (
 from commonbrain.domain.scope import Role
 from commonbrain.domain.times import show_day
 from commonbrain.flows.jobbing import REFLECT as KIND
+from commonbrain.flows.reflect.compacting import Compacted
 from commonbrain.flows.reflect.pipeline import Foreseen, Sketch
 from commonbrain.flows.upkeep.jobs import ShownJob
 from commonbrain.interfaces.operations.job import tell_job
@@ -37,6 +40,12 @@ class ReflectRequest(Request):
         description=f"Facts and rules to propose at most, 1 to {REFLECT_CANDIDATES_MAX}",
     )
     project: Name = Field(default=None, description="Only of this project and of none")
+    query: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=QUERY_CHARS_MAX,
+        description="Sum up at once what was told of this, and nothing else",
+    )
     dry_run: bool = Field(default=False, description="Show what would be made; store nothing")
 
 
@@ -46,10 +55,22 @@ class Reflected:
 
     job: ShownJob | None = None
     foreseen: Foreseen | None = None
+    compacted: Compacted | None = None
+    """The episode that a query asked for."""
 
 
 def _handle(brain: Brain, request: ReflectRequest) -> Reflected:
     given = request.model_dump(exclude={"dry_run"}, exclude_defaults=True)
+    if request.query is not None:
+        if "window_hours" in given or "max_candidates" in given:
+            raise Invalid(
+                "query goes with neither window_hours nor max_candidates.",
+                hint="Leave them out: what is found for a query is of any time.",
+            )
+        made = brain.reflect.compact(
+            request.query, project=request.project, is_preview=request.dry_run
+        )
+        return Reflected(compacted=made)
     if request.dry_run:
         return Reflected(foreseen=brain.reflect(**given))
     return Reflected(job=brain.jobs.run(KIND, given))
@@ -58,10 +79,20 @@ def _handle(brain: Brain, request: ReflectRequest) -> Reflected:
 def _tell(reply: Reflected) -> str:
     if reply.job is not None:
         return tell_job(reply.job)
+    if reply.compacted is not None:
+        return _tell_compacted(reply.compacted)
     seen = reply.foreseen or Foreseen(read=0)
     lines = [f"Of {seen.read} events and messages it would make {_count(seen)}."]
     lines += [_line(one) for one in (*seen.episodes, *seen.candidates)]
     return "\n".join([*lines, *(["There is more to look at."] if seen.is_more else [])])
+
+
+def _tell_compacted(made: Compacted) -> str:
+    share = f"{made.reduction_ratio:.0%} shorter"
+    named = " | ".join(one for one in (made.id, made.status) if one) or "would be made"
+    head = f"{named} | from {len(made.sources)}, {share} | {made.headline}"
+    lines = [head, *made.body.splitlines()] if made.body else []
+    return "\n".join(map(inert_line, [*lines, *made.warnings]))
 
 
 def _count(seen: Foreseen) -> str:
