@@ -146,8 +146,10 @@ def _bases(
     bare: dict[str, Any] = {}
     for number, (name, field) in enumerate(operation.request.model_fields.items()):
         plausible = _PLAUSIBLE.get(name)
-        if name in {"id", "other", "key"} and field.is_required():
-            full[name] = [world.own] if _is_list(operation, name) else world.own
+        if _is_list(operation, name) and name == "id":
+            full[name] = [world.own]
+        elif name in {"id", "other", "key"} and field.is_required():
+            full[name] = world.own
         elif plausible is not None:
             told = plausible.format(n=number) if isinstance(plausible, str) else plausible
             full[name] = told

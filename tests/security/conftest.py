@@ -1,6 +1,8 @@
-"""Keys of a brain, and what tells callers by them."""
+"""Keys of a brain, what tells callers by them, and two tenants on each engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +12,13 @@ from commonbrain.brain import Brain
 from commonbrain.domain.scope import Role
 from commonbrain.flows.governing import KeyWish, NewKey
 from commonbrain.ports.access import Access
-from commonbrain.testing.builders import an_access
+from commonbrain.testing.builders import a_brain, an_access, stores_by
+from commonbrain.testing.clock import FakeClock
+from tests.postgres import databases
 from tests.security.keys import CountingSeals
+from tests.security.world import World, a_world
+
+ENGINES = ("sqlite", "postgres")
 
 
 @pytest.fixture
@@ -42,3 +49,20 @@ def counted(brain: Brain, seals: CountingSeals) -> KeyAccess:
         rates=WindowRates(),
         refusals=house.refusals,
     )
+
+
+@pytest.fixture(params=ENGINES)
+def owner(request: pytest.FixtureRequest, path: Path) -> Generator[Brain]:
+    """The owner's brain on a new store of each engine."""
+    with ExitStack() as stack:
+        if request.param == "postgres":
+            opener = stack.enter_context(databases(request.getfixturevalue("postgres")))
+            stack.enter_context(stores_by(opener))
+        elif request.config.getoption("--engine") != "sqlite":
+            pytest.skip("the engine is another one")
+        yield stack.enter_context(a_brain(path, clock=FakeClock()))
+
+
+@pytest.fixture
+def world(owner: Brain, path: Path) -> World:
+    return a_world(owner, path)

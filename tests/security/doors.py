@@ -4,6 +4,7 @@ What is answered begins with a bracket; what is refused does not, errors and all
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ async def _called(client: Client, name: str, given: dict[str, Any]) -> str:
 @contextmanager
 def rest(world: World) -> Generator[Ask]:
     """Ask by REST with an API key."""
-    with _serving(world) as client:
+    with serving(world) as client:
 
         def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
             reply = client.post(f"/v1/{operation.name}", content=json.dumps(given))
@@ -101,7 +102,7 @@ def rest(world: World) -> Generator[Ask]:
 @contextmanager
 def mcp_http(world: World) -> Generator[Ask]:
     """Ask by MCP over HTTP with an API key, message by message."""
-    with _serving(world) as client:
+    with serving(world) as client:
 
         def ask(operation: AnyOperation, given: dict[str, Any]) -> str:
             call = {"name": operation.name, "arguments": given}
@@ -114,7 +115,7 @@ def mcp_http(world: World) -> Generator[Ask]:
 
 
 @contextmanager
-def _serving(world: World) -> Generator[TestClient]:
+def serving(world: World) -> Generator[TestClient]:
     """Serve the attacker's house in this process; whoever calls has the attacker's key."""
     # As another process would: an application closes its house when it ends.
     brain = a_brain(world.path, clock=FakeClock(), chance=SeededChance(8377))
@@ -155,14 +156,15 @@ class Tried:
     """How many attempts were made, and what leaked."""
 
     count: int = 0
-    answered: int = 0
+    answered: Counter[str] = field(default_factory=Counter[str])
+    """How many of each operation were answered, and not refused."""
     leaks: list[tuple[str, str, set[str]]] = field(default_factory=list[tuple[str, str, set[str]]])
     unlike: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
 
     def note(self, one: Attempt, *, reply: str, nobodys: str, leaked: set[str]) -> None:
         """Take down what came of an attempt, and of the same for what is nobody's."""
         self.count += 1
-        self.answered += reply.startswith("[")
+        self.answered[one.operation.name] += reply.startswith("[")
         if leaked:
             self.leaks.append((one.operation.name, one.text, leaked))
         # What is answered, and not refused, is different for every call.

@@ -12,11 +12,14 @@ from commonbrain.adapters.sql.metadata import METADATA
 from commonbrain.adapters.sql.store import SqlTransaction
 from commonbrain.brain import Brain
 from commonbrain.domain import ids
+from commonbrain.domain.evaluation import Evaluation, Figure
 from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.domain.policy import Policy
 from commonbrain.domain.scope import Admission, Role
 from commonbrain.flows.governing import KeyWish, NewKey
+from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.ports.store import Store
+from tests.flows.working import a_worker
 
 OURS, THEIRS = "acme", "rival"
 ASKED = "zebrawood"
@@ -24,6 +27,8 @@ ASKED = "zebrawood"
 DEEP = re.compile(r"quokka[a-z]+")
 """In every text of theirs and never asked for: no reply may hold it."""
 NOBODY = "0000000000000"
+_WORKED = [kind for kind, job in JOBS.items() if not (job.asked_by or job.is_of_store)]
+"""Kinds of which they have one that was worked: all that a tenant can ask for by its name alone."""
 ID = re.compile(r"(?:mem|thr|trc|ann|chg|ses|job|mdl)_[0-9a-z]{13}", re.IGNORECASE)
 BOUNDLESS = Policy(key_calls_per_minute=10**6, tenant_calls_per_minute=10**6)
 
@@ -189,11 +194,33 @@ def _filled(brain: Brain, *, first: int) -> tuple[str, ...]:
         ["all"], f"{ASKED} {mark(first + 44)}", subject=f"{ASKED} {mark(first + 45)}"
     )
     rita.message.delegate("sam", f"Sand the {ASKED} {mark(first + 46)}.")
+    found += _learnt(rita, first=first + 51)
     found += [sent.id, sent.thread, _model(rita, f"{ASKED} {mark(first + 50)}")]
     rita.session.handoff(f"{ASKED} {mark(first + 47)}", next_steps=[mark(first + 48)])
     found.append(rita.recall(f"{ASKED} {mark(first + 49)}").trace_id)
     found += [rita.jobs.run(kind).id for kind in ("maintain", "embed")]
     return tuple(found)
+
+
+def _learnt(brain: Brain, *, first: int) -> Sequence[str]:
+    """Leave what upkeep and learning leave: a marked recall, worked jobs, an evaluation."""
+    told = brain.recall(f"{ASKED} {mark(first)}")
+    brain.revise.rate(told.items[0].id, "up")
+    jobs = [brain.jobs.run(kind).id for kind in _WORKED]
+    a_worker(brain).sweep()
+    now = brain.house.clock.now()
+    measured = Evaluation(
+        id=ids.make_id(now, brain.house.chance.bits(ids.RANDOM_BITS)),
+        name="self",
+        at=now,
+        agent=mark(first + 1),
+        figures={mark(first + 2): Figure(mean=0.5, low=0.4, high=0.6, count=30)},
+        setup={"of": f"{ASKED} {mark(first + 3)}"},
+        took_ms={"p50": 1.0},
+    )
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        assert tx.evaluations.add(measured)
+    return told.trace_id, *jobs
 
 
 def _model(brain: Brain, reason: str) -> str:
@@ -230,4 +257,6 @@ def _kept_private(brain: Brain, *, first: int) -> tuple[str, ...]:
         for number, kind in enumerate("fact rule task event".split(), first)
     ]
     sent = brain.message.send(["dan"], f"{ASKED} {mark(first + 20)}", subject=mark(first + 21))
+    # An admin may read what others asked, and what came of it as far as they may see it.
+    brain.recall(f"Cara's {ASKED}")
     return (*found, sent.id)

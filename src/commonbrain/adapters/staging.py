@@ -24,6 +24,8 @@ from commonbrain.domain.limits import (
 from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.staging import Parcel
 
+_NAME_BYTES_MAX: Final = 200
+"""Of a file: systems take 255, and parts of it are added to."""
 _HEAD: Final = 16
 """Random bytes before each part of a parcel: as many as a UUID has."""
 _FIRST: Final = (1980, 1, 1, 0, 0, 0)
@@ -54,7 +56,7 @@ class BlobStaging:
     def opened(self, parcel: Parcel) -> Generator[Path]:
         """Give the file or folder as it was, for as long as the block lasts."""
         with TemporaryDirectory(prefix="commonbrain-") as folder:
-            name = Path(parcel.name).name or "parcel"
+            name = _file_name(parcel.name)
             path = Path(folder) / name
             with path.open("wb") as stream:
                 for part in self.read(parcel):
@@ -114,6 +116,13 @@ class _Label:
 
     name: str
     is_folder: bool
+
+
+def _file_name(called: str) -> str:
+    """Make a name that a file can have of what a caller says, who may say anything."""
+    last = "".join(one for one in Path(called).name if one.isprintable())
+    # From the end, which tells the format.
+    return last.encode()[-_NAME_BYTES_MAX:].decode(errors="ignore") or "parcel"
 
 
 def _size(path: Path, name: str) -> int:

@@ -38,7 +38,7 @@ from commonbrain.ports.history import Annotation
 from commonbrain.ports.importing import Unreadable
 from commonbrain.ports.models import Vectors
 from commonbrain.ports.records import AuditEntry
-from commonbrain.ports.store import Transaction
+from commonbrain.ports.store import IdTaken, Transaction
 
 OWN_FORMAT: Final = "commonbrain"
 """What the house's own format is called where formats are named."""
@@ -135,7 +135,11 @@ class Merge:
                     case record if dry_run:
                         outcomes.append("exists" if is_known(tx, record) else "stored")
                     case record:
-                        outcomes.append(self._take(tx, record, taken=taken, vectors=vectors))
+                        try:
+                            outcomes.append(self._take(tx, record, taken=taken, vectors=vectors))
+                        except IdTaken:
+                            refusals.append(_not_free(line))
+                            outcomes.append("rejected")
             done = report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
             beside(tx, done)
         return done
@@ -235,6 +239,14 @@ class Merge:
             with self.house.store.begin(self.caller.tenant) as tx:
                 for old in batch:
                     _point(tx, old)
+
+
+def _not_free(line: Line) -> Refusal:
+    """Refuse one whose id is taken in this store, and yet nothing of this tenant."""
+    return Refusal(
+        where=f"{line.progress:.1%} into the file",
+        reason="Its id is not free in this store; remember it anew.",
+    )
 
 
 @dataclass(slots=True)
