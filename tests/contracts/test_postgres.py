@@ -19,15 +19,17 @@ from commonbrain.testing.learning_contract import LearningContract
 from commonbrain.testing.mail_contract import MailContract
 from commonbrain.testing.session_contract import SessionContract
 from commonbrain.testing.store_contract import StoreContract
-from commonbrain.testing.store_steps import OpenStore
+from commonbrain.testing.store_steps import SPACE, OpenStore
 from commonbrain.testing.upkeep_contract import UpkeepContract
-from tests.postgres import Database
+from tests.postgres import Server
 
 
 @pytest.fixture
-def open_store(database: Database) -> Iterator[OpenStore]:
+def open_store(postgres: Server) -> Iterator[OpenStore]:
+    lent = postgres.lend(SPACE)
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(closing(database.opened()))
+        yield lambda: stack.enter_context(closing(lent.database.opened()))
+    postgres.take_back(lent)
 
 
 @pytest.mark.requirement("PF-02", "EV-01")
