@@ -146,8 +146,8 @@ DOORS: dict[str, Way] = {
     "library": Way(opened=library),
     "library, as a reader": Way(opened=reading, every=7),
     "MCP": Way(opened=mcp, of=Door.MCP, every=7),
-    "MCP over HTTP": Way(opened=mcp_http, of=Door.MCP, every=2),
-    "REST": Way(opened=rest, of=Door.REST),
+    "MCP over HTTP": Way(opened=mcp_http, of=Door.MCP, every=4),
+    "REST": Way(opened=rest, of=Door.REST, every=3),
 }
 
 
