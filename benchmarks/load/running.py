@@ -6,7 +6,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections import defaultdict
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import numpy as np
 import psutil
 import psycopg
 import typer
@@ -35,6 +37,7 @@ _TIMEOUT_S: Final = 30
 _CONNECTING_S: Final = 15
 """How long 300 agents that come at once are felt; a fleet of agents does not come at once."""
 _WARM_RATE: Final = 40
+_SPELL_S: Final = 10
 _WARM_S: Final = 90
 """Long enough for nearly every key to be hashed once by each process of the doors."""
 
@@ -114,6 +117,8 @@ class Sent:
     rate: float
     seconds: float
     report: dict[str, Any]
+    by_spell: Sequence[float]
+    """The 95th percentile of each ten seconds, in milliseconds: what a whole run hides."""
     before: dict[str, Use]
     after: dict[str, Use]
 
@@ -135,6 +140,9 @@ class Sent:
                 f" ({spent / self.seconds:4.0%} of a core), {use.resident_mb:6.0f} MB"
                 f" ({use.resident_mb - self.before[name].resident_mb:+.0f})"
             )
+        told.append(
+            f"  each {_SPELL_S} s: p95 from {min(self.by_spell):.0f} to {max(self.by_spell):.0f} ms"
+        )
         return [*told, *(f"  ! {error}" for error in self.report["errors"][:5])]
 
 
@@ -147,11 +155,28 @@ def sent(running: Stack, plan: Plan, *, rate: float, seconds: float, folder: Pat
     with sending(running, plan, told, seconds=_CONNECTING_S + seconds) as load_:
         with suppress(subprocess.TimeoutExpired):
             load_.wait(_CONNECTING_S)
-        before, since = uses(parts), time.monotonic()
+        before, since, begun = uses(parts), time.monotonic(), time.time()
         load_.wait()
     report = json.loads(Path(plan.report).read_text("utf-8"))
     took = time.monotonic() - since
-    return Sent(rate=rate, seconds=took, report=report, before=before, after=uses(parts))
+    return Sent(
+        rate=rate,
+        seconds=took,
+        report=report,
+        by_spell=_by_spell(Path(plan.ledger), since=begun),
+        before=before,
+        after=uses(parts),
+    )
+
+
+def _by_spell(ledger: Path, *, since: float) -> list[float]:
+    """Give the 95th percentile of the answers of each ten seconds from a moment on."""
+    spells: defaultdict[int, list[float]] = defaultdict(list)
+    for line in ledger.read_text("utf-8").splitlines():
+        answer = json.loads(line)
+        if answer["at"] >= since:
+            spells[int(answer["at"] - since) // _SPELL_S].append(answer["ms"])
+    return [float(np.percentile(spells[number], 95)) for number in sorted(spells)]
 
 
 @contextmanager

@@ -194,6 +194,35 @@ def test_an_upgrade_goes_on_where_an_interrupted_one_left_an_index(database: Dat
         assert owner.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone() == (True,)
 
 
+def test_new_words_go_into_the_index_at_once_and_older_stores_are_brought_to_it(
+    database: Database,
+) -> None:
+    def listing(owner: psycopg.Connection) -> list[str]:
+        rows = owner.execute(
+            "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_am a ON a.oid = c.relam "
+            "WHERE a.amname = 'gin' AND c.relkind = 'i' "
+            "AND c.reloptions IS DISTINCT FROM '{fastupdate=off}' ORDER BY 1"
+        )
+        return [name for (name,) in rows]
+
+    with (
+        closing(psycopg.connect(database.owner, autocommit=True)) as owner,
+        closing(database.opened()) as store,
+    ):
+        assert listing(owner) == []
+        put(store, a_memory(1, "tea is ready"))
+        [(part,)] = owner.execute("SELECT tableoid::regclass::text FROM memory_text").fetchall()
+        index = f"{part}_words_idx"
+        owner.execute(f"ALTER INDEX {index} SET (fastupdate = on)")  # type: ignore[arg-type]
+        put(store, a_memory(2, "so is the coffee"))
+        assert listing(owner) == [index]
+        upgrade_postgres(database.owner, space=SPACE, clock=FakeClock(), lock_wait_s=LOCK_WAIT_S)
+
+        assert listing(owner) == []
+        left = owner.execute("SELECT gin_clean_pending_list(%s::regclass)", [index]).fetchone()
+        assert left == (0,), "the upgrade has put what was listed into the index"
+
+
 def test_an_upgrade_indexes_each_space_that_is_kept_by_its_own_dimensions(
     database: Database,
 ) -> None:

@@ -18,6 +18,7 @@ from commonbrain.domain.limits import EVALUATED_FROM, EVALUATED_MIN
 from commonbrain.domain.memory import Draft
 from commonbrain.domain.scope import LOCAL_TENANT, Scope
 from commonbrain.flows.evaluating.questions import Sort
+from commonbrain.flows.upkeep.schedule import ASKED_AGAIN
 from commonbrain.ports.ledger import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
@@ -151,6 +152,9 @@ def test_a_store_with_enough_is_measured_every_week(brain: Brain, clock: FakeClo
     assert not brain.jobs(kind="eval").jobs
     for start in range(STORED, EVALUATED_FROM, 70):
         brain.remember([a_note(number) for number in range(start, start + 70)])
+    worker.schedule()
+    assert not brain.jobs(kind="eval").jobs, "that there is nothing to do is believed for an hour"
+    clock.move(ASKED_AGAIN)
     for _ in range(2):
         worker.schedule()
         (asked,) = brain.jobs(kind="eval", state="queued").jobs

@@ -232,7 +232,7 @@ def test_a_day_or_enough_new_events_ask_for_a_reflection(path: Path, clock: Fake
     with a_brain(path, clock=clock) as brain:
 
         def asked() -> int:
-            schedule(brain.house, LOCAL_TENANT)
+            schedule(brain.house, LOCAL_TENANT, declined={})
             jobs = [one for one in brain.jobs(kind="reflect").jobs if one.state == "queued"]
             a_worker(brain).sweep()
             return len(jobs)

@@ -49,6 +49,14 @@ _NEAREST: Final = (
     "((vector::halfvec({dimensions})) halfvec_ip_ops) WITH (m = 16, ef_construction = 64) "
     "WHERE space_id = {space}"
 )
+# Stores that an older program made: what such a list holds is searched, but ever more slowly.
+_LISTING: Final = text(
+    "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_am a ON a.oid = c.relam "
+    "WHERE a.amname = 'gin' AND c.relkind = 'i' "
+    "AND c.relnamespace = current_schema()::regnamespace "
+    "AND NOT 'fastupdate=off' = ANY (coalesce(c.reloptions, '{}')) ORDER BY c.oid"
+)
+_EMPTY: Final = text("SELECT gin_clean_pending_list(CAST(:name AS regclass))")
 _DIMENSIONS_MAX: Final = 4000
 """What pgvector's HNSW takes of half precision; spaces beyond it are searched vector by vector."""
 
@@ -282,8 +290,11 @@ def _bring_up(connection: Connection, location: str, *, role: str | None) -> tup
 
 
 def _index(engine: Engine) -> None:
-    """Index the vectors of each space by nearness, part by part, while others write."""
+    """Index vectors of each space by nearness, and words as they come, while others write."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for name in connection.execute(_LISTING).scalars().all():
+            connection.exec_driver_sql(f"ALTER INDEX {name} SET (fastupdate = off)")
+            connection.execute(_EMPTY, {"name": name})
         tables = connection.execute(_HOLDERS).scalars().all()
         for space in known_spaces(connection):
             for table in tables:

@@ -20,7 +20,7 @@ from commonbrain.domain.job import Fault, Job, JobState, backoff
 from commonbrain.domain.limits import JOB_LEASE_S, JOBS_DUE_AT_ONCE, MODELS_SHOWN_MAX
 from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
 from commonbrain.flows.house import House
-from commonbrain.flows.upkeep.schedule import bury_gone, schedule
+from commonbrain.flows.upkeep.schedule import Declined, bury_gone, schedule
 from commonbrain.flows.upkeep.table import JOBS
 from commonbrain.flows.upkeep.task import LEASE, Lost, Stopped, Task
 from commonbrain.ports.queue import Ticket
@@ -70,6 +70,7 @@ class Worker:
     """Set it to have this worker give back its job at the next step, and end."""
     tell: Listener = _unheard
     sweep_ms: int = SWEEP_MS
+    _declined: Declined = field(default_factory=Declined)
 
     def run(self) -> None:
         """Work until told to stop; what does not answer is asked again a little later."""
@@ -106,7 +107,7 @@ class Worker:
         cards: list[ModelCard] = []
         for tenant in self.house.store.tenants():
             bury_gone(self.house, tenant)
-            schedule(self.house, tenant)
+            schedule(self.house, tenant, declined=self._declined)
             with self.house.store.snapshot(tenant) as tx:
                 counts.update(tx.jobs.counts())
                 if self.house.telemetry.is_on:
