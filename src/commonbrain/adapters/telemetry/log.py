@@ -7,8 +7,10 @@ import logging
 import os
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -30,6 +32,7 @@ _BROKEN: Final = 500
 _PROCESSES_MAX: Final = 64
 """Files of one name side by side, one for each process that is at work."""
 _CALLS: Final = f"{OURS}.calls"
+_JSON: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 class Lines(logging.Formatter):
@@ -37,14 +40,17 @@ class Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Write it; of an exception its sort and its places, for its message may repeat a text."""
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line: dict[str, Any] = {"at": at, "level": record.levelname, "logger": record.name}
-        line |= getattr(record, "call", {}) or {"message": record.getMessage()}
+        line: dict[str, Any] = {
+            "at": _shown(datetime.fromtimestamp(record.created, UTC)),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
         if record.exc_info and record.exc_info[0] is not None:
             frames = traceback.extract_tb(record.exc_info[2])
             line["error"] = record.exc_info[0].__name__
             line["places"] = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
-        return json.dumps(line, ensure_ascii=False)
+        return _JSON.encode(line)
 
 
 class Plain(logging.Formatter):
@@ -73,9 +79,21 @@ class _Owners(RotatingFileHandler):
     _is_lost = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; its lock is held by whoever calls this."""
+        self._put(partial(self.format, record))
+
+    def put(self, line: Mapping[str, object]) -> None:
+        """Write a line that no record stands for, since to make one costs more than the line."""
+        self.acquire()
+        try:
+            self._put(partial(_JSON.encode, line))
+        finally:
+            self.release()
+
+    def _put(self, written: Callable[[], str]) -> None:
         """Write a line, in the next file where this one has no room; it is made once for both."""
         try:
-            line = f"{self.format(record)}{self.terminator}"
+            line = f"{written()}{self.terminator}"
             self.stream = self.stream or self._open()
             if self.stream.tell() + len(line) >= self.maxBytes:
                 self.doRollover()
@@ -84,11 +102,11 @@ class _Owners(RotatingFileHandler):
             self.stream.write(line)
             self.flush()
         except Exception:  # noqa: BLE001 a record holds what any caller gave
-            self.handleError(record)
+            self._tell_lost()
         else:
             self._is_lost = False
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 as named there
+    def _tell_lost(self) -> None:
         """Say once that lines are lost: a full disk is no reason to fill what reads stderr.
 
         It is said again when lines are lost after one that was written.
@@ -146,8 +164,12 @@ class Log(Silence):
     def called(self, event: ToolEvent, *, http_status: int) -> None:
         """Write down a call: an error of ours as such, a slow one as a warning."""
         broken = http_status >= _BROKEN
-        level = logging.ERROR if broken else logging.WARNING if event.is_slow else logging.INFO
-        call = {
+        level = "ERROR" if broken else "WARNING" if event.is_slow else "INFO"
+        # To the file alone: a client that reads stderr has been answered.
+        line = {
+            "at": _shown(datetime.now(UTC)),
+            "level": level,
+            "logger": _CALLS,
             "request": ids.show(ids.EVENT, event.id),
             "tenant": event.tenant,
             "agent": event.agent,
@@ -159,10 +181,7 @@ class Log(Silence):
             "args": event.args,
             **({"slow": True} if event.is_slow else {}),
         }
-        told = {"name": _CALLS, "levelno": level, "levelname": logging.getLevelName(level)}
-        record = logging.makeLogRecord({**told, "call": call})
-        # To the file alone: a client that reads stderr has been answered.
-        self._handler.handle(record)
+        self._handler.put(line)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -188,3 +207,7 @@ def _own(folder: Path, name: str) -> tuple[FileLock, Path]:
             continue
         return lock, folder / f"{stem}.jsonl"
     raise OSError(f"More than {_PROCESSES_MAX} processes log as {name} in {folder}.")
+
+
+def _shown(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds")

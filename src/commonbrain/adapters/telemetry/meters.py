@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from errno import EADDRINUSE
+from functools import cache
 from threading import Lock
 from typing import Final
 from wsgiref.simple_server import WSGIServer
@@ -127,6 +128,10 @@ class Meters(Silence):
         self._done = gauge("job_done_timestamp_seconds", _DONE, "kind")
         self._standing = gauge("models", "Models of all tenants.", "role", "state")
         self._share = gauge("canary_share", _SHARE, "role")
+        # What every call asks for: of closed sets, and looked up by the library each time anew.
+        self._lasting = cache(self._seconds.labels)
+        self._ending = cache(self._calls.labels)
+        self._staying = cache(self._stages.labels)
         self._known: dict[str, Reads] = {}
         self._replica_reads = counter("replica_reads", _REPLICA_READS, "replica", "outcome")
         self._behind = gauge("replica_behind_bytes", _BEHIND, "replica")
@@ -139,9 +144,9 @@ class Meters(Silence):
 
     def called(self, event: ToolEvent, *, http_status: int) -> None:
         """Count a call, its time and its end."""
-        self._seconds.labels(event.tool, event.door).observe(event.duration_ms / 1000)
+        self._lasting(event.tool, event.door).observe(event.duration_ms / 1000)
         status = f"{http_status // 100}xx"
-        self._calls.labels(event.tool, event.door, event.outcome, status).inc()
+        self._ending(event.tool, event.door, event.outcome, status).inc()
         if event.is_slow:
             self._slow.labels(event.tool).inc()
         if event.outcome in TURNED_AWAY:
@@ -254,7 +259,7 @@ class Meters(Silence):
 
     def _time(self, path: str, stages_ms: Mapping[str, float]) -> None:
         for stage, taken_ms in stages_ms.items():
-            self._stages.labels(path, stage).observe(taken_ms / 1000)
+            self._staying(path, stage).observe(taken_ms / 1000)
 
     def _label(self, name: str, known: set[str]) -> str:
         with self._lock:
