@@ -326,7 +326,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("PF-02 EV-01", "Suites run on a real SQLite, Postgres and embedder, without mocks."),
     Gap("PF-03", "10,000 memories need a CPU embedder and nothing else; no test proves it."),
     Adopted("PF-05", "Readers of the file go on beside its one writer."),
-    Replaced("PF-06", "p95 of 350 and 250 ms is measured by a benchmark: 60 a second on two cores."),
+    Replaced(
+        "PF-06", "p95 of 350 and 250 ms is measured by a benchmark: 60 a second on two cores."
+    ),
     Gap("PF-07", "Reads stay available for 99.5% of a soak with faults."),
     Replaced("PF-08", "Load is proved at 1,000,000 memories of 20 tenants, then extrapolated."),
     Gap("PF-09", "Evaluations tell tokens saved and the gain across sessions."),

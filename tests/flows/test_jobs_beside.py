@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -10,7 +11,8 @@ from commonbrain.brain import Brain
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.memory import State
 from commonbrain.domain.reflection import Reflection, Told
-from tests.flows.reflecting import CHECKOUT, every, reflect, tell
+from commonbrain.testing.clock import FakeClock
+from tests.flows.reflecting import CHECKOUT, every, reflect, sources, tell
 
 
 class Wording(ExtractiveReflector):
@@ -44,3 +46,21 @@ def test_two_reflections_at_once_make_one_episode_of_the_same(brain: Brain) -> N
     assert (first["episodes"], first["candidates"]) == (0, 0)
     assert reflect(other)["episodes"] == 0
     assert wording.asked == 2
+
+
+def test_of_what_another_reflection_told_in_part_the_rest_is_told_too(
+    brain: Brain, clock: FakeClock
+) -> None:
+    before = [f"At noon again: {text}" for text in CHECKOUT[:3]]
+    early = tell(brain, before)
+    clock.move(timedelta(hours=2))
+    late = tell(brain, CHECKOUT)
+    wording = Wording(lambda: reflect(other, window_hours=1))
+    both = replace(brain.house, reflector=wording)
+    other = Brain.of(both, brain.caller)
+
+    assert reflect(Brain.of(both, brain.caller))["episodes"] == 1
+
+    assert wording.asked == 3, "all, those of the last hour, and what these left"
+    those = [sources(brain, one) for one in every(brain, Kind.EPISODE, State.ACTIVE)]
+    assert sorted(those, key=len) == [set(early), set(late)]

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from commonbrain.adapters.staging import BlobStaging
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, NotFound
+from commonbrain.domain.errors import Invalid, NotFound, Unavailable
 from commonbrain.domain.job import Job
 from commonbrain.domain.limits import JOB_LEASE_S
 from commonbrain.domain.memory import Draft
 from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.ports.blobs import Blobs
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.flows.test_exporting import full_of_everything
@@ -23,6 +26,23 @@ Opens = Callable[[str], Brain]
 
 class Killed(BaseException):
     """What nobody catches, as nobody catches a SIGKILL."""
+
+
+@dataclass(frozen=True)
+class Full:
+    """A place of artifacts that takes nothing more."""
+
+    blobs: Blobs
+    location: str = "nowhere"
+
+    def put(self, content: bytes) -> str:
+        raise Unavailable(f"It is full and takes none of {len(content)} bytes.", code="blobs_down")
+
+    def get(self, digest: str) -> bytes:
+        return self.blobs.get(digest)
+
+    def drop(self, digest: str) -> None:
+        self.blobs.drop(digest)
 
 
 @pytest.fixture
@@ -94,6 +114,28 @@ def test_what_was_sent_is_gone_once_it_was_read_and_two_who_send_the_same_share_
         assert result is not None
         assert (result["source"], result["stored"]) == ("notes", 1)
         assert not list(Path(brain.house.blobs().location).iterdir())
+
+
+def test_an_upload_that_fails_leaves_no_job_that_waits_for_days(path: Path, tmp_path: Path) -> None:
+    note = tmp_path / "MEMORY.md"
+    note.write_text("## Tea\n\nThe tea is in the left drawer.\n", "utf-8")
+    with a_brain(path) as brain:
+        staging = BlobStaging(lambda: Full(brain.house.blobs()))
+        sender = Brain.of(replace(brain.house, staging=staging), brain.caller)
+        with pytest.raises(Unavailable, match="full"):
+            sender.jobs.import_("markdown", note)
+        a_worker(brain).sweep()
+        assert [(one.kind, one.state) for one in brain.jobs().jobs] == [("discard", "done")]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "\x01..", "/"])
+def test_whatever_a_file_is_called_it_is_read_again(path: Path, tmp_path: Path, name: str) -> None:
+    note = tmp_path / "note"
+    note.write_text("tea", "utf-8")
+    with a_brain(path) as brain:
+        parcel = brain.house.staging.put(note, name=name, tell=list[object]().append)
+        with brain.house.staging.opened(parcel) as file:
+            assert file.read_text("utf-8") == "tea"
 
 
 def test_what_makes_no_sense_is_refused_before_anything_is_kept(path: Path, tmp_path: Path) -> None:

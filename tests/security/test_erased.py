@@ -1,20 +1,24 @@
 """What is erased is gone from all that the brain had made of it, whoever keeps that."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from commonbrain.adapters.staging import BlobStaging
 from commonbrain.brain import Brain
-from commonbrain.domain.errors import NotFound
+from commonbrain.domain.errors import Invalid, NotFound
 from commonbrain.domain.job import JobState
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import EVALUATED_MIN
 from commonbrain.domain.memory import Draft
 from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.ports.blobs import Blobs
 from commonbrain.ports.staging import Parcel
+from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 from tests.security.world import rows_of
@@ -28,6 +32,10 @@ EVENTS = (
     f"The checkout service of {DEEP} lacked the variable STRIPE_REGION in build 811.",
     f"We decided that the checkout service of {DEEP} must validate its variables.",
 )
+
+
+class Killed(BaseException):
+    """What nobody catches, as nobody catches a SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,59 @@ def test_no_row_and_no_archive_holds_a_word_of_what_was_erased(brain: Brain) -> 
     assert {one.state for one in brain.jobs(kind="discard").jobs} == {JobState.DONE}
 
 
+def test_what_an_export_left_that_was_killed_while_it_kept_its_archive_is_dropped(
+    brain: Brain,
+) -> None:
+    id_ = stored(brain, EVENTS[0], kind="event")
+    brain.jobs.run("export")
+
+    def die() -> None:
+        raise Killed
+
+    staging = Interrupted(brain.house.blobs, meanwhile=die)
+    with suppress(Killed):
+        a_worker(Brain.of(replace(brain.house, staging=staging), brain.caller)).sweep()
+    assert kept(brain)
+
+    done = brain.erase(id_, reason=WHY, confirm=1)
+
+    assert (done.receipt or {})["archives"] == 1
+    assert kept(brain) == set()
+
+
+def test_an_archive_that_was_dropped_in_its_time_is_not_taken_back_again(
+    brain: Brain, clock: FakeClock
+) -> None:
+    id_ = stored(brain, EVENTS[0], kind="event")
+    brain.jobs.run("export")
+    a_worker(brain).sweep()
+    clock.move(timedelta(days=3))
+    a_worker(brain).sweep()
+    assert kept(brain) == set()
+
+    assert (brain.erase(id_, reason=WHY, confirm=1).receipt or {})["archives"] == 0
+
+
+def test_who_cannot_reach_the_archives_erases_all_the_same(brain: Brain) -> None:
+    id_ = stored(brain, EVENTS[0], kind="event")
+    brain.jobs.run("export")
+    a_worker(brain).sweep()
+
+    def missing() -> Blobs:
+        raise Invalid("This takes the extra learn.", code="extra_missing")
+
+    bare = Brain.of(replace(brain.house, staging=BlobStaging(missing)), brain.caller)
+    done = bare.erase(id_, reason=WHY, confirm=1)
+
+    assert (done.receipt or {})["file"] == 1, "the file was rewritten"
+    a_worker(brain).sweep()
+    assert kept(brain) == set(), "the job that drops the archive was due at once"
+
+
+def kept(brain: Brain) -> set[str]:
+    return {part.name for part in Path(brain.house.blobs().location).rglob("*") if part.is_file()}
+
+
 def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain) -> None:
     id_ = stored(brain, EVENTS[0], kind="event")
     stored(brain, "The kettle is blue.", kind="fact")
@@ -103,8 +164,7 @@ def test_an_export_that_runs_while_something_is_erased_begins_anew(brain: Brain)
     a_worker(Brain.of(replace(brain.house, staging=staging), brain.caller)).sweep()
 
     archive = brain.jobs.archive(export.id)
-    kept = {part.name for part in Path(brain.house.blobs().location).rglob("*") if part.is_file()}
-    assert kept == set(archive.parts)
+    assert kept(brain) == set(archive.parts)
     text = b"".join(brain.house.staging.read(archive)).decode()
     assert "kettle" in text
     assert DEEP not in text

@@ -122,7 +122,9 @@ def _file_name(called: str) -> str:
     """Make a name that a file can have of what a caller says, who may say anything."""
     last = "".join(one for one in Path(called).name if one.isprintable())
     # From the end, which tells the format.
-    return last.encode()[-_NAME_BYTES_MAX:].decode(errors="ignore") or "parcel"
+    name = last.encode()[-_NAME_BYTES_MAX:].decode(errors="ignore")
+    # Dots alone name a folder.
+    return name if name.strip(".") else "parcel"
 
 
 def _size(path: Path, name: str) -> int:

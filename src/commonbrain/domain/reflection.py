@@ -10,6 +10,8 @@ from commonbrain.domain.statement import Statement, read
 
 SUMMARY: Final = "reflection"
 """The label of episodes that a reflection made, and of the facts that it proposes."""
+COMPACTED: Final = "compaction"
+"""The label of an episode that sums up what was found of a question."""
 CORRECTION: Final = "correction"
 """The label of rules that are proposed because the same was corrected again and again."""
 

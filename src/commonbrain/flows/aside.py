@@ -30,16 +30,17 @@ class Aside:
         def work() -> None:
             try:
                 future.set_result(does())
-            except Exception as error:  # noqa: BLE001 it is foreign code
+            except BaseException as error:  # noqa: BLE001 it is foreign code, and may panic
                 future.set_exception(error)
 
         with self._lock:
             # Threads that all hang let go of what nobody awaits any more, too.
             wanted = (one for one in self._waiting if not one[0].cancelled())
-            self._waiting = deque([*wanted, (future, work)])
             if self._working < self._threads:
-                self._working += 1
+                # It begins when this lets go; where there can be none, nothing has changed.
                 Thread(target=self._work, daemon=True, name=self._name).start()
+                self._working += 1
+            self._waiting = deque([*wanted, (future, work)])
         return future
 
     def close(self) -> None:

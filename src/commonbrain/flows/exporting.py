@@ -1,7 +1,7 @@
 """Export: everything a tenant holds but what can be derived, in one file of one moment."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, cast
@@ -17,6 +17,8 @@ from commonbrain.ports.jobs import JobFilter
 from commonbrain.ports.staging import Parcel
 from commonbrain.ports.store import Transaction
 
+KEEPING: Final = "keeping"
+"""Where an export notes the parcel that it is about to keep, of which a part may be there."""
 _PAGE: Final = 500
 """Memories held at once; the file is as long as the store, this part of it is not."""
 
@@ -82,31 +84,40 @@ def check_may_move(caller: Caller) -> None:
 def withdraw(tx: Transaction, *, now: datetime) -> list[Parcel]:
     """Take every archive back that an export job has made, and let those begin anew that run.
 
-    What is erased is in them. Nobody is given one any more; its parts are to be dropped once this
-    transaction is committed, and whoever dies before that leaves it to the job that is due now.
+    What is erased is in them, and in what one has left that died while it kept its archive. Nobody
+    is given one any more; its parts are to be dropped once this transaction is committed, and
+    whoever dies before that leaves it to the job that is due now.
     """
-    for running in tx.jobs.listed(_exports(JobState.RUNNING), before=None, limit=JOBS_PAGE_MAX):
-        tx.jobs.move(running, running.given_back(now))
     parcels: list[Parcel] = []
     before: int | None = None
-    while page := tx.jobs.listed(_exports(JobState.DONE), before=before, limit=JOBS_PAGE_MAX):
+    while page := tx.jobs.listed(JobFilter(kind=EXPORT), before=before, limit=JOBS_PAGE_MAX):
         before = page[-1].id
-        for done in page:
-            if "parcel" in done.reached:
-                parcels.append(read_parcel(done.reached["parcel"]))
-                tx.jobs.move(done, replace(done, reached={}))
-                _hasten(tx, done, now=now)
+        for job in page:
+            parcel = parcel_of(job)
+            if parcel is not None and hasten(tx, parcel, now=now):
+                parcels.append(parcel)
+            if parcel is not None or job.state is JobState.RUNNING:
+                is_running = job.state is JobState.RUNNING
+                tx.jobs.move(job, replace(job.given_back(now) if is_running else job, reached={}))
     return parcels
 
 
-def _exports(state: JobState) -> JobFilter:
-    return JobFilter(state=state, kind=EXPORT)
+def parcel_of(export: Job) -> Parcel | None:
+    """Give the archive of an export, or what it has begun to keep of one."""
+    told = export.reached.get("parcel", export.reached.get(KEEPING))
+    return None if told is None else read_parcel(told)
 
 
-def _hasten(tx: Transaction, export: Job, *, now: datetime) -> None:
-    dropping = tx.jobs.keyed(key_of(DISCARD, {"parcel": export.reached["parcel"]}))
-    if dropping is not None and dropping.state is JobState.QUEUED:
-        tx.jobs.move(dropping, replace(dropping, due_at=now))
+def hasten(tx: Transaction, parcel: Parcel, *, now: datetime) -> bool:
+    """Have a parcel dropped now that was to be dropped later; say whether that was still to be."""
+    key = key_of(DISCARD, {"parcel": asdict(parcel)})
+    waiting = tx.jobs.keyed(key)
+    if waiting is None:
+        given_up = JobFilter(state=JobState.DEAD, key=key)
+        return bool(tx.jobs.listed(given_up, before=None, limit=1))
+    if waiting.state is JobState.QUEUED:
+        tx.jobs.move(waiting, replace(waiting, due_at=now))
+    return True
 
 
 def read_parcel(told: object) -> Parcel:

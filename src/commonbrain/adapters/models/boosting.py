@@ -59,7 +59,7 @@ class _Envelope:
 
     format: Literal[1]
     role: Literal["reranker"]
-    tenant: str
+    tenant: str = ""
     """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
     features: tuple[str, ...]
     base: Mapping[str, float]

@@ -57,7 +57,7 @@ class _Envelope(BaseModel):
 
     format: Literal[1] = 1
     role: Literal["salience"] = "salience"
-    tenant: str
+    tenant: str = ""
     """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
     features: tuple[str, ...]
     authors: dict[str, float]

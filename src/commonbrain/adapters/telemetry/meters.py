@@ -8,10 +8,10 @@ of either have a label of their own, all others share one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from errno import EADDRINUSE
-from functools import cache
+from functools import cache, cached_property
 from threading import Lock
 from typing import Final
 from wsgiref.simple_server import WSGIServer
@@ -128,14 +128,23 @@ class Meters(Silence):
         self._done = gauge("job_done_timestamp_seconds", _DONE, "kind")
         self._standing = gauge("models", "Models of all tenants.", "role", "state")
         self._share = gauge("canary_share", _SHARE, "role")
-        # What every call asks for: of closed sets, and looked up by the library each time anew.
-        self._lasting = cache(self._seconds.labels)
-        self._ending = cache(self._calls.labels)
-        self._staying = cache(self._stages.labels)
         self._known: dict[str, Reads] = {}
         self._replica_reads = counter("replica_reads", _REPLICA_READS, "replica", "outcome")
         self._behind = gauge("replica_behind_bytes", _BEHIND, "replica")
         gauge("info", "What is served.", "version", "space").labels(version, space).set(1)
+
+    # What every call asks for: of closed sets, and looked up by the library each time anew.
+    @cached_property
+    def _lasting(self) -> Callable[..., Histogram]:
+        return cache(self._seconds.labels)
+
+    @cached_property
+    def _ending(self) -> Callable[..., Counter]:
+        return cache(self._calls.labels)
+
+    @cached_property
+    def _staying(self) -> Callable[..., Histogram]:
+        return cache(self._stages.labels)
 
     @property
     def is_on(self) -> bool:

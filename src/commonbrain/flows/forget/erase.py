@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Unpack
 
-from commonbrain.domain.errors import Refused, Unavailable
+from commonbrain.domain.errors import CommonbrainError, Refused, Unavailable
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.limits import FORGET_AT_ONCE_MAX
 from commonbrain.domain.links import LinkType
@@ -118,7 +118,8 @@ class Erase:
     def _dropped(self, archives: Sequence[Parcel]) -> int:
         """Drop what exports wrote; what cannot be reached now is dropped by a job that is due."""
         for one in archives:
-            with suppress(Unavailable):
+            # It may be that only the worker has what reaches them.
+            with suppress(CommonbrainError):
                 self.house.staging.drop(one)
         return len(archives)
 

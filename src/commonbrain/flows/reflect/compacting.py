@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.digest import digest
 from commonbrain.domain.limits import COMPACT_SOURCES_MAX, COMPACT_TOKENS_MAX
 from commonbrain.domain.memory import Memory
+from commonbrain.domain.reflection import COMPACTED
 from commonbrain.domain.scope import Caller
 from commonbrain.domain.tokens import estimate
 from commonbrain.flows.house import House
@@ -40,7 +42,10 @@ class Compacted:
 def compact(
     house: House, caller: Caller, *, query: str, wanted: Wanted, is_preview: bool
 ) -> Compacted:
-    """Sum up what a recall of events and messages finds; trust and scope are those of the first."""
+    """Sum up what a recall of events and messages finds, as far as most of it may stand together.
+
+    Of two classes of as many memories it is the one with the best.
+    """
     found = Recall(house, caller)(
         query,
         kinds=tuple(sorted(RAW)),
@@ -50,16 +55,19 @@ def compact(
         bump=False,
     )
     with house.store.snapshot(caller.tenant) as tx:
-        known = tx.memories.get([ids.parse(ids.MEMORY, one.id) for one in found.items])
-    seen = [one for one in known.values() if wanted.takes(one)]
-    alike = [one for one in seen if class_of(one) == class_of(seen[0])]
+        best = [ids.parse(ids.MEMORY, one.id) for one in found.items]
+        known = tx.memories.get(best)
+    # The store gives them in an order of its own, recall the best first.
+    seen = [known[id_] for id_ in best if id_ in known and wanted.takes(known[id_])]
+    [(most, _)] = Counter(map(class_of, seen)).most_common(1) or [((), 0)]
+    alike = [one for one in seen if class_of(one) == most]
     whole = list(_within(alike))
     warnings = [*found.degraded, *_warnings(found=len(known), alike=len(alike), whole=len(whole))]
     sources = sorted(whole, key=lambda one: (one.occurred_at, one.id))
     told = digest(told_by(sources))
     if len(sources) < _SOURCES_MIN or not told.points:
         return Compacted(warnings=(*warnings, "There is too little to be summed up."))
-    episode = drafts(told, of=sources, caller=caller).episode
+    episode = replace(drafts(told, of=sources, caller=caller).episode, label=COMPACTED)
     kept = None
     if not is_preview:
         [kept] = Remember(house, caller).write([episode], Course(is_deed=False)).items
@@ -76,7 +84,7 @@ def compact(
 
 
 def _within(memories: Sequence[Memory]) -> Iterator[Memory]:
-    """Give the first of them, as many as may be read whole."""
+    """Give the best of them, as many as may be read whole."""
     left = COMPACT_TOKENS_MAX
     for one in memories:
         left -= estimate(one.text)

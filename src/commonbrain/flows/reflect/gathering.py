@@ -13,6 +13,7 @@ from commonbrain.domain.kinds import Kind, MessageDetail
 from commonbrain.domain.limits import REFLECT_PAGE
 from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.reflection import COMPACTED
 from commonbrain.domain.scope import Caller, Scope, hold_apart, is_visible
 from commonbrain.domain.space import Space
 from commonbrain.ports.store import Transaction
@@ -79,16 +80,18 @@ def gather(tx: Transaction, wanted: Wanted, *, after: int, until: int) -> Page:
 def told_of(
     tx: Transaction, ids: Sequence[int], *, besides: Collection[int] = ()
 ) -> Collection[int]:
-    """Say of which memories there is another episode, whatever has become of that since."""
+    """Say of which memories there is another episode, whatever has become of that since.
+
+    What sums up a question takes nothing from reflection: facts are proposed of what it tells.
+    """
     wanted = set(ids)
     links = tx.links.touching(ids, types=[LinkType.DERIVED_FROM]) if ids else []
     made = [one for one in links if one.to_id in wanted and one.from_id not in besides]
     known = tx.memories.get([one.from_id for one in made])
-    return {
-        one.to_id
-        for one in made
-        if one.from_id in known and known[one.from_id].kind is Kind.EPISODE
+    episodes = {
+        id_ for id_, one in known.items() if one.kind is Kind.EPISODE and one.label != COMPACTED
     }
+    return {one.to_id for one in made if one.from_id in episodes}
 
 
 def _clusters(

@@ -213,10 +213,11 @@ class Reflect:
             told = digest(told_by(cluster), claims_max=claims_max)
         return drafts(told, of=cluster, caller=self.own) if told.points else None
 
-    def is_told(self, cluster: Sequence[Memory]) -> bool:
-        """Say whether there is an episode of any of these memories by now."""
+    def untold(self, cluster: Sequence[Memory]) -> tuple[Memory, ...]:
+        """Give those of these memories of which there is no episode by now."""
         with self.house.store.snapshot(self.caller.tenant) as tx:
-            return bool(told_of(tx, [one.id for one in cluster]))
+            told = told_of(tx, [one.id for one in cluster])
+        return tuple(one for one in cluster if one.id not in told)
 
     def keep(self, made: Drafts, *, of: Sequence[Memory], beside: Beside) -> None:
         """Store an episode and what is proposed with it, in one transaction with what is beside.

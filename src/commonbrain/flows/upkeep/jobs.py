@@ -8,7 +8,7 @@ from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.choice import one_of
-from commonbrain.domain.errors import Invalid, NotFound, Refused
+from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
 from commonbrain.domain.job import FAILED, LIVE, Job, JobState
 from commonbrain.domain.limits import (
     JOBS_LIVE_MAX,
@@ -17,7 +17,7 @@ from commonbrain.domain.limits import (
     UPLOAD_KEPT_DAYS,
 )
 from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.flows.exporting import check_may_move, read_parcel
+from commonbrain.flows.exporting import check_may_move, hasten, read_parcel
 from commonbrain.flows.house import House
 from commonbrain.flows.jobbing import EXPORT, add_job, announce
 from commonbrain.flows.merging import OWN_FORMAT
@@ -146,7 +146,7 @@ class Jobs:
             raise Invalid(f"There is no importer for {format_[:40]!r}.", hint=", ".join(known))
         with self.house.store.snapshot(self.caller.tenant) as tx:
             _check_room(tx)
-        parcel = self.house.staging.put(source, name=name, tell=self._discard_later)
+        parcel = self._sent(source, name)
         given = {"format": format_, "project": project, "parcel": asdict(parcel)}
         return self._add("import", given)
 
@@ -177,11 +177,24 @@ class Jobs:
         announce(self.house, job)
         return _shown(job)
 
-    def _discard_later(self, parcel: Parcel) -> None:
-        """Have what is about to be sent dropped some day, whatever happens to who sends it."""
-        due_at = self.house.clock.now() + UPLOAD_KEPT
-        with self.house.store.begin(self.caller.tenant) as tx:
-            discard_later(tx, self.house, caller=self.caller, parcel=parcel, due_at=due_at)
+    def _sent(self, source: Path, name: str | None) -> Parcel:
+        """Keep a file or folder; it is dropped some day, whatever happens to who sends it."""
+        begun = list[Parcel]()
+
+        def tell(parcel: Parcel) -> None:
+            due_at = self.house.clock.now() + UPLOAD_KEPT
+            with self.house.store.begin(self.caller.tenant) as tx:
+                discard_later(tx, self.house, caller=self.caller, parcel=parcel, due_at=due_at)
+            begun.append(parcel)
+
+        try:
+            return self.house.staging.put(source, name=name, tell=tell)
+        except CommonbrainError:
+            # Or the job would count as unfinished for days, and keep others out.
+            with self.house.store.begin(self.caller.tenant) as tx:
+                for parcel in begun:
+                    hasten(tx, parcel, now=self.house.clock.now())
+            raise
 
     def retry(self, id_: str) -> ShownJob:
         """Give a dead letter, or what was cancelled, all its attempts again.

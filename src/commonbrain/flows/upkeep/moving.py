@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.limits import ARCHIVE_KEPT_H
-from commonbrain.flows.exporting import Export, Exported, read_parcel
+from commonbrain.flows.exporting import KEEPING, Export, Exported, parcel_of, read_parcel
 from commonbrain.flows.importing import Import, Source
 from commonbrain.flows.merging import OWN_FORMAT, Merge
 from commonbrain.flows.report import Going, Refusal, Report
@@ -65,6 +65,10 @@ def _taken_in(task: Task, path: Path, *, since: Report) -> Report:
 def export(task: Task) -> None:
     """Write everything into an archive, which whoever asked for it can fetch for a day."""
     house, exported = task.house, list[Exported]()
+    left = parcel_of(task.job)
+    if left is not None:
+        # Of an attempt that died while it kept its archive.
+        house.staging.drop(left)
 
     def move(share: float) -> None:
         with task.step() as tx:
@@ -78,7 +82,7 @@ def export(task: Task) -> None:
         due_at = house.clock.now() + task.limit + ARCHIVE_KEPT
         with task.step() as tx:
             discard_later(tx, house, caller=task.caller, parcel=parcel, due_at=due_at)
-            task.reach(tx, _UPLOADED, reached={})
+            task.reach(tx, _UPLOADED, reached={KEEPING: asdict(parcel)})
 
     parcel = house.staging.made(_ARCHIVE, write, tell=tell)
     try:

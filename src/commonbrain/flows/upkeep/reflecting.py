@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import cast
 
@@ -17,7 +16,7 @@ from commonbrain.domain.limits import (
     REFLECT_PAGE,
     REFLECT_SOON,
 )
-from commonbrain.domain.memory import State
+from commonbrain.domain.memory import Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.reflection import Spent
 from commonbrain.domain.scope import Caller
@@ -31,6 +30,8 @@ from commonbrain.ports.store import Look, Transaction
 
 _COUNTED = ("read", "episodes", "candidates", "known", "rejected", "fallbacks")
 _SPENT = ("calls", "tokens_in", "tokens_out")
+_TRIES = 3
+"""How often an episode is made anew because others were quicker with a part of it."""
 _STORED = frozenset({Status.STORED, Status.QUARANTINED})
 
 
@@ -97,23 +98,35 @@ def _keep(task: Task, flow: Reflect, *, wish: Wish, page: Page) -> None:
         fallbacks=_count(task, "fallbacks"),
     )
     for cluster in page.clusters:
-        task.pause()
-        # Another agent's reflection, or one that was given something else, may be at the same.
-        if flow.is_told(cluster):
-            continue
-        left = wish.max_candidates - _count(task, "candidates")
-        made = flow.make(cluster, budget=budget, claims_max=max(left, 0))
-        if made is None:
-            continue
+        for _ in range(_TRIES):
+            task.pause()
+            # Another agent's reflection, or one that was given something else, may be at the same.
+            left = flow.untold(cluster)
+            if len(left) < CLUSTER_MIN or _keep_one(task, flow, wish=wish, of=left, budget=budget):
+                break
 
-        def tell(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
-            """Count in the very transaction that stores: no death counts an episode twice."""
-            counts = _counts(task, outcomes)
-            more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.told()}
-            task.reach(tx, task.job.progress, reached=_with(task, **more))
 
-        with suppress(AlreadyTold), task.kept():
-            flow.keep(made, of=cluster, beside=tell)
+def _keep_one(
+    task: Task, flow: Reflect, *, wish: Wish, of: tuple[Memory, ...], budget: Budget
+) -> bool:
+    """Store an episode of some memories; say no where somebody told of one of them meanwhile."""
+    left = wish.max_candidates - _count(task, "candidates")
+    made = flow.make(of, budget=budget, claims_max=max(left, 0))
+    if made is None:
+        return True
+
+    def tell(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+        """Count in the very transaction that stores: no death counts an episode twice."""
+        counts = _counts(task, outcomes)
+        more = {**counts, "fallbacks": budget.fallbacks, **budget.spent.told()}
+        task.reach(tx, task.job.progress, reached=_with(task, **more))
+
+    try:
+        with task.kept():
+            flow.keep(made, of=of, beside=tell)
+    except AlreadyTold:
+        return False
+    return True
 
 
 def _propose(task: Task, flow: Reflect, *, wish: Wish) -> None:
