@@ -1,71 +1,22 @@
-"""Work beside a server of one client, in a thread of its process."""
-
-from dataclasses import replace
-from pathlib import Path
-from threading import Event
+"""Foreign code on threads of its own: however it ends, its thread is free again."""
 
 import pytest
 
-from commonbrain.adapters.queue.local import LocalQueue
-from commonbrain.brain import Brain
-from commonbrain.flows.upkeep.aside import Aside, keep_a_while
-from commonbrain.ports.queue import Ticket
-from commonbrain.testing.builders import a_brain
+from commonbrain.flows.aside import Aside
 from tests.processes import PATIENCE_S
 
 
-class Watched(LocalQueue):
-    """Tells when whoever took a ticket asks for the next one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_worked_off = Event()
-        self._given: Ticket | None = None
-
-    def take(self) -> Ticket | None:
-        if self._given is not None:
-            self.is_worked_off.set()
-        self._given = super().take()
-        return self._given
+class Panic(BaseException):
+    """What a library in another language raises: no exception that a program would catch."""
 
 
-@pytest.mark.parametrize("works", [True, False])
-def test_a_job_is_done_beside_a_server_where_nobody_else_works(path: Path, *, works: bool) -> None:
-    queue = Watched()
-    with a_brain(path) as opened:
-        house = replace(opened.house, queue=queue, works_aside=works)
-        brain = Brain.of(house, opened.caller)
-        aside = Aside(house, quiet_s=0)
-        aside.start()
-        job = brain.jobs.run("reword")
-        if works:
-            assert queue.is_worked_off.wait(PATIENCE_S)
-        aside.close()
-
-        assert brain.jobs.show(job.id).state == ("done" if works else "queued")
+def panic() -> None:
+    raise Panic
 
 
-def test_what_works_aside_ends_with_its_server(path: Path) -> None:
-    with a_brain(path) as opened:
-        house = replace(opened.house, works_aside=True)
-        aside = Aside(house)
-        aside.start()
-        aside.close()
-        job = Brain.of(house, opened.caller).jobs.run("reword")
-
-        assert opened.jobs.show(job.id).state == "queued"
-
-
-@pytest.mark.requirement("JB-09")
-@pytest.mark.parametrize("works", [True, False])
-def test_upkeep_that_is_due_is_done_after_a_session_where_nobody_else_works(
-    path: Path, *, works: bool
-) -> None:
-    with a_brain(path) as opened:
-        house = replace(opened.house, works_aside=works)
-        for _ in range(2):
-            keep_a_while(house, seconds=PATIENCE_S)
-        jobs = opened.jobs(kind="maintain").jobs
-        assert [str(one.state) for one in jobs] == (["done"] if works else [])
-        # What was not done stays due: a slice of no time does nothing.
-        keep_a_while(house, seconds=0)
+def test_whoever_panics_is_answered_so_and_takes_no_thread_with_it() -> None:
+    aside = Aside(1, name="panicking")
+    for _ in range(3):
+        with pytest.raises(Panic):
+            aside.begin(panic).result(PATIENCE_S)
+    assert aside.begin(lambda: "tea").result(PATIENCE_S) == "tea"

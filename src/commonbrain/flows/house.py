@@ -75,7 +75,7 @@ class House:
     """What becomes of a text that holds a secret."""
     reflector_tokens: int = 0
     """What one reflection may spend of a language model's tokens; the default one spends none."""
-    works_aside: bool = False
+    has_own_worker: bool = False
     """Whether a server of one client works on jobs itself: there may be nobody else who does."""
     telemetry: Telemetry = SILENT
     """Who listens to pipelines and doors."""

@@ -16,7 +16,7 @@ from commonbrain.domain.errors import CommonbrainError
 from commonbrain.domain.scope import Role
 from commonbrain.domain.session import printable_name
 from commonbrain.domain.trust import Trust
-from commonbrain.flows.upkeep.aside import Aside
+from commonbrain.flows.upkeep.own_worker import OwnWorker
 from commonbrain.interfaces.connection import Connection
 from commonbrain.interfaces.noting import Asked, noted_unopened
 
@@ -35,15 +35,15 @@ class Lazy:
     lock: Lock
     connection: Connection
     brain: Brain | None = None
-    aside: Aside | None = None
+    worker: OwnWorker | None = None
 
     def get(self) -> Brain:
         """Open the brain once, whoever asks first."""
         with self.lock:
             if self.brain is None:
                 self.brain = self.open()
-                self.aside = Aside(self.brain.house)
-                self.aside.start()
+                self.worker = OwnWorker(self.brain.house)
+                self.worker.start()
             return self.brain
 
     def warm(self) -> None:
@@ -59,8 +59,8 @@ class Lazy:
         """Tell that the client is gone, and close what was opened or is being opened right now."""
         self.connection.close()
         with self.lock:
-            if self.aside is not None:
-                self.aside.close()
+            if self.worker is not None:
+                self.worker.close()
             if self.brain is not None:
                 self.brain.close()
 

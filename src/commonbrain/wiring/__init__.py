@@ -177,7 +177,7 @@ def build_house(
         next_space=settings.embedder_next,
         processes=LocalProcesses(),
         queue=make_queue(settings),
-        works_aside=settings.redis_url is None,
+        has_own_worker=settings.redis_url is None,
         screen=screen,
         bounds=Bounds(
             store=store,

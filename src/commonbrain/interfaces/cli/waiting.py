@@ -41,7 +41,7 @@ def wait_for(brain: Brain, reply: JobsShown, *, is_shown: bool) -> JobsShown:
             tell=lambda _what, moved: move(moved.progress),
         )
         while job.state in LIVE and not stop.is_set():
-            if house.works_aside:
+            if house.has_own_worker:
                 worker.take_up(ticket)
             job = brain.jobs.show(job.id)
             move(job.progress)

@@ -18,7 +18,7 @@ from commonbrain.domain.trust import Trust
 from commonbrain.flows.recall.options import RecallOptions
 from commonbrain.flows.remember.drafts import DraftFields
 from commonbrain.flows.sessions.registry import contact_here
-from commonbrain.flows.upkeep.aside import keep_a_while
+from commonbrain.flows.upkeep.own_worker import keep_a_while
 from commonbrain.interfaces.folder import Folder
 from commonbrain.interfaces.hooks.happening import Happening
 from commonbrain.interfaces.hooks.switches import capture_of

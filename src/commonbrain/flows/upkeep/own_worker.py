@@ -19,7 +19,7 @@ _PATIENCE_S: Final = 1.0
 
 
 @dataclass(slots=True)
-class Aside:
+class OwnWorker:
     """A thread that works on jobs, where the house says so, until it is closed."""
 
     house: House
@@ -29,8 +29,8 @@ class Aside:
 
     def start(self) -> None:
         """Begin in a while."""
-        if self.house.works_aside:
-            self._thread = Thread(target=self._work, daemon=True, name="aside")
+        if self.house.has_own_worker:
+            self._thread = Thread(target=self._work, daemon=True, name="worker")
             self._thread.start()
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ def keep_a_while(house: House, *, seconds: float) -> None:
 
     What it came to is kept, and the next one goes on from there.
     """
-    if not house.works_aside or seconds <= 0:
+    if not house.has_own_worker or seconds <= 0:
         return
     worker = Worker(house=house, name=worker_name(house), kinds=(MAINTAIN,))
     over = Timer(seconds, worker.stop.set)

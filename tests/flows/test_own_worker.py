@@ -1,0 +1,71 @@
+"""Work beside a server of one client, in a thread of its process."""
+
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from commonbrain.adapters.queue.local import LocalQueue
+from commonbrain.brain import Brain
+from commonbrain.flows.upkeep.own_worker import OwnWorker, keep_a_while
+from commonbrain.ports.queue import Ticket
+from commonbrain.testing.builders import a_brain
+from tests.processes import PATIENCE_S
+
+
+class Watched(LocalQueue):
+    """Tells when whoever took a ticket asks for the next one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_worked_off = Event()
+        self._given: Ticket | None = None
+
+    def take(self) -> Ticket | None:
+        if self._given is not None:
+            self.is_worked_off.set()
+        self._given = super().take()
+        return self._given
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_job_is_done_beside_a_server_where_nobody_else_works(path: Path, *, works: bool) -> None:
+    queue = Watched()
+    with a_brain(path) as opened:
+        house = replace(opened.house, queue=queue, has_own_worker=works)
+        brain = Brain.of(house, opened.caller)
+        worker = OwnWorker(house, quiet_s=0)
+        worker.start()
+        job = brain.jobs.run("reword")
+        if works:
+            assert queue.is_worked_off.wait(PATIENCE_S)
+        worker.close()
+
+        assert brain.jobs.show(job.id).state == ("done" if works else "queued")
+
+
+def test_a_worker_of_its_own_ends_with_its_server(path: Path) -> None:
+    with a_brain(path) as opened:
+        house = replace(opened.house, has_own_worker=True)
+        worker = OwnWorker(house)
+        worker.start()
+        worker.close()
+        job = Brain.of(house, opened.caller).jobs.run("reword")
+
+        assert opened.jobs.show(job.id).state == "queued"
+
+
+@pytest.mark.requirement("JB-09")
+@pytest.mark.parametrize("works", [True, False])
+def test_upkeep_that_is_due_is_done_after_a_session_where_nobody_else_works(
+    path: Path, *, works: bool
+) -> None:
+    with a_brain(path) as opened:
+        house = replace(opened.house, has_own_worker=works)
+        for _ in range(2):
+            keep_a_while(house, seconds=PATIENCE_S)
+        jobs = opened.jobs(kind="maintain").jobs
+        assert [str(one.state) for one in jobs] == (["done"] if works else [])
+        # What was not done stays due: a slice of no time does nothing.
+        keep_a_while(house, seconds=0)
