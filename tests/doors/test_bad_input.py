@@ -79,9 +79,13 @@ def answer(call: Callable[[], object]) -> object:
         return error
 
 
-@pytest.mark.parametrize("name", ["control characters", "like markup", "like SQL", "right to left"])
-def test_the_command_prints_no_control_character_and_no_traceback(path: Path, name: str) -> None:
-    text = TEXTS[name]
+@pytest.mark.parametrize(
+    "names", [("control characters", "right to left"), ("like markup", "like SQL")]
+)
+def test_the_command_prints_no_control_character_and_no_traceback(
+    path: Path, names: tuple[str, str]
+) -> None:
+    text = " ".join(TEXTS[name] for name in names)
     for arguments in (
         ("remember", text),
         ("recall", text),
