@@ -65,7 +65,7 @@ GROUPS: Final = {
 # A row that speaks for several groups stands with the first of its ids.
 REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     # Data model
-    Gap("DM-01", "Kinds have tables and a lifecycle in KINDS; boot, a part of it, is missing."),
+    Adopted("DM-01", "Each kind has a table that no other fits into, and its lifecycle in KINDS."),
     Adopted("DM-02", "Rule, fact, incident and task are kinds that the schema tells apart."),
     Adopted("DM-03 LC-03", "A rule never fades and is never pruned; its chain stays, audited."),
     Adopted("DM-04", "A rule is BLOCKER or PATTERN; a superseded one reads DEPRECATED."),
@@ -77,7 +77,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-10 SE-22 SE-23", "Boot loads pinned rules without a trigger and always_on skills."),
     Adopted("DM-11", "Every mutation is audited and leaves an image of what was before."),
     Adopted("DM-12 OB-06", "Writes are audited; every call leaves a tool event of its session."),
-    Gap("DM-13 DM-35", "A session keeps agent, project, folder, pid, host, task and state."),
+    Adopted("DM-13 DM-35", "A session keeps agent, project, folder, pid, host, task and its end."),
     Adopted("DM-14", "How to behave and what is the case are two kinds, with two lifecycles."),
     Replaced("DM-15", "Ids are 63-bit integers in order of time with a prefix, not UUIDs."),
     Adopted("DM-16", "Every row carries its tenant, and every key begins with it."),
@@ -97,9 +97,11 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-31", "Sentences that state a duty become tasks when the caller asks for it."),
     Adopted("DM-32 OB-10", "Hashtags become tags; get tells the author and what was captured."),
     Adopted("DM-34", "A trigger's name is unique; no projects means all, always_on is off."),
-    Gap("DM-36 DM-54", "Time, hash, project, text, vector have an index; scope, last access none."),
+    Replaced(
+        "DM-36 DM-54", "Time, hash, text and vector are indexed; no search begins with a scope."
+    ),
     Adopted("DM-37", "Chains and triggers have an index each; one of states misleads the planner."),
-    Gap("DM-38", "Sessions are indexed by state, by project, and by agent with folder."),
+    Replaced("DM-38", "One index holds the sessions that are at work, which are few."),
     Adopted("DM-39 MS-03 RT-14", "One recall spans messages and knowledge, by word and meaning."),
     Adopted("DM-40 DM-41 MS-01", "Messages have threads, receipts, acks and an endless history."),
     Adopted("DM-42", "An event has importance, a count of recurrences, a source message."),
@@ -109,7 +111,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted(
         "DM-46", "A full text spans bodies, subjects, fields of atoms; a second the fields apart."
     ),
-    Gap("DM-47", "Working notes, pins and labels are rows of the store, not side files."),
+    Adopted("DM-47", "Working notes, pins and labels are rows of the store, not side files."),
     Adopted("DM-48", "A tenant has a policy; an agent is reader, writer or admin."),
     Adopted("DM-49", "A memory holds tenant, author, kind, scope, its clean text, a JSON payload."),
     Adopted("DM-50", "Trust, confidence, salience, source_ref, hash and times are columns."),
@@ -128,7 +130,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("DM-64", "The projection says pinned, state, rating; history who forgot and why."),
     Adopted("DM-65", "An action item keeps its decision, the reason, who decided and when."),
     Adopted("DM-66", "Handoffs are memories, upkeep runs are jobs, a tool event is kept once."),
-    Gap("DM-67", "Messages have parent, priority and expiry; threads author and tags."),
+    Replaced("DM-67", "Messages have parent, priority, expiry and task; threads just a subject."),
     Adopted("DM-68", "Links count observations; atoms keep confidence, source and delays."),
     Replaced("DM-69", "Todos, categories and insights are tasks and labels, not tables."),
     Replaced("DM-70", "Labels are an open vocabulary; a text ends at 16 KiB, not 50,000."),
@@ -196,9 +198,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-12", "A superseded skill never fires, a scoped one in its projects only."),
     Adopted("RT-13", "Annotations come with the memory they speak about."),
     Adopted("RT-15", "A file scans codes and scores 500 exactly; Postgres walks HNSW."),
-    Gap("RT-16", "recall answers questions of time; of cause it tells, trace follows them."),
+    Adopted("RT-16", "recall prefers the time that a question names; trace follows causes."),
     Adopted("RT-17", "recall plans, asks arms, fuses, expands, reranks, filters and packs."),
-    Gap("RT-18", "60 and 60 candidates become at most 12 items; 40 are weighed, not 80."),
+    Replaced("RT-18", "60 and 60 candidates become at most 12 items; 40 are weighed, not 80."),
     Adopted("RT-19", "Similarity, strength, salience, trust and the kind asked for are weighed."),
     Adopted("RT-20", "A pack keeps a trusted rule or fact, two near-duplicates, conflicts."),
     Adopted("RT-21", "The reply has source, salience, tokens, conflicts and trace_id."),
@@ -210,7 +212,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("RT-27", "An item comes with body, score and tags; get tells its chain."),
     Replaced("RT-29", "Weights tuned on evaluations rank, not 0.7 to 0.3 with uptime decay."),
     Replaced("RT-30", "Same session is a rerank feature; no session keeps a cache of boosts."),
-    Gap("RT-31", "Entities are found by rule; expansion follows links, not what shares a name."),
+    Replaced("RT-31", "Entities are found by rule; expansion follows links, not shared names."),
     Adopted("RT-32", "recall narrows to times by since, and to one field of atoms by field."),
     Adopted("RT-33", "Expansion adds 4 items or half at most, with a half-life of 168 h."),
     Replaced("RT-34", "Arms are fused, with no boost for keywords; max_items ends at 100."),
@@ -251,7 +253,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("SE-05 SE-14", "Boot opens a session, ends dead ones and lists its siblings."),
     Adopted("SE-06", "Must-ack items block a project's writes until acknowledged."),
     Adopted("SE-08", "A session ends on evidence: told, closed, pid dead or rebooted."),
-    Gap("SE-09", "A session changes its task and ends when told, with a handoff."),
+    Adopted("SE-09", "A session changes its task and ends when told, with a handoff."),
     Adopted("SE-24", "A session says its task and its end; who crashed is found out."),
     Adopted("SE-10", "A reboot of the same agent, folder and pid ends the one before."),
     Gap("SE-11", "Others' decisions are found when asked for; no touched code brings them up."),
@@ -271,7 +273,9 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("SE-32", "The project's last handoff is shown; no score picks past sessions."),
     Replaced("SE-33", "One operation covers sessions; notes and events stand for logs."),
     # Messages
-    Gap("MS-02 PF-04", "Send and poll take 1 ms, full text 5 ms, at 100,000 memories."),
+    Replaced(
+        "MS-02 PF-04", "Benchmarks time sending, polling and full text; no test asserts a time."
+    ),
     Adopted("MS-04", "People and agents send messages through the command as well."),
     Adopted("MS-05 MS-08", "send to one, some or all; inbox, read, ack, history, threads."),
     Adopted("MS-06", "A delegation is a message with a linked task, a status, an expiry."),
@@ -383,7 +387,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Adopted("CL-04", "The command and the MCP server offer the same operations."),
     Adopted("CL-05", "Agent frameworks call by MCP, four are driven; others by REST or library."),
     Gap("CL-06", "Hooks boot, recall, capture and end; before a commit none checks or saves."),
-    Gap("CL-07", "The prompt startup boots a client; upkeep, to follow unasked, is missing."),
+    Adopted("CL-07", "The prompt startup boots a client; a hook does upkeep that is due."),
     Adopted("CL-08", "A hook puts pins and recalled memories before the agent, quoted."),
     Gap("CL-09", "The command serves, migrates, measures, compares and checks health."),
 )

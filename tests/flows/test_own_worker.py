@@ -56,7 +56,7 @@ def test_a_worker_of_its_own_ends_with_its_server(path: Path) -> None:
         assert opened.jobs.show(job.id).state == "queued"
 
 
-@pytest.mark.requirement("JB-09")
+@pytest.mark.requirement("CL-07", "JB-09")
 @pytest.mark.parametrize("works", [True, False])
 def test_upkeep_that_is_due_is_done_after_a_session_where_nobody_else_works(
     path: Path, *, works: bool

@@ -28,6 +28,7 @@ def test_a_note_is_kept_replaced_and_taken_away_by_its_key(ann: Brain) -> None:
     assert noted(ann) == {}
 
 
+@pytest.mark.requirement("DM-47")
 def test_a_note_is_of_its_session_and_a_pinned_one_of_its_project(ann: Brain) -> None:
     ann.session.note("branch", "tea-2")
     ann.session.note("plan", "boil, pour, wait", pinned=True)
