@@ -372,7 +372,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Replaced("MG-08", "Named formats and raw text stand for files of one note a line."),
     Gap("MG-09", "Migrations can be repeated and reversed, behind a backup."),
     # Evaluations and tests
-    Gap("EV-02", "Evaluations report ranking, gain and thrift; safety is missing."),
+    Adopted("EV-02", "Evaluations report ranking, gain and thrift; one tells leaks and lies."),
     Adopted("EV-03", "brain eval run measures recall and tokens saved on public data."),
     Adopted("EV-04", "Who may see, keep, change and roll back is tested through all floors."),
     Adopted("EV-05", "Concurrency, full text and provenance have tests of their own."),

@@ -6,7 +6,16 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from commonbrain.evals import atomizer, cascade, contradictions, duplicates, pairs, tables, times
+from commonbrain.evals import (
+    atomizer,
+    cascade,
+    contradictions,
+    duplicates,
+    pairs,
+    safety,
+    tables,
+    times,
+)
 from commonbrain.evals.labelled import show_labelled
 from commonbrain.ports.keeping import Progress
 from commonbrain.wiring import load_settings, make_embedder
@@ -26,6 +35,10 @@ class Evaluation:
 def _duplicates(on_progress: Progress) -> duplicates.Report:
     embedder = make_embedder(load_settings())
     return duplicates.evaluate(pairs.read_pairs(), embedder, on_progress=on_progress)
+
+
+def _safety(on_progress: Progress) -> safety.SafetyReport:
+    return safety.evaluate(make_embedder(load_settings()), on_progress=on_progress)
 
 
 EVALUATIONS: Final[Mapping[str, Evaluation]] = {
@@ -48,6 +61,13 @@ EVALUATIONS: Final[Mapping[str, Evaluation]] = {
         purpose="The thresholds for duplicates and hints of the embedder in use, and the rules.",
         run=_duplicates,
         show=tables.show,
+    ),
+    "safety": Evaluation(
+        purpose="What shows of others' memories, and what lies from the web do to answers.",
+        run=_safety,
+        show=lambda report: Console().print(
+            "\n".join(safety.tell_safety(report)), markup=False, highlight=False
+        ),
     ),
     "times": Evaluation(
         purpose="Which span a phrase of time means, and whether a question names one at all.",

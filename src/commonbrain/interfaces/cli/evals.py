@@ -10,7 +10,7 @@ import typer
 from commonbrain.interfaces.cli.drawing import Json
 from commonbrain.interfaces.cli.wanted import Wanted
 
-OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "times")
+OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "safety", "times")
 """The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
 
 app = typer.Typer(
