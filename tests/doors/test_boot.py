@@ -57,6 +57,7 @@ async def test_an_agent_boots_and_is_told_the_same_as_text_and_as_json(
     assert text_of(result).endswith("BLOCKERS loaded: 1, TASKS loaded: 0")
 
 
+@pytest.mark.requirement("CL-07")
 async def test_the_prompt_startup_boots_and_says_how_to_work(
     brain: Brain, era: Era, blocker: str
 ) -> None:

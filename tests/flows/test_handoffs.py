@@ -74,6 +74,7 @@ def test_a_later_handoff_takes_the_place_of_the_sessions_own(brain: Brain) -> No
     assert brain.get(other).state is State.ACTIVE
 
 
+@pytest.mark.requirement("SE-09")
 def test_at_its_end_a_session_hands_over_and_ends(brain: Brain) -> None:
     ann = brain.acting_as(session="s1")
     ann.session.task("parsing")

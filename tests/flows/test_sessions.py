@@ -40,7 +40,7 @@ def test_others_at_work_are_listed_by_project_and_agent_without_ones_own(brain: 
     assert [one.session for one in brain.session.list(agent="ann").sessions or ()] == ["a"]
 
 
-@pytest.mark.requirement("SE-24")
+@pytest.mark.requirement("SE-24", "SE-09")
 def test_a_session_says_what_it_is_at_and_ends(brain: Brain, clock: FakeClock) -> None:
     ann = brain.acting_as(session="k1")
     boots(ann, task="Read the log")

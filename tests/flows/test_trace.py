@@ -45,7 +45,7 @@ def steps(traced: Traced) -> list[tuple[int, str]]:
     return [(step.depth, step.id) for step in traced.steps]
 
 
-@pytest.mark.requirement("CT-01", "CT-10")
+@pytest.mark.requirement("CT-01", "CT-10", "RT-16")
 def test_causes_are_walked_back_to_the_root_and_effects_forth(brain: Brain) -> None:
     first, second, third = chain(brain, "alpha", "beta", "gamma")
     back = brain.trace.causes(third)
