@@ -333,7 +333,7 @@ REQUIREMENTS: Final[tuple[Adopted | Gap | Replaced | NotApplicable, ...]] = (
     Gap("PF-09", "Tokens saved are told; the gain over a last session alone is not measured."),
     Replaced("PF-10", "Benchmarks measure speed and memory; no test asserts a time."),
     Adopted("PF-11", "Connections are pooled; boot embeds the task once, or nothing at all."),
-    Replaced("PF-12", "16 processes write and read under test; a benchmark soaks the server."),
+    Replaced("PF-12", "Processes that write and search are tested; a benchmark soaks the server."),
     # Deployment and operations
     Replaced("DO-01", "Settings name the store; no port or database name is fixed."),
     Adopted("CL-01", "Any client that speaks MCP, old protocol or new, connects to the server."),
