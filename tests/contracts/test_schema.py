@@ -11,7 +11,7 @@ from commonbrain.domain.kinds import KINDS, Kind
 
 
 @pytest.mark.parametrize("kind", Kind)
-@pytest.mark.requirement("DM-01", "DM-02")
+@pytest.mark.requirement("DM-02")
 def test_a_detail_table_has_the_columns_of_its_kind_and_a_body(kind: Kind) -> None:
     key = {"tenant_id", "memory_id", "kind", "body"}
 

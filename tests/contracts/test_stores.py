@@ -119,7 +119,7 @@ class TestSqliteMail(MailContract):
     pass
 
 
-@pytest.mark.requirement("DM-01", "DM-02", "DM-14")
+@pytest.mark.requirement("DM-02", "DM-14")
 def test_a_body_cannot_lie_in_another_kinds_table(open_store: OpenStore, path: Path) -> None:
     put(open_store(), a_memory(1, "a fact", kind=Kind.FACT))
     rule = {"tenant": LOCAL_TENANT, "body": "now a rule"}

@@ -14,10 +14,12 @@ def test_a_plain_text_matters_as_its_kind_does(kind: Kind) -> None:
     assert salience(kind, "The sofa is green") == KINDS[kind].salience
 
 
+@pytest.mark.requirement("WP-30")
 def test_each_important_word_adds_three_hundredths() -> None:
     assert salience(Kind.EVENT, "We must ship; the deadline is critical") == pytest.approx(0.54)
 
 
+@pytest.mark.requirement("WP-30")
 def test_an_open_deadline_and_recurrence_and_names_raise_it() -> None:
     assert salience(Kind.TASK, "Call Ben", due=True) == pytest.approx(0.8)
     assert salience(Kind.EVENT, "The disk is full", recurrences=3) == pytest.approx(0.51)

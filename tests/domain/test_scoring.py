@@ -20,7 +20,7 @@ from commonbrain.testing.builders import NOON, a_memory
 DAYS = st.floats(0, 4000).map(lambda days: timedelta(days=days))
 
 
-@pytest.mark.requirement("WP-47")
+@pytest.mark.requirement("WP-47", "WP-32")
 @pytest.mark.parametrize(
     ("trust", "start"),
     [(Trust.TRUSTED_TOOL, 0.82), (Trust.USER_CLAIM, 0.66), (Trust.UNTRUSTED_WEB, 0.38)],
@@ -43,6 +43,7 @@ def test_salience_starts_by_kind() -> None:
     assert [KINDS[kind].salience for kind in asked] == [0.9, 0.7, 0.7, 0.7, 0.6, 0.45]
 
 
+@pytest.mark.requirement("WP-32")
 def test_a_fact_without_a_source_is_capped() -> None:
     asked = ((Kind.FACT, False), (Kind.FACT, True), (Kind.EVENT, False))
     assert [

@@ -95,6 +95,7 @@ def test_remember_and_recall_take_the_options_and_give_the_json_of_the_contract(
     assert shown["detail"]["severity"] == "BLOCKER"
 
 
+@pytest.mark.requirement("CL-09")
 def test_revise_forget_status_and_doctor_answer_in_json(brain: Brain) -> None:
     old = brain("remember", FACT, "--kind", "fact", "--json").id
     new = "We moved from Postgres to CockroachDB because of the second region."

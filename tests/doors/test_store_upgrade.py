@@ -16,6 +16,7 @@ def told(*words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.requirement("CL-09")
 def test_an_owner_makes_a_store_that_a_program_works_with(
     postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def brain(store: str, *arguments: str, code: int = 0) -> str:
     return ran.output
 
 
+@pytest.mark.requirement("CL-09")
 def test_a_store_is_measured_and_its_history_told_drawn_and_written(
     store: str, tmp_path: Path
 ) -> None:

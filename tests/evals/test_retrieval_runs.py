@@ -276,6 +276,7 @@ def test_a_record_of_a_later_format_is_refused(first: Run, tmp_path: Path) -> No
         read(path)
 
 
+@pytest.mark.requirement("CL-09")
 def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> None:
     shell = CliRunner()
     record, html = tmp_path / "run.json", tmp_path / "page.html"

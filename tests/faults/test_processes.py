@@ -18,7 +18,7 @@ READS = 40
 KILLS = 8
 
 
-@pytest.mark.requirement("EV-05")
+@pytest.mark.requirement("EV-05", "EV-11")
 def test_processes_that_make_write_and_read_one_file_at_once_lose_nothing(path: Path) -> None:
     with ExitStack() as stack:
         writers = [

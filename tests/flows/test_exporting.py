@@ -70,6 +70,23 @@ def test_what_is_exported_comes_back_as_it_was(open_brain: Opens, tmp_path: Path
     assert other.recall("which port?").items[0].body == "The port is 9090"
 
 
+@pytest.mark.requirement("MG-03")
+def test_a_pinned_rule_without_a_trigger_boots_where_it_was_imported(
+    open_brain: Opens, tmp_path: Path
+) -> None:
+    one, other = open_brain("one"), open_brain("other")
+    pinned = one.remember("Never push to main.", kind="rule", severity="BLOCKER").items[0].id
+    one.revise.pin(str(pinned))
+    one.remember("Never log a password.", kind="rule", severity="BLOCKER")
+    before = [rule.headline for rule in one.boot().blockers]
+
+    lines(one, tmp_path, "a.jsonl")
+    other.merge(tmp_path / "a.jsonl")
+
+    assert [rule.headline for rule in other.boot().blockers] == before
+    assert before[0] == "Never push to main."
+
+
 def test_two_stores_that_take_in_each_other_end_alike(open_brain: Opens, tmp_path: Path) -> None:
     one, other = open_brain("one"), open_brain("other")
     full_of_everything(one)

@@ -200,3 +200,28 @@ def test_an_import_counts_the_parts_that_its_importer_cut(tmp_path: Path) -> Non
         report = brain.import_("conversations", path)
 
     assert (report.parts, report.stored) == (2, 3)
+
+
+@pytest.mark.requirement("ST-10", "MG-01")
+@pytest.mark.parametrize(
+    ("format_", "name", "text"),
+    [
+        ("markdown", "MEMORY.md", "# Rules\n\n- Never push to main without a review.\n"),
+        ("conversations", "chat.json", '[{"speaker": "Ann", "text": "The kettle is blue."}]'),
+    ],
+)
+def test_what_is_imported_is_left_as_it_was(
+    brain: Brain, tmp_path: Path, format_: str, name: str, text: str
+) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    source = folder / name
+    source.write_text(text)
+    before = source.stat()
+
+    assert brain.import_(format_, source).stored == 1
+
+    after = source.stat()
+    assert source.read_text() == text
+    assert (after.st_mtime_ns, after.st_mode) == (before.st_mtime_ns, before.st_mode)
+    assert list(folder.iterdir()) == [source]

@@ -158,7 +158,7 @@ def test_upkeep_revives_nothing_and_touches_nothing_that_binds(
     assert states == [State.ACTIVE, State.SUPERSEDED, State.FORGOTTEN]
 
 
-@pytest.mark.requirement("LC-16")
+@pytest.mark.requirement("LC-16", "WP-32")
 def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: FakeClock) -> None:
     id_ = stored(brain, "The kettle in the kitchen is blue", kind="fact")
     fresh = brain.recall("kettle kitchen", bump=False).items[0].confidence
@@ -170,7 +170,7 @@ def test_a_claim_that_sleeps_is_less_sure_until_it_is_used(brain: Brain, clock: 
     assert brain.recall("kettle kitchen", bump=False).items[0].confidence == fresh
 
 
-@pytest.mark.requirement("JB-09", "DM-66")
+@pytest.mark.requirement("JB-09", "DM-66", "CL-07")
 def test_upkeep_asks_for_itself_once_a_day_for_its_own_agent(
     brain: Brain, clock: FakeClock
 ) -> None:

@@ -157,7 +157,7 @@ def test_equal_texts_of_several_projects_are_told_once(brain: Brain) -> None:
     assert item.project in {"api", None}
 
 
-@pytest.mark.requirement("RT-06")
+@pytest.mark.requirement("RT-06", "DM-47")
 def test_filters_narrow_by_kind_label_tag_agent_and_confidence(brain: Brain) -> None:
     stored(brain, FACT, kind="decision", tags=["ci"], source_ref="ci.yml", confidence=0.9)
     stored(brain.acting_as(agent="bob"), "The build cores are cold", kind="event")

@@ -95,6 +95,21 @@ def test_an_event_told_again_word_for_word_is_counted_and_not_stored(brain: Brai
     assert recurrences(brain, id_) == 1
 
 
+@pytest.mark.requirement("WP-30")
+def test_an_event_matters_more_each_time_it_comes_again_but_not_without_end(brain: Brain) -> None:
+    id_ = stored(brain, "The backup finished", kind="event")
+    said = stored(brain, "The kettle boiled", kind="event", importance=0.3)
+    seen = [brain.get(id_).salience]
+    for _ in range(11):
+        told(brain, "The backup finished", kind="event")
+        told(brain, "The kettle boiled", kind="event")
+        seen.append(brain.get(id_).salience)
+
+    assert seen[:3] == pytest.approx([0.45, 0.47, 0.49])
+    assert seen[-3:] == pytest.approx([0.63, 0.65, 0.65])
+    assert brain.get(said).salience == 0.3
+
+
 def test_an_event_of_another_time_is_another_event(brain: Brain) -> None:
     first = stored(brain, "The backup finished", kind="event", occurred_at="2026-03-01")
     stored(brain, "The backup finished", kind="event", occurred_at="2026-03-02")

@@ -27,7 +27,7 @@ from tests.secrets import SECRETS
 DAY = timedelta(days=1)
 
 
-@pytest.mark.requirement("SE-16", "DM-13", "DM-35")
+@pytest.mark.requirement("SE-16", "DM-13")
 def test_others_at_work_are_listed_by_project_and_agent_without_ones_own(brain: Brain) -> None:
     for key, agent, project in (("a", "ann", "api"), ("b", "bob", "api"), ("w", "bob", "web")):
         boots(brain.acting_as(agent=agent, session=key), project=project)

@@ -158,6 +158,7 @@ def test_once_that_is_taken_back_it_is_held_against_it_again(
     assert [one.id for one in head.conflicts] == [old]
 
 
+@pytest.mark.requirement("WP-32")
 def test_what_is_contradicted_or_rests_on_what_fell_is_held_less_sure_until_it_is_settled(
     brain: Brain, clock: FakeClock
 ) -> None:

@@ -88,7 +88,7 @@ def test_of_two_equal_matches_the_one_that_happened_later_is_first(
     assert bodies(brain, "is the build of the shop green?")[0] == late
 
 
-@pytest.mark.requirement("CT-06")
+@pytest.mark.requirement("CT-06", "RT-16")
 def test_a_phrase_of_time_asks_when_it_happened_not_when_it_was_learnt(
     brain: Brain, clock: FakeClock
 ) -> None:

@@ -58,7 +58,7 @@ def test_a_false_fact_of_high_importance_and_a_later_date_takes_no_place(
     assert known[lie].confidence < known[right].confidence
 
 
-@pytest.mark.requirement("ST-15")
+@pytest.mark.requirement("ST-15", "EV-11")
 def test_a_hundred_lies_push_out_no_truth(brain: Brain, mallory: Brain) -> None:
     right = stored(brain, PORT, kind="fact", source_ref="proxy.yaml")
     lies = [f"Notice {n}: the staging proxy listens on port {6000 + n}." for n in range(100)]

@@ -61,6 +61,7 @@ def is_listening(port: int) -> bool:
     return True
 
 
+@pytest.mark.requirement("CL-09")
 def test_a_server_told_to_stop_takes_no_more_and_finishes_what_is_under_way(path: Path) -> None:
     port = free_port()
     with started(path, port=port) as server:

@@ -51,3 +51,10 @@ def salience(
         + _PER_ENTITY * min(max(entities, 0), _ENTITIES_MAX)
     )
     return round(min(KINDS[kind].salience + raised, 1.0), 4)
+
+
+def recurring(salience: float, *, recurrences: int) -> float:
+    """Raise what an event mattered, 0..1, when it came again; the first ten times count."""
+    if recurrences > _RECURRENCES_MAX:
+        return salience
+    return round(min(salience + _PER_RECURRENCE, 1.0), 4)

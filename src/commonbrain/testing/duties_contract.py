@@ -154,6 +154,7 @@ class DutiesContract:
             tx.sessions.save(replace(live, id=2, agent="cy"))
             assert not tx.duties.has_ended("k")
 
+    @pytest.mark.requirement("DM-47")
     def test_notes_are_of_a_session_and_one_key_has_one(self, store: Store) -> None:
         with store.begin(LOCAL_TENANT) as tx:
             for note in (a_note("b"), a_note("a"), a_note("b", value="y"), a_note("c", agent="cy")):
@@ -162,6 +163,7 @@ class DutiesContract:
             assert tx.notes.of(BO, now=NOON) == [a_note("b", value="y")]
             assert tx.notes.of(Caller(agent="bo"), now=NOON) == []
 
+    @pytest.mark.requirement("DM-47")
     def test_pinned_notes_are_of_a_project_and_of_none(self, store: Store) -> None:
         notes = [
             a_note("a", pinned=True),

@@ -127,6 +127,7 @@ class IndexContract:
     @pytest.mark.parametrize(
         "term", ['"', "NEAR(", "a*", "-x", "^tea", "AND", "tea OR", "{}", ":", "(", "'", "\x00", ""]
     )
+    @pytest.mark.requirement("EV-11")
     def test_no_term_is_read_as_an_operator(self, store: Store, term: str) -> None:
         put(store, a_memory(1, "tea is ready"))
 

@@ -43,6 +43,7 @@ class SessionContract:
 
         return find
 
+    @pytest.mark.requirement("DM-13")
     def test_a_session_comes_back_as_it_went_in(
         self, store: Store, known: Callable[..., Session | None]
     ) -> None:

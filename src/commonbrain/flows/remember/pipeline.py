@@ -17,6 +17,7 @@ from commonbrain.domain.links import LinkType
 from commonbrain.domain.memory import Draft, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
+from commonbrain.domain.salience import recurring
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.spread import follow_up, spread
 from commonbrain.flows.cascade.telling import tell_unseated
@@ -358,7 +359,12 @@ class Remember:
         detail = known.detail
         if not isinstance(detail, EventDetail):
             return 0
-        again = replace(known, detail=replace(detail, recurrences=detail.recurrences + 1))
+        counted = replace(detail, recurrences=detail.recurrences + 1)
+        matters = known.salience
+        # What its author said of its importance stands.
+        if detail.importance is None:
+            matters = recurring(matters, recurrences=counted.recurrences)
+        again = replace(known, detail=counted, salience=matters)
         deed = Deed(action=Action.RECUR, caller=self.caller, at=look.now)
         amend(tx, known, after=again, deed=deed)
         return detail.recurrences + 1
