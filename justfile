@@ -9,7 +9,7 @@ default:
 
 # Run the test suite on two cores (what foreign clients are needed for is left out).
 test *arguments:
-    pytest -n 2 --dist worksteal {{ arguments }}
+    pytest -n 2 {{ arguments }}
 
 # Run what stands for the whole of it with brains in a real Postgres, started for it.
 postgres *arguments:
