@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import make_url, select, text
 
 from commonbrain.adapters.sql.compiled import compiled
-from commonbrain.adapters.sql.opening import SCHEMA_VERSION
 from commonbrain.adapters.sql.postgres_opening import open_postgres, upgrade_postgres
 from commonbrain.adapters.sql.postgres_roles import FUNCTIONS
 from commonbrain.adapters.sql.postgres_vectors import PostgresVectors, Which, half
 from commonbrain.adapters.sql.store import SqlStore
+from commonbrain.adapters.sql.versions import SCHEMA_VERSION
 from commonbrain.adapters.sql.work import Work
 from commonbrain.domain.errors import Corrupt, Refused, Unavailable
 from commonbrain.domain.limits import LOCK_WAIT_S

@@ -6,7 +6,7 @@ from alembic.script import ScriptDirectory
 
 from commonbrain.adapters.sql import tables
 from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION
+from commonbrain.adapters.sql.versions import MIGRATIONS, SCHEMA_VERSION
 from commonbrain.domain.kinds import KINDS, Kind
 
 

@@ -5,8 +5,9 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 
-from commonbrain.adapters.sql.opening import MIGRATIONS, open_sqlite
+from commonbrain.adapters.sql.opening import open_sqlite
 from commonbrain.adapters.sql.sqlite import Sqlite
+from commonbrain.adapters.sql.versions import MIGRATIONS
 from commonbrain.domain.atom import CausalField
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.domain.memory import State

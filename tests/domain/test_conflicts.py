@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.conflicts import Basis, judge, may_be_news
+from commonbrain.domain.conflicts import judge, may_be_news
+from commonbrain.domain.disputes import Basis
 from commonbrain.domain.limits import TEXT_BYTES_MAX
 from commonbrain.domain.statement import Statement
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonbrain.domain import ids
-from commonbrain.domain.conflicts import Basis, repeats
-from commonbrain.domain.disputes import basis_of, conflict_of, preferred
+from commonbrain.domain.conflicts import repeats
+from commonbrain.domain.disputes import Basis, basis_of, conflict_of, preferred
 from commonbrain.domain.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.store_steps import a_link

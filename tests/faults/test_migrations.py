@@ -14,8 +14,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import event
 
-from commonbrain.adapters.sql.opening import MIGRATIONS, SCHEMA_VERSION
 from commonbrain.adapters.sql.sqlite_driver import driver
+from commonbrain.adapters.sql.versions import MIGRATIONS, SCHEMA_VERSION
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import PROCESSES
 from tests.processes import PATIENCE_S

@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy import make_url
 
 from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.opening import READABLE_FROM
 from commonbrain.adapters.sql.postgres_opening import upgrade_postgres
 from commonbrain.adapters.sql.postgres_roles import confine
+from commonbrain.adapters.sql.versions import READABLE_FROM
 from commonbrain.domain.limits import LOCK_WAIT_S
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.store_steps import SPACE

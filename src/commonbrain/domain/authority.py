@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from commonbrain.domain import ids
 from commonbrain.domain.errors import Refused
-from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.memory import Memory
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Role, check_may_write
 from commonbrain.domain.scoring import confidence
@@ -20,8 +20,6 @@ from commonbrain.domain.trust import Trust, granted
 
 _KEY: Final = "proposal"
 """Where in its payload a memory carries the change it proposes."""
-AWAITING_STATES: Final = frozenset({State.QUARANTINED, State.CANDIDATE})
-"""What approve and reject settle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

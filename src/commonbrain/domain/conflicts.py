@@ -7,10 +7,10 @@ would rather err on that side, for news that is refused is lost and a repetition
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from operator import attrgetter
 from typing import Final
 
+from commonbrain.domain.disputes import Basis
 from commonbrain.domain.statement import CHOICES, Reading, Statement, read
 
 _ALIKE_FROM: Final = 0.5
@@ -32,19 +32,6 @@ _CONTENT: Final[Callable[[Reading], frozenset[str]]] = attrgetter("content")
 _CHOICES: Final[Callable[[Reading], frozenset[str]]] = attrgetter("choices")
 _CHANGES: Final = frozenset("moved switched migrated replaced upgraded renamed".split())
 _SINGULAR_VERBS: Final = frozenset("uses use costs cost takes take starts ends expires".split())
-
-
-class Basis(StrEnum):
-    """Why two statements cannot both hold."""
-
-    VALUE = "value"
-    NUMBER = "number"
-    ENTITY = "entity"
-    NEGATION = "negation"
-    SOURCE = "superseded source"
-    """One repeats what its source no longer says."""
-    SAID = "word"
-    """Somebody said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,29 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import OWED
-from commonbrain.domain.conflicts import Basis
 from commonbrain.domain.inert import inert_line
 from commonbrain.domain.kinds import Kind, TaskDetail
 from commonbrain.domain.links import Link
 from commonbrain.domain.memory import Memory
+
+
+class Basis(StrEnum):
+    """Why two statements cannot both hold."""
+
+    VALUE = "value"
+    NUMBER = "number"
+    ENTITY = "entity"
+    NEGATION = "negation"
+    SOURCE = "superseded source"
+    """One repeats what its source no longer says."""
+    SAID = "word"
+    """Somebody said so."""
+
 
 CLOSE: Final = 0.15
 """Below this difference of confidence neither side is clearly right."""

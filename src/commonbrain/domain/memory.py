@@ -25,6 +25,8 @@ class State(StrEnum):
     CANDIDATE = "candidate"
 
 
+AWAITING_STATES = frozenset({State.QUARANTINED, State.CANDIDATE})
+"""What approve and reject settle."""
 CURRENT_STATES = frozenset({State.ACTIVE, State.ARCHIVED})
 """What recall returns unless it is asked about the past."""
 FINDABLE_STATES = CURRENT_STATES | {State.SUPERSEDED}

@@ -13,7 +13,7 @@ from commonbrain.domain.memory import Memory
 from commonbrain.domain.query import Filter, is_allowed
 from commonbrain.domain.scope import Caller
 from commonbrain.flows.cascade.showing import needing
-from commonbrain.flows.views import later
+from commonbrain.flows.recording import later
 from commonbrain.ports.store import Transaction
 
 _LINKS_MAX = 50

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final, cast
@@ -19,6 +19,8 @@ from commonbrain.ports.models import Vectors
 from commonbrain.ports.records import AuditEntry
 from commonbrain.ports.store import Transaction
 
+CHAIN_MAX: Final = 1000
+"""Revisions followed in one chain; far beyond any that a person makes."""
 _TOPICS: Final = {
     Action.CREATE: "memory.created",
     Action.FORGET: "memory.forgotten",
@@ -176,3 +178,24 @@ def annotation_of(image: Mapping[str, Any]) -> Annotation:
         "trust": Trust(image["trust"]),
     }
     return Annotation(**{**image, **read})
+
+
+def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+    """Follow a chain of revisions to its head, the head last."""
+    one = memory
+    for _ in range(CHAIN_MAX):
+        if one.superseded_by is None:
+            return
+        one = tx.memories.get([one.superseded_by])[one.superseded_by]
+        yield one
+
+
+def earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+    """Follow a chain of revisions to its beginning, the oldest last."""
+    one = memory
+    for _ in range(CHAIN_MAX):
+        before = tx.memories.predecessor(one.id)
+        if before is None:
+            return
+        one = tx.memories.get([before])[before]
+        yield one

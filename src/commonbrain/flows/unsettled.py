@@ -9,14 +9,13 @@ from enum import StrEnum
 from typing import Any, Final
 
 from commonbrain.domain import ids, limits
-from commonbrain.domain.authority import AWAITING_STATES, proposal_of
+from commonbrain.domain.authority import proposal_of
 from commonbrain.domain.choice import one_of
-from commonbrain.domain.conflicts import Basis
-from commonbrain.domain.disputes import basis_of, conflict_of, is_placeable
+from commonbrain.domain.disputes import Basis, basis_of, conflict_of, is_placeable
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import Link
-from commonbrain.domain.memory import Memory
+from commonbrain.domain.memory import AWAITING_STATES, Memory
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import Caller, Scope

@@ -1,6 +1,6 @@
 """What else can be asked of one memory: history, provenance, links, annotations, policy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,12 +15,11 @@ from commonbrain.domain.scoring import is_dormant, strength
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.cascade.showing import needing
 from commonbrain.flows.origins import seen
+from commonbrain.flows.recording import earlier, later
 from commonbrain.ports.store import Transaction
 
 LINKS_MAX: Final = 50
 """Links shown of one memory, the strongest."""
-CHAIN_MAX: Final = 1000
-"""Revisions followed in one chain; far beyond any that a person makes."""
 
 
 class View(StrEnum):
@@ -156,24 +155,3 @@ def standing(tx: Transaction, *, memory: Memory, now: datetime) -> Standing:
 def _chain(tx: Transaction, memory: Memory) -> Sequence[Memory]:
     """Give every revision of a chain, oldest first."""
     return [*reversed(list(earlier(tx, memory))), memory, *later(tx, memory)]
-
-
-def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
-    """Follow a chain of revisions to its head, the head last."""
-    one = memory
-    for _ in range(CHAIN_MAX):
-        if one.superseded_by is None:
-            return
-        one = tx.memories.get([one.superseded_by])[one.superseded_by]
-        yield one
-
-
-def earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
-    """Follow a chain of revisions to its beginning, the oldest last."""
-    one = memory
-    for _ in range(CHAIN_MAX):
-        before = tx.memories.predecessor(one.id)
-        if before is None:
-            return
-        one = tx.memories.get([before])[before]
-        yield one

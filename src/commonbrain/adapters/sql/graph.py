@@ -26,11 +26,10 @@ from commonbrain.adapters.sql.looks import believed_from, open_to
 from commonbrain.adapters.sql.many import LISTED, listed
 from commonbrain.adapters.sql.tables import links, memories
 from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.cascade import SUPPORTS, Standing, Support
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import Link, LinkType
-from commonbrain.domain.memory import State
+from commonbrain.domain.memory import AWAITING_STATES, State
 from commonbrain.domain.scope import Scope
 from commonbrain.domain.trust import Trust
 from commonbrain.ports.graph import Reached, Reader, Walk, Way

@@ -6,13 +6,6 @@ from typing import Final
 
 from sqlalchemy import URL, Connection, Engine, exc, make_url, text
 
-from commonbrain.adapters.sql.opening import (
-    READABLE_FROM,
-    SCHEMA_VERSION,
-    refuse_newer,
-    upgrade,
-    version_of,
-)
 from commonbrain.adapters.sql.postgres import Postgres, location_of, make_engine
 from commonbrain.adapters.sql.postgres_distributing import CITUS, Distribution, distribution
 from commonbrain.adapters.sql.postgres_replicas import cluster_of
@@ -28,6 +21,13 @@ from commonbrain.adapters.sql.postgres_roles import (
 from commonbrain.adapters.sql.standing import known_space, known_spaces, register
 from commonbrain.adapters.sql.store import Schema, SqlStore
 from commonbrain.adapters.sql.translating import translated
+from commonbrain.adapters.sql.versions import (
+    READABLE_FROM,
+    SCHEMA_VERSION,
+    refuse_newer,
+    upgrade,
+    version_of,
+)
 from commonbrain.domain.errors import Invalid, Refused, Unavailable
 from commonbrain.domain.scope import LOCAL_TENANT
 from commonbrain.domain.space import KeptSpace, Space, SpaceState

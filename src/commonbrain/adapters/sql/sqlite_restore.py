@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from commonbrain.adapters.sql.opening import SCHEMA_VERSION
 from commonbrain.adapters.sql.sqlite_copies import (
     SIDES,
     check_whole,
@@ -23,6 +22,7 @@ from commonbrain.adapters.sql.sqlite_copies import (
 )
 from commonbrain.adapters.sql.sqlite_driver import driver
 from commonbrain.adapters.sql.sqlite_file import beside, found_file
+from commonbrain.adapters.sql.versions import SCHEMA_VERSION
 from commonbrain.domain.errors import Corrupt, Invalid, Unavailable
 from commonbrain.ports.clock import Clock
 from commonbrain.ports.keeping import Holdings, Progress, Replacement, Restored

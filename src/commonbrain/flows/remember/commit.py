@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import must_be_acknowledged
-from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.kinds import (
     Detail,
     EventDetail,
@@ -16,7 +15,15 @@ from commonbrain.domain.kinds import (
     MessageDetail,
     TaskDetail,
 )
-from commonbrain.domain.memory import AUDIENCE, Draft, Memory, State, ThreadRef, semantic_hash
+from commonbrain.domain.memory import (
+    AUDIENCE,
+    AWAITING_STATES,
+    Draft,
+    Memory,
+    State,
+    ThreadRef,
+    semantic_hash,
+)
 from commonbrain.domain.message import deliveries
 from commonbrain.domain.revision import Action
 from commonbrain.domain.salience import LOW, salience

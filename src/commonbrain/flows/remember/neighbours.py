@@ -21,8 +21,8 @@ from commonbrain.domain.revision import Action
 from commonbrain.domain.scope import is_visible
 from commonbrain.domain.space import Space
 from commonbrain.domain.times import instant
+from commonbrain.flows.recording import earlier
 from commonbrain.flows.remember.prepare import Prepared
-from commonbrain.flows.views import earlier
 from commonbrain.ports.store import Look, Transaction
 
 _NEIGHBOURS = 40

@@ -6,11 +6,10 @@ from enum import StrEnum
 from typing import Final
 
 from commonbrain.domain import ids
-from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import Neighbour
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.memory import AWAITING_STATES, Memory, State
 from commonbrain.flows.cascade.telling import Unseated
 from commonbrain.ports.store import Transaction
 

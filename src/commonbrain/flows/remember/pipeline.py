@@ -7,14 +7,13 @@ from typing import Final, Unpack
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import is_report
-from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import Duplicate, Neighbour, Novel
 from commonbrain.domain.errors import Refused, Unavailable
 from commonbrain.domain.gate import Rejected
 from commonbrain.domain.kinds import EventDetail, Kind
 from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
 from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import Draft, Memory, State
+from commonbrain.domain.memory import AWAITING_STATES, Draft, Memory, State
 from commonbrain.domain.query import Filter
 from commonbrain.domain.revision import Action
 from commonbrain.domain.salience import recurring

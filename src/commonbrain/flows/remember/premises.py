@@ -10,11 +10,10 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from commonbrain.domain import ids
-from commonbrain.domain.authority import AWAITING_STATES
 from commonbrain.domain.duplicates import contradicts, is_comparable
 from commonbrain.domain.kinds import Kind
 from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import CURRENT_STATES, Memory
+from commonbrain.domain.memory import AWAITING_STATES, CURRENT_STATES, Memory
 from commonbrain.domain.premises import mentions
 from commonbrain.domain.query import Filter
 from commonbrain.domain.scope import is_visible

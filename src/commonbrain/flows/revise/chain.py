@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from commonbrain.domain import ids
-from commonbrain.domain.authority import AWAITING_STATES, Proposal, own_trust, vouched
+from commonbrain.domain.authority import Proposal, own_trust, vouched
 from commonbrain.domain.disputes import is_placeable
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link, LinkType, strengthened
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State, is_erased
+from commonbrain.domain.memory import AWAITING_STATES, CURRENT_STATES, Memory, State, is_erased
 from commonbrain.domain.revision import Action, own_state, restored, superseded
 from commonbrain.domain.scope import Scope
 from commonbrain.flows.act import Act

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from commonbrain.domain import ids
 from commonbrain.domain.action_items import Ack
-from commonbrain.domain.authority import AWAITING_STATES, Proposal
+from commonbrain.domain.authority import Proposal
 from commonbrain.domain.cascade import Review
 from commonbrain.domain.errors import Refused
 from commonbrain.domain.links import Link, is_inherited
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State
+from commonbrain.domain.memory import AWAITING_STATES, CURRENT_STATES, Memory, State
 from commonbrain.domain.revision import Action, difference
 from commonbrain.domain.times import show_instant
 from commonbrain.flows.act import Act

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from commonbrain.domain.authority import (
-    AWAITING_STATES,
     Proposal,
     check_entitled,
     check_may_settle,
@@ -15,7 +14,7 @@ from commonbrain.domain.authority import (
     without_proposal,
 )
 from commonbrain.domain.errors import Refused
-from commonbrain.domain.memory import Memory, State
+from commonbrain.domain.memory import AWAITING_STATES, Memory, State
 from commonbrain.domain.scope import Role, check_may_write
 from commonbrain.domain.trust import Trust
 from commonbrain.flows.act import Act
