@@ -19,7 +19,7 @@ postgres *arguments:
 check:
     ruff format --check .
     ruff check .
-    flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src
+    flake8 --select DOC102,DOC104,DOC202,DOC403 --style google --arg-type-hints-in-docstring False src packages/commonbrain-evals/src
     pyright
     lint-imports --no-logo
 
@@ -30,7 +30,7 @@ mend:
 
 # Write the reference pages from the tables.
 reference:
-    python -m commonbrain.interfaces.reference docs/reference/generated
+    python -m commonbrain.cli.reference docs/reference/generated
 
 # Drive clients that nobody here wrote, from the npm registry: MCP Inspector, Claude Code and more.
 clients *arguments:

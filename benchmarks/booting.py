@@ -18,16 +18,16 @@ import commonbrain
 from benchmarks.corpus import drafts
 from benchmarks.filling import Lending
 from benchmarks.timing import timing
-from commonbrain.brain import Brain
-from commonbrain.domain.boot import CAPS
-from commonbrain.domain.briefing import Briefing, prefix
-from commonbrain.domain.kinds import TaskDetail, TaskPriority
-from commonbrain.domain.memory import Draft
-from commonbrain.domain.tokens import estimate, upper_bound
-from commonbrain.flows.remember.pipeline import Course
+from commonbrain.client import Brain
+from commonbrain.coordination.briefing import Briefing, prefix
+from commonbrain.coordination.briefing_packing import CAPS
+from commonbrain.ingestion.service import Course
+from commonbrain.model.kinds import TaskDetail, TaskPriority
+from commonbrain.model.memory import Draft
+from commonbrain.text.tokens import estimate, upper_bound
 
 if TYPE_CHECKING:
-    from commonbrain.domain.kinds import Detail
+    from commonbrain.model.kinds import Detail
 
 booting = typer.Typer()
 

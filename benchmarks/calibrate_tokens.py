@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from commonbrain.domain.tokens import estimate, upper_bound
+from commonbrain.text.tokens import estimate, upper_bound
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import commonbrain_minilm
 
-from commonbrain.domain.memory import Draft
+from commonbrain.model.memory import Draft
 
 _WORDS = (12, 60)
 _LETTERS_MIN = 3

@@ -12,21 +12,21 @@ from typing import Final
 
 import numpy as np
 import typer
+from commonbrain_evals.retrieval.corpora import Question
+from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.metrics import Gold, measure
+from commonbrain_evals.retrieval.sampling import choose
+from commonbrain_evals.retrieval.stand import Stand, standing
+from commonbrain_evals.retrieval.systems import BASELINES, Lists, Scores, sources
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.packaged import Packaged, candidates
 from benchmarks.timing import timed, timing
-from commonbrain.domain.query import Filter
-from commonbrain.evals.retrieval.corpora import Question
-from commonbrain.evals.retrieval.datasets import DATASETS
-from commonbrain.evals.retrieval.metrics import Gold, measure
-from commonbrain.evals.retrieval.sampling import choose
-from commonbrain.evals.retrieval.stand import Stand, standing
-from commonbrain.evals.retrieval.systems import BASELINES, Lists, Scores, sources
-from commonbrain.flows.recall.plan import search_terms
-from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import Look
-from commonbrain.wiring import load_settings
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.model.query import Filter
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.runtime.bootstrap import load_settings
+from commonbrain.storage.interface import Look
 
 embedders = typer.Typer()
 _BROUGHT: Final = 100

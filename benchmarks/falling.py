@@ -8,13 +8,13 @@ from pathlib import Path
 import typer
 
 import commonbrain
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.links import LinkType
-from commonbrain.ports.graph import Way
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.links import LinkType
+from commonbrain.storage.knowledge import Way
 from commonbrain.testing.builders import a_memory
-from commonbrain.testing.store_steps import a_link
+from tests.contracts.store_steps import a_link
 
 falling = typer.Typer()
 _RUNS = 7

@@ -14,15 +14,14 @@ import commonbrain
 from benchmarks.corpus import drafts
 from benchmarks.filling import Lending
 from benchmarks.timing import timed, timing
-from commonbrain.brain import Brain
-from commonbrain.domain.atom import CausalField
-from commonbrain.domain.kinds import AtomDetail, Kind
-from commonbrain.domain.memory import Memory
-from commonbrain.domain.query import Filter
-from commonbrain.flows.recall.plan import search_terms
-from commonbrain.flows.vectors import vectors_for
-from commonbrain.ports.models import Embedder, Matrix
-from commonbrain.ports.store import Look
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Embedder, Matrix
+from commonbrain.ingestion.embedding import vectors_for
+from commonbrain.model.kinds import AtomDetail, CausalField, Kind
+from commonbrain.model.memory import Memory
+from commonbrain.model.query import Filter
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.storage.interface import Look
 from commonbrain.testing.builders import a_memory
 
 fielding = typer.Typer()

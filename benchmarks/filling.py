@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from benchmarks.corpus import drafts
-from commonbrain.brain import Brain
-from commonbrain.flows.remember.pipeline import Course
+from commonbrain.client import Brain
+from commonbrain.ingestion.service import Course
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonbrain.domain.space import Space
-    from commonbrain.ports.models import Embedder, Matrix
+    from commonbrain.embeddings.interface import Embedder, Matrix, Space
 
 EMBEDDED: Final = 4000
 """Notes that are embedded before vectors are borrowed."""

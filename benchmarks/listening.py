@@ -18,16 +18,16 @@ import commonbrain
 from benchmarks.corpus import drafts, questions
 from benchmarks.filling import Filling
 from benchmarks.timing import Lap, timed
-from commonbrain.adapters.telemetry.listening import Listening
-from commonbrain.adapters.telemetry.log import Log
-from commonbrain.adapters.telemetry.meters import Meters
-from commonbrain.adapters.telemetry.spans import Spans
-from commonbrain.brain import Brain
-from commonbrain.domain.memory import Draft
-from commonbrain.flows.journal import Journal, Ledger
-from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.ports.telemetry import Telemetry
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.client import Brain
+from commonbrain.model.memory import Draft
+from commonbrain.observability.dispatch import Listening
+from commonbrain.observability.interface import Telemetry
+from commonbrain.observability.logs import Log
+from commonbrain.observability.metrics import Meters
+from commonbrain.observability.tracing import Spans
+from commonbrain.retrieval.write_behind import Journal, Ledger
 
 listening = typer.Typer()
 TOOLS: Final = {operation.name: operation for operation in OPERATIONS}

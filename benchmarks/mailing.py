@@ -14,12 +14,9 @@ import typer
 from benchmarks.shared_file import let_go
 from benchmarks.timing import Timing, timed, timing
 from benchmarks.workers import opened
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.message import Reader
-from commonbrain.flows.act import Act
-from commonbrain.flows.messages.inbox import Unread, unread_of
-from commonbrain.flows.messages.sending import (
+from commonbrain.client import Brain
+from commonbrain.coordination.inbox import Unread, unread_of
+from commonbrain.coordination.sending import (
     Envelope,
     addressed,
     deliver,
@@ -27,8 +24,11 @@ from commonbrain.flows.messages.sending import (
     embedded,
     prepared,
 )
-from commonbrain.flows.remember.prepare import Prepared
-from commonbrain.ports.store import Transaction
+from commonbrain.history.unit_of_work import Act
+from commonbrain.ingestion.preparation import Prepared
+from commonbrain.model import ids
+from commonbrain.model.messages import Reader
+from commonbrain.storage.interface import Transaction
 from tests.faults.mailing import AGENTS, begin_threads, drain, heard_of, send_many, wrongs
 from tests.faults.workers import worker
 

@@ -16,9 +16,9 @@ import commonbrain_minilm
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
-from commonbrain.adapters.models.minilm import OVERLAP_TOKENS, WINDOW_TOKENS, MiniLm
-from commonbrain.adapters.models.windows import windows
-from commonbrain.ports.models import Matrix
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.embeddings.local import OVERLAP_TOKENS, WINDOW_TOKENS, MiniLm
+from commonbrain.embeddings.windows import windows
 
 
 class Packaged(Protocol):

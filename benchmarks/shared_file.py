@@ -14,8 +14,8 @@ from statistics import median, quantiles
 import typer
 
 from benchmarks.workers import opened, recall_for, remember_for, remember_until_killed
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import NotFound
+from commonbrain.client import Brain
+from commonbrain.model.errors import NotFound
 from tests.faults.workers import READY, Worker, worker
 
 shared_file = typer.Typer()

@@ -15,8 +15,8 @@ import typer
 import commonbrain
 from benchmarks.corpus import questions
 from benchmarks.filling import Filling
-from commonbrain.testing.servers import login, postgres_server
-from commonbrain.wiring import copy_store, upgrade_store
+from commonbrain.runtime.bootstrap import copy_store, upgrade_store
+from commonbrain.runtime.dev_servers import login, postgres_server
 
 sizing = typer.Typer()
 _SHOWN: Final = 12

@@ -11,13 +11,13 @@ from typing import Final
 
 from benchmarks.corpus import drafts, questions
 from benchmarks.timing import Timing, timing
-from commonbrain.brain import Brain
-from commonbrain.domain.query import Filter, Trace
-from commonbrain.flows.house import House
-from commonbrain.flows.journal import Journal
-from commonbrain.flows.recall.plan import search_terms
-from commonbrain.ports.store import Look
-from commonbrain.wiring import load_settings, make_embedder
+from commonbrain.client import Brain
+from commonbrain.model.query import Filter, Trace
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.write_behind import Journal
+from commonbrain.runtime.bootstrap import load_settings, make_embedder
+from commonbrain.services import House
+from commonbrain.storage.interface import Look
 
 RUNS: Final = 200
 _PROJECT: Final = "project-3"

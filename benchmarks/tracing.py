@@ -11,13 +11,13 @@ from pathlib import Path
 import typer
 
 import commonbrain
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import AtomDetail, Kind
-from commonbrain.domain.links import LinkType
-from commonbrain.flows.trace.told import Traced
+from commonbrain.causality.result import Traced
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.kinds import AtomDetail, Kind
+from commonbrain.model.links import LinkType
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.store_steps import a_link
+from tests.contracts.store_steps import a_link
 
 tracing = typer.Typer()
 _RUNS = 100

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from commonbrain import CommonbrainError
-from commonbrain.adapters.system import SystemChance, SystemClock
-from commonbrain.brain import Brain
+from commonbrain.client import Brain
+from commonbrain.clock import SystemChance, SystemClock
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import READY, Line
 

@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from commonbrain.brain import Brain
-from commonbrain.settings import Settings
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.runtime.dev_servers import postgres_replica, postgres_server
 from commonbrain.testing.builders import a_brain, stores_by
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.servers import postgres_replica, postgres_server
 from tests.clients.selection import ClientsSelection, add_option
 from tests.postgres import Database, Server, databases, running
 from tests.replicas import Pair

@@ -13,16 +13,16 @@ import psycopg
 from psycopg import sql
 from sqlalchemy import make_url
 
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.postgres_opening import open_postgres, upgrade_postgres
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.space import Space
-from commonbrain.ports.clock import Clock
+from commonbrain.clock import Clock
+from commonbrain.embeddings.interface import Space
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.runtime.dev_servers import postgres_server
+from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import Opener
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.servers import postgres_server
-from commonbrain.testing.store_steps import SPACE
+from tests.contracts.store_steps import SPACE
 
 _USES_MAX = 50
 """How often a database is used: what was deleted stays in it, and slows it down."""

@@ -9,12 +9,12 @@ import psycopg
 from sqlalchemy import make_url
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from commonbrain.adapters.sql.postgres_opening import open_postgres
-from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.postgres.opening import open_postgres
+from commonbrain.storage.sql_store import SqlStore, SqlTransaction
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE
+from tests.contracts.store_steps import SPACE
 from tests.postgres import Database, Server
 
 BEHIND = "SELECT pg_wal_lsn_diff(%s::pg_lsn, pg_last_wal_replay_lsn()) > 0"

@@ -31,7 +31,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.example import SybilFailure
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 
-from commonbrain.interfaces.cli.main import run
+from commonbrain.cli.main import run
 
 ROOT = Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "reference" / "generated"

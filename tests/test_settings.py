@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import commonbrain
-from commonbrain.domain.scope import Caller
-from commonbrain.settings import Settings
-from commonbrain.wiring import build_house, load_settings, make_embedder
+from commonbrain.config import Settings
+from commonbrain.model.scope import Caller
+from commonbrain.runtime.bootstrap import build_house, load_settings, make_embedder
 from tests.models.server import ModelServer
 
 KEY = "sk-do-not-tell-me"

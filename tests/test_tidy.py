@@ -16,7 +16,7 @@ WRITTEN = sorted((ROOT / "tests").rglob("*.py")) + sorted((ROOT / "benchmarks").
 TESTS = [path for path in WRITTEN if "node_modules" not in path.parts]
 
 FUNCTION_LINES_MAX = 60
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 600
 PARAMETERS_MAX = 6
 POSITIONAL_MAX = 2
 SUMMARY_COLUMNS_MAX = 96
@@ -128,8 +128,8 @@ def test_broad_excepts_stand_only_where_foreign_code_raises_anything() -> None:
     # a client whatever its hook meets; what notes a call lets through whatever ended it;
     # the log takes what any caller gave, and must never break the call that logs; a learnt model
     # raises what its library does, and who asked it is told.
-    allowed = {"minilm.py", "mcp.py", "journal.py", "fail_open.py", "worker.py", "noting.py"}
-    allowed |= {"notice.py", "bridge.py", "app.py", "log.py", "aside.py"}
+    allowed = {"local.py", "server.py", "write_behind.py", "runner.py", "worker.py", "dispatch.py"}
+    allowed |= {"notifications.py", "proxy.py", "app.py", "logs.py", "executors.py"}
     broad = re.compile(r"except(?:\s+(?:Base)?Exception\b|\s*:)")
     found = {path.name for path in FILES if broad.search(path.read_text("utf-8"))}
 

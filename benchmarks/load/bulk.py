@@ -19,17 +19,17 @@ from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
 from benchmarks.load.made import Clusters, made
-from commonbrain.adapters.sql.memory_rows import PROJECTED
-from commonbrain.adapters.sql.postgres_words import words_of
-from commonbrain.adapters.sql.tables import memories
-from commonbrain.domain import ids
-from commonbrain.domain.times import to_millis
+from commonbrain.model import ids
+from commonbrain.model.timestamps import to_millis
+from commonbrain.storage.postgres.fts import words_of
+from commonbrain.storage.repositories.memories import PROJECTED
+from commonbrain.storage.schema.memories import memories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from commonbrain.domain.memory import Memory
+    from commonbrain.model.memory import Memory
 
 _BATCH: Final = 5000
 _INDEXES: Final = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from commonbrain.ports.models import Embedder
+    from commonbrain.embeddings.interface import Embedder
 
 MODEL: Final = "all-MiniLM-L6-v2"
 

@@ -20,7 +20,7 @@ from benchmarks.load.places import NotHere
 from benchmarks.load.running import Folder, load, planned, sending
 from benchmarks.load.stack import Stack
 from benchmarks.load.telling import Broken, table
-from commonbrain.domain import ids
+from commonbrain.model import ids
 
 _APART_S: Final = 30
 _CATCH_UP_S: Final = 120

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from benchmarks.corpus import drafts
-from commonbrain.domain.gate import derive_headline
-from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.memory import Memory, semantic_hash
-from commonbrain.domain.trust import Trust
+from commonbrain.ingestion.validation import derive_headline
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.memory import Memory, semantic_hash
+from commonbrain.model.trust import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from commonbrain.ports.models import Embedder, Matrix
+    from commonbrain.embeddings.interface import Embedder, Matrix
 
 OWNERS: Final = 4000
 """Notes whose vectors are real; every other vector lies near one of theirs."""

@@ -20,9 +20,9 @@ from benchmarks.corpus import questions
 from benchmarks.load.faults import load
 from benchmarks.load.running import Folder
 from benchmarks.load.stack import PROGRAM, SETTINGS
-from commonbrain.brain import Brain
-from commonbrain.testing.servers import login, postgres_server
-from commonbrain.wiring import open_brain, upgrade_store
+from commonbrain.client import Brain
+from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.dev_servers import login, postgres_server
 
 _WARM: Final = 100
 _SHOWN: Final = 14

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import httpx2
 from tenacity import retry, stop_after_delay, wait_fixed
 
-from commonbrain.domain.scope import Role
-from commonbrain.flows.governing import KeyWish
-from commonbrain.testing.servers import login, postgres_server, redis_server
-from commonbrain.wiring import open_brain, upgrade_store
+from commonbrain.administration.tenants import KeyWish
+from commonbrain.model.scope import Role
+from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

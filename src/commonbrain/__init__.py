@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Final, Unpack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from commonbrain.brain import Brain, Identity
-    from commonbrain.domain.errors import (
+    from commonbrain.client import Brain, Identity
+    from commonbrain.history.change_plan import Revised
+    from commonbrain.history.selection import Swept
+    from commonbrain.ingestion.result import Outcome, Remembered, Status
+    from commonbrain.model.errors import (
         CommonbrainError,
         Corrupt,
         Invalid,
@@ -25,15 +28,12 @@ if TYPE_CHECKING:
         Refused,
         Unavailable,
     )
-    from commonbrain.domain.kinds import Kind
-    from commonbrain.domain.memory import Draft
-    from commonbrain.domain.recollection import Item, Recollection, Verdict
-    from commonbrain.domain.scope import Scope
-    from commonbrain.domain.trust import Trust
-    from commonbrain.flows.forget.swept import Swept
-    from commonbrain.flows.remember.outcome import Outcome, Remembered, Status
-    from commonbrain.flows.revise.plan import Revised
-    from commonbrain.ports.keeping import Backup, Progress, Restored
+    from commonbrain.model.kinds import Kind
+    from commonbrain.model.memory import Draft
+    from commonbrain.model.recall_result import Item, Recollection, Verdict
+    from commonbrain.model.scope import Scope
+    from commonbrain.model.trust import Trust
+    from commonbrain.storage.maintenance import Backup, Progress, Restored
 
 __all__ = [
     "Backup",
@@ -64,19 +64,19 @@ __all__ = [
 
 
 _HOMES: Final = {
-    "commonbrain.brain": "Brain",
-    "commonbrain.domain.errors": (
+    "commonbrain.client": "Brain",
+    "commonbrain.model.errors": (
         "CommonbrainError Corrupt Invalid Limited NotFound Refused Unavailable"
     ),
-    "commonbrain.domain.kinds": "Kind",
-    "commonbrain.domain.memory": "Draft",
-    "commonbrain.domain.recollection": "Item Recollection Verdict",
-    "commonbrain.domain.scope": "Scope",
-    "commonbrain.domain.trust": "Trust",
-    "commonbrain.flows.forget.swept": "Swept",
-    "commonbrain.flows.remember.outcome": "Outcome Remembered Status",
-    "commonbrain.flows.revise.plan": "Revised",
-    "commonbrain.ports.keeping": "Backup Restored",
+    "commonbrain.model.kinds": "Kind",
+    "commonbrain.model.memory": "Draft",
+    "commonbrain.model.recall_result": "Item Recollection Verdict",
+    "commonbrain.model.scope": "Scope",
+    "commonbrain.model.trust": "Trust",
+    "commonbrain.history.selection": "Swept",
+    "commonbrain.ingestion.result": "Outcome Remembered Status",
+    "commonbrain.history.change_plan": "Revised",
+    "commonbrain.storage.maintenance": "Backup Restored",
 }
 """Where the public names live. A hook of a client starts in a tenth of the time that all take."""
 
@@ -107,7 +107,7 @@ def open(  # noqa: A001 the public name is open
 
     """
     # The wiring knows every adapter; it is not paid for by who only needs a name from here.
-    from commonbrain.wiring import open_brain  # noqa: PLC0415
+    from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
 
     return open_brain(store, tenant=tenant, **identity)
 
@@ -133,7 +133,7 @@ def restore(
         Corrupt: the file is damaged, not a store, or of a newer version.
 
     """
-    from commonbrain.ports.keeping import unwatched  # noqa: PLC0415
-    from commonbrain.wiring import restore as put_back  # noqa: PLC0415
+    from commonbrain.runtime.bootstrap import restore as put_back  # noqa: PLC0415
+    from commonbrain.storage.maintenance import unwatched  # noqa: PLC0415
 
     return put_back(file, store, digest=digest, on_progress=on_progress or unwatched)

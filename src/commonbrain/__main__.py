@@ -8,17 +8,17 @@ def main() -> None:
     is_for_people = {"--help", "-h"} & set(sys.argv)
     if sys.argv[1:2] == ["hook"] and not is_for_people:
         # A client waits for its hooks, often only to hear that there is nothing to do.
-        from commonbrain.interfaces.hooks.fail_open import run_hook  # noqa: PLC0415
+        from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
 
         run_hook(sys.argv[2:])
     is_bridge = any(word.partition("=")[0] == "--url" for word in sys.argv[2:])
     if sys.argv[1:2] == ["mcp"] and is_bridge and not is_for_people:
         # A client that starts one of these for each of its agents pays for every megabyte of it.
-        from commonbrain.interfaces.bridge import run_words  # noqa: PLC0415
+        from commonbrain.mcp.proxy import run_words  # noqa: PLC0415
 
         run_words(sys.argv[2:])
         return
-    from commonbrain.interfaces.cli.main import run  # noqa: PLC0415
+    from commonbrain.cli.main import run  # noqa: PLC0415
 
     run()
 

@@ -9,13 +9,13 @@ from typing import cast
 import psycopg
 import pytest
 
-from commonbrain.adapters.sql.postgres_index import PostgresIndex
-from commonbrain.adapters.sql.postgres_sizes import Size
-from commonbrain.adapters.sql.postgres_telling import SCORED_MAX
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.postgres.index import PostgresIndex
+from commonbrain.storage.postgres.statistics import Size
+from commonbrain.storage.postgres.term_selection import SCORED_MAX
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import a_memory
-from commonbrain.testing.store_steps import look, put
+from tests.contracts.store_steps import look, put
 from tests.postgres import Database
 
 MANY = 30_000

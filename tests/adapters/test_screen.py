@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.adapters.screen import FORMATS, SIGNS, PatternScreen
-from commonbrain.domain.screening import Found, place, redacted
+from commonbrain.security.secrets import FORMATS, SIGNS, PatternScreen
+from commonbrain.text.redaction import Found, place, redacted
 from tests.secrets import INNOCENT, SECRETS, made_up
 
 SCREEN = PatternScreen()

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 import redis
 
-from commonbrain.testing.servers import postgres_server, redis_server
+from commonbrain.runtime.dev_servers import postgres_server, redis_server
 
 STARTER = """
 import sys
-from commonbrain.testing.servers import redis_server
+from commonbrain.runtime.dev_servers import redis_server
 with redis_server(is_durable=False) as url:
     print(url, flush=True)
     sys.stdin.read()

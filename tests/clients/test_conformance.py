@@ -13,9 +13,9 @@ from typing import Final
 
 import pytest
 
-from commonbrain.interfaces.server.app import make_app
+from commonbrain.http.app import make_app
+from commonbrain.runtime.bootstrap import make_local_access
 from commonbrain.testing.builders import a_brain
-from commonbrain.wiring import make_local_access
 from tests.clients.example_server import server
 from tests.clients.processes import Place
 from tests.server.serving import free_port, listening, started

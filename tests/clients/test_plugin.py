@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 import commonbrain
-from commonbrain.brain import Brain
+from commonbrain.client import Brain
 from tests.clients.claude_code import ClaudeCode, ToolCall
 from tests.clients.conftest import CLAUDE_CODE
 from tests.clients.processes import Place

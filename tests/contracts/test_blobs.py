@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.blobs.making import in_memory, make_blobs
-from commonbrain.adapters.blobs.objects import ObjectBlobs
-from commonbrain.domain.errors import Unavailable
-from commonbrain.testing.blobs_contract import BlobsContract, OpenBlobs, Spoil
+from commonbrain.model.errors import Unavailable
+from commonbrain.storage.blobs import in_memory, make_blobs
+from commonbrain.storage.object_store import ObjectBlobs
+from tests.contracts.blobs_contract import BlobsContract, OpenBlobs, Spoil
 from tests.s3 import put, s3_server
 
 BUCKET = "artifacts"

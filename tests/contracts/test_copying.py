@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, select, text
 
-from commonbrain.adapters.sql.copied_rows import Rows, comparable
-from commonbrain.adapters.sql.copying import TABLES, copy_rows, plan_copy
-from commonbrain.adapters.sql.opening import open_sqlite
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.adapters.sql.tables import tenants
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Corrupt, Refused
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.client import Brain
+from commonbrain.model.errors import Corrupt, Refused
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.copying import TABLES, Rows, comparable, copy_rows, plan_copy
+from commonbrain.storage.schema.memories import tenants
+from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE, put
+from tests.contracts.store_steps import SPACE, put
 from tests.flows.asking import stored
 from tests.postgres import Database
 from tests.security.world import a_world

@@ -8,9 +8,11 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, make_url
 
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.postgres import Postgres
-from commonbrain.adapters.sql.postgres_distributing import (
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.postgres.citus import (
     EF_SEARCH,
     REFERENCE,
     Found,
@@ -19,20 +21,18 @@ from commonbrain.adapters.sql.postgres_distributing import (
     planned,
     references,
 )
-from commonbrain.adapters.sql.postgres_opening import (
+from commonbrain.storage.postgres.engine import Postgres
+from commonbrain.storage.postgres.opening import (
     distribute_postgres,
     flatten,
     preview_distribution,
     upgrade_postgres,
 )
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import EMBEDDER, SPACE, lexical, look, put, stored
+from tests.contracts.store_steps import EMBEDDER, SPACE, lexical, look, put, stored
 from tests.postgres import Database
 
 PARTED = {"vectors", "field_vectors", "memory_text", "atom_text"}

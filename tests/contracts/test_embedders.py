@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.models import EMBEDDERS, Options
-from commonbrain.adapters.models.minilm import MiniLm
-from commonbrain.domain.errors import Unavailable
-from commonbrain.ports.models import Embedder
+from commonbrain.embeddings.interface import Embedder
+from commonbrain.embeddings.local import MiniLm
+from commonbrain.model.errors import Unavailable
+from commonbrain.runtime.models import EMBEDDERS, Options
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.embedder_contract import EmbedderContract
 from tests.models.server import FAMILIES, ModelServer

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from commonbrain.adapters.sql.codes import Codes
-from commonbrain.adapters.sql.opening import open_sqlite
-from commonbrain.adapters.sql.sqlite_index import SqliteIndex
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.models import Vectors
+from commonbrain.embeddings.interface import Vectors
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.sql.binary_index import Codes
+from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.sqlite.index import SqliteIndex
+from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.testing.builders import a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE, lexical, look, put, random_vectors
+from tests.contracts.store_steps import SPACE, lexical, look, put, random_vectors
 
 
 @pytest.fixture

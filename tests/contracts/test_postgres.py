@@ -5,22 +5,22 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from commonbrain.testing.board_contract import BoardContract
-from commonbrain.testing.cascade_contract import CascadeContract
-from commonbrain.testing.credentials_contract import CredentialsContract
-from commonbrain.testing.disputes_contract import DisputesContract
-from commonbrain.testing.duties_contract import DutiesContract
-from commonbrain.testing.events_contract import EventsContract
-from commonbrain.testing.field_contract import FieldContract
-from commonbrain.testing.history_contract import HistoryContract
-from commonbrain.testing.index_contract import IndexContract
-from commonbrain.testing.jobs_contract import JobsContract
-from commonbrain.testing.learning_contract import LearningContract
-from commonbrain.testing.mail_contract import MailContract
-from commonbrain.testing.session_contract import SessionContract
-from commonbrain.testing.store_contract import StoreContract
-from commonbrain.testing.store_steps import SPACE, OpenStore
-from commonbrain.testing.upkeep_contract import UpkeepContract
+from tests.contracts.board_contract import BoardContract
+from tests.contracts.cascade_contract import CascadeContract
+from tests.contracts.credentials_contract import CredentialsContract
+from tests.contracts.disputes_contract import DisputesContract
+from tests.contracts.duties_contract import DutiesContract
+from tests.contracts.events_contract import EventsContract
+from tests.contracts.field_contract import FieldContract
+from tests.contracts.history_contract import HistoryContract
+from tests.contracts.index_contract import IndexContract
+from tests.contracts.jobs_contract import JobsContract
+from tests.contracts.learning_contract import LearningContract
+from tests.contracts.mail_contract import MailContract
+from tests.contracts.session_contract import SessionContract
+from tests.contracts.store_contract import StoreContract
+from tests.contracts.store_steps import SPACE, OpenStore
+from tests.contracts.upkeep_contract import UpkeepContract
 from tests.postgres import Server
 
 

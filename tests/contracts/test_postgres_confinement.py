@@ -6,14 +6,14 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.postgres_tables import INDEX
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.errors import CommonbrainError, Corrupt, Invalid, Refused, Unavailable
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.model.errors import CommonbrainError, Corrupt, Invalid, Refused, Unavailable
+from commonbrain.model.kinds import Kind
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.postgres.schema import INDEX
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import a_memory
-from commonbrain.testing.store_steps import look, put, stored
+from tests.contracts.store_steps import look, put, stored
 from tests.postgres import Database, Server
 
 REFERENCE = {"alembic_version", "spaces"}

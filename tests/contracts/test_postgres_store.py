@@ -12,20 +12,20 @@ import psycopg
 import pytest
 from sqlalchemy import make_url, select, text
 
-from commonbrain.adapters.sql.compiled import compiled
-from commonbrain.adapters.sql.postgres_opening import open_postgres, upgrade_postgres
-from commonbrain.adapters.sql.postgres_roles import FUNCTIONS
-from commonbrain.adapters.sql.postgres_vectors import PostgresVectors, Which, half
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.adapters.sql.versions import SCHEMA_VERSION
-from commonbrain.adapters.sql.work import Work
-from commonbrain.domain.errors import Corrupt, Refused, Unavailable
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.models import Matrix, Vectors
+from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.model.errors import Corrupt, Refused, Unavailable
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.postgres.opening import open_postgres, upgrade_postgres
+from commonbrain.storage.postgres.roles import FUNCTIONS
+from commonbrain.storage.postgres.vectors import PostgresVectors, Which, half
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.fast_queries import compiled
+from commonbrain.storage.sql.schema_version import SCHEMA_VERSION
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE, look, put, random_vectors, stored
+from tests.contracts.store_steps import SPACE, look, put, random_vectors, stored
 from tests.postgres import Database, Server
 
 BE_OTHER = "SELECT set_config('commonbrain.tenant', 'other', false)"

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from commonbrain.adapters.sql.many import LISTED
-from commonbrain.adapters.sql.opening import open_sqlite
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.adapters.sql.tables import DETAILS, memories
-from commonbrain.domain.errors import Unavailable
-from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.memory import State
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.memory import State
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.schema.memories import DETAILS, memories
+from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE
+from tests.contracts.store_steps import SPACE
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import make_url
 
-from commonbrain.adapters.sql.postgres import Postgres
-from commonbrain.adapters.sql.postgres_replicas import REST_S, Replica
-from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.replicas import Reads
+from commonbrain.model.errors import Refused
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.observability.health import Reads
+from commonbrain.runtime.dev_servers import postgres_replica
+from commonbrain.storage.postgres.engine import Postgres
+from commonbrain.storage.postgres.replicas import REST_S, Replica
+from commonbrain.storage.sql_store import SqlStore, SqlTransaction
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.servers import postgres_replica
-from commonbrain.testing.store_steps import put
+from tests.contracts.store_steps import put
 from tests.replicas import Pair, port_of, wait_until
 
 

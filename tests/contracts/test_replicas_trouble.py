@@ -11,14 +11,14 @@ import psycopg
 import pytest
 from sqlalchemy import event, make_url
 
-from commonbrain.adapters.sql.postgres_replicas import REST_S, Position
-from commonbrain.domain.errors import Unavailable
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.replicas import Trouble
-from commonbrain.ports.waiting import UNTIL
+from commonbrain.clock import UNTIL
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.observability.health import Trouble
+from commonbrain.runtime.dev_servers import postgres_replica
+from commonbrain.storage.postgres.replicas import REST_S, Position
 from commonbrain.testing.builders import a_memory
-from commonbrain.testing.servers import postgres_replica
-from commonbrain.testing.store_steps import put
+from tests.contracts.store_steps import put
 from tests.contracts.test_replicas import ids, reads, replicas
 from tests.faults.proxies import Proxy
 from tests.processes import PATIENCE_S

@@ -4,10 +4,10 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from commonbrain.adapters.sql import tables
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.versions import MIGRATIONS, SCHEMA_VERSION
-from commonbrain.domain.kinds import KINDS, Kind
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.storage.schema import memories
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -15,7 +15,7 @@ from commonbrain.domain.kinds import KINDS, Kind
 def test_a_detail_table_has_the_columns_of_its_kind_and_a_body(kind: Kind) -> None:
     key = {"tenant_id", "memory_id", "kind", "body"}
 
-    assert set(tables.DETAILS[kind].c.keys()) == key | set(KINDS[kind].columns)
+    assert set(memories.DETAILS[kind].c.keys()) == key | set(KINDS[kind].columns)
 
 
 @pytest.mark.requirement("DM-16")

@@ -10,45 +10,37 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError
 
-from commonbrain.adapters.sql import tables
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.opening import open_sqlite
-from commonbrain.adapters.sql.sqlite import driver
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.errors import Corrupt, Unavailable
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import LOCAL_TENANT, Caller
-from commonbrain.domain.space import Space
-from commonbrain.domain.trust import Trust
-from commonbrain.ports.look import Look
-from commonbrain.ports.store import IdTaken, Transaction
-from commonbrain.testing.board_contract import BoardContract
+from commonbrain.embeddings.interface import Space
+from commonbrain.model.errors import Corrupt, Unavailable
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import LOCAL_TENANT, Caller
+from commonbrain.model.trust import Trust
+from commonbrain.storage.interface import IdTaken, Transaction
+from commonbrain.storage.query_scope import Look
+from commonbrain.storage.schema import memories
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.sqlite.engine import driver
+from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.cascade_contract import CascadeContract
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.credentials_contract import CredentialsContract
-from commonbrain.testing.disputes_contract import DisputesContract
-from commonbrain.testing.duties_contract import DutiesContract
-from commonbrain.testing.events_contract import EventsContract
-from commonbrain.testing.field_contract import FieldContract
-from commonbrain.testing.history_contract import HistoryContract
-from commonbrain.testing.index_contract import IndexContract
-from commonbrain.testing.jobs_contract import JobsContract
-from commonbrain.testing.learning_contract import LearningContract
-from commonbrain.testing.mail_contract import MailContract
-from commonbrain.testing.session_contract import SessionContract
-from commonbrain.testing.store_contract import StoreContract
-from commonbrain.testing.store_steps import (
-    SPACE,
-    OpenStore,
-    lexical,
-    look,
-    nearest,
-    put,
-    stored,
-)
+from tests.contracts.board_contract import BoardContract
+from tests.contracts.cascade_contract import CascadeContract
+from tests.contracts.credentials_contract import CredentialsContract
+from tests.contracts.disputes_contract import DisputesContract
+from tests.contracts.duties_contract import DutiesContract
+from tests.contracts.events_contract import EventsContract
+from tests.contracts.field_contract import FieldContract
+from tests.contracts.history_contract import HistoryContract
+from tests.contracts.index_contract import IndexContract
+from tests.contracts.jobs_contract import JobsContract
+from tests.contracts.learning_contract import LearningContract
+from tests.contracts.mail_contract import MailContract
+from tests.contracts.session_contract import SessionContract
+from tests.contracts.store_contract import StoreContract
+from tests.contracts.store_steps import SPACE, OpenStore, lexical, look, nearest, put, stored
 
 
 def opened(path: Path, *, space: Space = SPACE) -> SqlStore:
@@ -237,8 +229,8 @@ def test_every_arm_finds_a_memory_without_its_body(open_store: OpenStore, path: 
     with opened(path).dialect.engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM facts")
 
-    assert {"headline", "kind", "state"} <= set(tables.memories.c.keys())
-    assert "body" not in tables.memories.c
+    assert {"headline", "kind", "state"} <= set(memories.memories.c.keys())
+    assert "body" not in memories.memories.c
     assert lexical(store, "tea") == nearest(store, "tea is ready") == [1]
     with store.snapshot(LOCAL_TENANT) as tx:
         assert [hit.id for hit in tx.memories.newest(look(), limit=5)] == [1]
@@ -354,7 +346,7 @@ def test_a_store_opened_by_a_relative_path_is_written_from_anywhere(
 def test_two_tenants_never_share_an_id_that_full_text_would_mix_up(path: Path) -> None:
     with closing(opened(path)) as store:
         with store.dialect.engine.begin() as connection:
-            other = tables.tenants.insert().values(id="other", created_at=NOON, audit_key=b"k")
+            other = memories.tenants.insert().values(id="other", created_at=NOON, audit_key=b"k")
             connection.execute(other)
         put(store, a_memory(1, "tea is ready"))
 

@@ -5,18 +5,18 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
 
-from commonbrain.adapters.sql.opening import open_sqlite
-from commonbrain.adapters.sql.sqlite import Sqlite
-from commonbrain.adapters.sql.versions import MIGRATIONS
-from commonbrain.domain.atom import CausalField
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.memory import State
-from commonbrain.domain.revision import Action, Span
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.domain.times import to_millis
+from commonbrain.model.kinds import CausalField
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.memory import State
+from commonbrain.model.revision import Action, Span
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.timestamps import to_millis
+from commonbrain.storage.sql.schema_version import MIGRATIONS
+from commonbrain.storage.sqlite.engine import Sqlite
+from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import LATER, SPACE, lexical, look
+from tests.contracts.store_steps import LATER, SPACE, lexical, look
 
 MEMORY = (
     "INSERT INTO memories (tenant_id, id, kind, headline, state, scope, agent, trust, confidence, "

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import a_memory
-from commonbrain.testing.store_steps import OpenStore, put
-from commonbrain.testing.upkeep_contract import UpkeepContract
+from tests.contracts.store_steps import OpenStore, put
 from tests.contracts.test_stores import opened
+from tests.contracts.upkeep_contract import UpkeepContract
 
 
 @pytest.fixture

@@ -10,18 +10,18 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from commonbrain.adapters.sql.memory_rows import PROJECTED
-from commonbrain.adapters.sql.opening import open_sqlite
-from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
-from commonbrain.adapters.sql.tables import entities, memories, vectors
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.memory import Memory
-from commonbrain.domain.revision import Action, Change
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.models import Vectors
+from commonbrain.embeddings.interface import Vectors
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.memory import Memory
+from commonbrain.model.revision import Action, Change
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.repositories.memories import PROJECTED
+from commonbrain.storage.schema.memories import entities, memories, vectors
+from commonbrain.storage.sql_store import SqlStore, SqlTransaction
+from commonbrain.storage.sqlite.opening import open_sqlite
 from commonbrain.testing.builders import NOON, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE
+from tests.contracts.store_steps import SPACE
 
 TEXTS = sa.select(sa.column("rowid", sa.Integer)).select_from(sa.table("memory_text"))
 WINDOW = Vectors(windows=np.eye(1, SPACE.dimensions, dtype=np.float32))

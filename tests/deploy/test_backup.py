@@ -14,7 +14,7 @@ from psycopg import sql
 
 from tests.deploy.files import DEPLOY
 
-servers = pytest.importorskip("commonbrain.testing.servers")
+servers = pytest.importorskip("commonbrain.runtime.dev_servers")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
 
 

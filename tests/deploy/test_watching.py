@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonbrain.adapters.telemetry.meters import Meters
+from commonbrain.observability.metrics import Meters
 from tests.deploy.files import DEPLOY, dashboard, expressions, panels, rules_file
 from tests.telemetry.reading import an_event
 

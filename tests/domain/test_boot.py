@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonbrain.domain.boot import (
+from commonbrain.coordination.briefing import (
+    Briefing,
+    Entry,
+    Inherited,
+    PinnedNote,
+    Sibling,
+    WorkingContext,
+    prefix,
+)
+from commonbrain.coordination.briefing_packing import (
     BRIEFING_TOKENS_MAX,
     CAPS,
     CUT_IDS_MAX,
@@ -18,17 +27,8 @@ from commonbrain.domain.boot import (
     brief,
     cost,
 )
-from commonbrain.domain.briefing import (
-    Briefing,
-    Entry,
-    Inherited,
-    PinnedNote,
-    Sibling,
-    WorkingContext,
-    prefix,
-)
-from commonbrain.domain.inert import inert_line
-from commonbrain.domain.tokens import estimate
+from commonbrain.model.escaping import inert_line
+from commonbrain.text.tokens import estimate
 
 WORDS = "Never deploy the ledger on a Friday: nobody is there to mend what breaks, ask Ann first"
 ID = "mem_0V5B2Q8ZK1M7X"

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonbrain.domain.canary import place_of, serves, serving_of
-from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.domain.scope import Caller
+from commonbrain.model.model_card import (
+    ModelCard,
+    ModelRole,
+    ModelState,
+    place_of,
+    serves,
+    serving_of,
+)
+from commonbrain.model.scope import Caller
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 MODELS = st.integers(1, 2**63 - 1)

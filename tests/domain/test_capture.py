@@ -4,14 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.capture import (
-    KEPT_CHARS_MAX,
-    both_ends,
-    marked_lines,
-    to_keep,
-    worth_keeping,
-)
-from commonbrain.domain.own_evidence import own_block, without_own_evidence
+from commonbrain.text.capture import KEPT_CHARS_MAX, both_ends, marked_lines, to_keep, worth_keeping
+from commonbrain.text.injected_context import own_block, without_own_evidence
 
 CHATTER = "I have read the file and formatted it. All tests pass now."
 LESSON = "The root cause was that the pool was closed twice."

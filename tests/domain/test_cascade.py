@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.cascade import (
+from commonbrain.model.kinds import Kind
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.scope import Scope
+from commonbrain.model.support import (
     SUPPORTS,
     Fall,
     Standing,
@@ -15,11 +19,7 @@ from commonbrain.domain.cascade import (
     fall_of,
     unsupported,
 )
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.links import Link, LinkType
-from commonbrain.domain.memory import State
-from commonbrain.domain.scope import Scope
-from commonbrain.domain.trust import Trust
+from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import NOON
 
 DERIVED, DEPENDS = SUPPORTS

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.classify import classify, severity_of
-from commonbrain.domain.kinds import Kind, Severity
+from commonbrain.model.kinds import Kind, Severity
+from commonbrain.text.classification import classify, severity_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.clusters import CLUSTER_MIN, Occurrence, clusters
-from commonbrain.domain.limits import SOURCES_MAX
+from commonbrain.consolidation.clustering import CLUSTER_MIN, Occurrence, clusters
+from commonbrain.model.limits import SOURCES_MAX
 from commonbrain.testing.builders import NOON
 
 ALIKE = 0.3

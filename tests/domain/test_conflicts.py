@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.conflicts import judge, may_be_news
-from commonbrain.domain.disputes import Basis
-from commonbrain.domain.limits import TEXT_BYTES_MAX
-from commonbrain.domain.statement import Statement
+from commonbrain.model.conflicts import Basis
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.text.contradictions import judge, may_be_news
+from commonbrain.text.statements import Statement
 
 # Plain letters, so that changing their case and back gives the same text.
 PROSE = st.text(alphabet="abeIsNot 019.,:'-\nABE", max_size=80)

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.corrections import Correction, repeated
-from commonbrain.domain.digest import body_of, digest
-from commonbrain.domain.durable import is_durable
-from commonbrain.domain.reflection import Told, is_told
-from commonbrain.domain.tokens import estimate
+from commonbrain.consolidation.corrections import Correction, repeated
+from commonbrain.text.capture import is_durable
+from commonbrain.text.summaries import Told, body_of, digest, is_told
+from commonbrain.text.tokens import estimate
 
 WORDS = "kettle lamp bridge garden ferry violin copper winter market harbour ladder window".split()
 SENTENCES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(

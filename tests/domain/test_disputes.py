@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain import ids
-from commonbrain.domain.conflicts import repeats
-from commonbrain.domain.disputes import Basis, basis_of, conflict_of, preferred
-from commonbrain.domain.trust import Trust
+from commonbrain.model import ids
+from commonbrain.model.conflicts import Basis, basis_of, conflict_of, preferred
+from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
-from commonbrain.testing.store_steps import a_link
+from commonbrain.text.contradictions import repeats
+from tests.contracts.store_steps import a_link
 
 OLD = a_memory(1, "It runs on two cores")
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.duplicates import (
+from commonbrain.embeddings.interface import Space
+from commonbrain.ingestion.deduplication import (
     Duplicate,
     Neighbour,
     Novel,
@@ -13,10 +14,9 @@ from commonbrain.domain.duplicates import (
     judge,
     recurs,
 )
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import SIMILAR_HINTS_MAX
-from commonbrain.domain.scope import Scope
-from commonbrain.domain.space import Space
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import SIMILAR_HINTS_MAX
+from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_memory
 
 SPACE = Space(name="test", dimensions=2, duplicate_at=0.75, similar_at=0.5, relevant_at=0.2)

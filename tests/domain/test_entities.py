@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.entities import Entities, found_in
-from commonbrain.domain.limits import ENTITIES_MAX, NAME_CHARS_MAX, TEXT_BYTES_MAX
+from commonbrain.model.limits import ENTITIES_MAX, NAME_CHARS_MAX, TEXT_BYTES_MAX
+from commonbrain.text.entities import Entities, found_in
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.gate import Admitted, Rejected, admit, derive_headline
-from commonbrain.domain.kinds import FactDetail, Kind, RuleDetail, Severity, TaskDetail
-from commonbrain.domain.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
-from commonbrain.domain.memory import Draft
+from commonbrain.ingestion.validation import Admitted, Rejected, admit, derive_headline
+from commonbrain.model.kinds import FactDetail, Kind, RuleDetail, Severity, TaskDetail
+from commonbrain.model.limits import HEADLINE_CHARS_MAX, HEADLINE_WORDS_MAX
+from commonbrain.model.memory import Draft
 
 ATOMIC = (Kind.RULE, Kind.FACT, Kind.TASK)
 OTHERS = tuple(kind for kind in Kind if kind not in ATOMIC)

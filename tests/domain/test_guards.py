@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.adapters.statistics import make_statistics
-from commonbrain.domain.guards import (
-    Evidence,
-    Keep,
-    Promote,
-    RollBack,
-    TooEarly,
-    judge,
-)
-from commonbrain.domain.ledger import Entry, Mark, Weighed
-from commonbrain.domain.outcomes import Outcome, figures_of, outcome_of, riskier
+from commonbrain.learning.factory import make_statistics
+from commonbrain.learning.outcomes import Outcome, figures_of, outcome_of, riskier
+from commonbrain.learning.rollout import Evidence, Keep, Promote, RollBack, TooEarly, judge
+from commonbrain.model.query import Entry, Mark, Weighed
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 STATISTICS = make_statistics()

@@ -2,10 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.handoff import Handoff, text_of
-from commonbrain.domain.limits import HANDOFF_CHARS_MAX
-from commonbrain.domain.recollection import HEADING
+from commonbrain.coordination.handoff import Handoff, text_of
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.limits import HANDOFF_CHARS_MAX
+from commonbrain.model.recall_result import HEADING
 
 WHOLE = Handoff(
     summary="Moved the parser.",

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.times import from_millis, to_millis
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+from commonbrain.model.timestamps import from_millis, to_millis
 
 # 42 bits of milliseconds reach from 1970 to 2109.
 MILLIS = st.integers(0, (1 << 42) - 1)

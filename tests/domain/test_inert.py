@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.inert import escaped, inert, inert_line
+from commonbrain.model.escaping import escaped, inert, inert_line
 
 OBEYED = [0x1B, 0x07, 0x9B, 0x0D, 0x85, 0x061C, 0x202E, 0x2028, 0x2066, 0x2069, 0xFEFF, 0xE0041]
 

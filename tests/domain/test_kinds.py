@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.domain.kinds import ALIASES, KINDS, Kind, OnDuplicate, kind_and_label
+from commonbrain.model.kinds import ALIASES, KINDS, Kind, OnDuplicate, kind_and_label
 
 
 def test_every_kind_has_one_row_of_lifecycle_and_columns_of_its_own() -> None:

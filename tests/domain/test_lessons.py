@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.ledger import Entry, Extent, Mark, Weighed
-from commonbrain.domain.lessons import Lesson, lesson_of, splits
-from commonbrain.domain.outcomes import BY_WEIGHTS
+from commonbrain.learning.outcomes import BY_WEIGHTS, Lesson, lesson_of, splits
+from commonbrain.model.query import Entry, Extent, Mark, Weighed
 from commonbrain.testing.builders import NOON
 
 ANY: Final = Extent.HEADLINE

@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.liveness import (
+from commonbrain.model.sessions import (
     IDLE_AFTER,
     SILENCE_MAX,
+    Ending,
+    Process,
+    Session,
     ending_of,
     is_idle,
     is_same_process,
     key_of,
     rebooted_by,
 )
-from commonbrain.domain.session import Ending, Process, Session
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 CLIENT = Process(host="here", pid=7, created_at=NOON)

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.gate import derive_headline
-from commonbrain.domain.kinds import Kind, MessageDetail
-from commonbrain.domain.memory import full_text, semantic_hash
+from commonbrain.ingestion.validation import derive_headline
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.memory import full_text, semantic_hash
 from commonbrain.testing.builders import a_memory
 
 KINDS = st.sampled_from(Kind)

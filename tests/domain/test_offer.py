@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.kinds import AtomDetail, MessageDetail, RuleDetail
-from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.domain.offer import texts_of, with_texts
+from commonbrain.model.kinds import AtomDetail, MessageDetail, RuleDetail
+from commonbrain.model.memory import Draft, ThreadRef, texts_of, with_texts
 
 TEXTS = st.text(max_size=5)
 NAMES = st.lists(TEXTS, max_size=3).map(tuple)

@@ -3,11 +3,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.own_evidence import without_own_evidence
-from commonbrain.domain.recollection import HEADING
-from commonbrain.flows.remember.outcome import Status
-from commonbrain.interfaces.operations.recall import RECALL, RecallRequest
+from commonbrain.api.operations.recall import RECALL, RecallRequest
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.recall_result import HEADING
+from commonbrain.text.injected_context import without_own_evidence
 from tests.flows.asking import stored, told
 
 

@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from commonbrain.domain import ids
-from commonbrain.domain.disputes import CONFLICTS_MAX, Conflict, conflict_of
-from commonbrain.domain.inert import inert
-from commonbrain.domain.kinds import Kind, RuleDetail
-from commonbrain.domain.limits import OMITTED_IDS_MAX
-from commonbrain.domain.pack import Packed, pack, to_item
-from commonbrain.domain.query import Budget, Candidate
-from commonbrain.domain.recollection import (
+from commonbrain.model import ids
+from commonbrain.model.conflicts import CONFLICTS_MAX, Conflict, conflict_of
+from commonbrain.model.escaping import inert
+from commonbrain.model.kinds import Kind, RuleDetail
+from commonbrain.model.limits import OMITTED_IDS_MAX
+from commonbrain.model.query import Budget, Candidate
+from commonbrain.model.recall_result import (
     HEADING,
     Beside,
     Evidence,
@@ -25,10 +24,11 @@ from commonbrain.domain.recollection import (
     render,
     render_item,
 )
-from commonbrain.domain.recollection import evidence_of as told_to_agents
-from commonbrain.domain.tokens import estimate
-from commonbrain.domain.trust import Trust
+from commonbrain.model.recall_result import evidence_of as told_to_agents
+from commonbrain.model.trust import Trust
+from commonbrain.retrieval.packing import Packed, pack, to_item
 from commonbrain.testing.builders import a_memory
+from commonbrain.text.tokens import estimate
 
 _DOORS = TypeAdapter(Evidence)
 """Writes JSON as the doors do."""

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.periods import moment_of, period_of
-from commonbrain.domain.revision import Span
-from commonbrain.domain.spans import EARLIEST
+from commonbrain.model.errors import Invalid
+from commonbrain.model.revision import Span
+from commonbrain.text.time_expressions.calendar import EARLIEST
+from commonbrain.text.time_expressions.parser import moment_of, period_of
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 """A Wednesday."""

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain import ids
-from commonbrain.domain.premises import Mention, mentions, premises
+from commonbrain.model import ids
+from commonbrain.text.rationale import Mention, mentions, premises
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import CURRENT_STATES, Memory, State
-from commonbrain.domain.query import Budget, Filter, is_allowed
-from commonbrain.domain.revision import Span
-from commonbrain.domain.scope import Caller, Scope
-from commonbrain.domain.trust import Trust
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import Kind
+from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.query import Budget, Filter, is_allowed
+from commonbrain.model.revision import Span
+from commonbrain.model.scope import Caller, Scope
+from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import NOON, a_memory
 
 ANN = Caller(agent="ann")

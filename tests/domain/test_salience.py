@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.salience import LOW, salience
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.scoring import LOW, salience
 
 KIND = st.sampled_from(Kind)
 COUNT = st.integers(0, 10**9)

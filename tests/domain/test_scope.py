@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.scope import Caller, Role, Scope, check_may_write, is_visible
-from commonbrain.domain.trust import Trust, granted
+from commonbrain.model.errors import Refused
+from commonbrain.model.scope import Caller, Role, Scope, check_may_write, is_visible
+from commonbrain.model.trust import Trust, granted
 from commonbrain.testing.builders import a_memory
 
 TRUSTS = st.sampled_from(Trust)

@@ -1,7 +1,7 @@
 import pytest
 
-from commonbrain.domain.kinds import Kind, RuleDetail
-from commonbrain.domain.skill import Skill, read_skill, skill_of
+from commonbrain.model.kinds import Kind, RuleDetail
+from commonbrain.model.skills import Skill, read_skill, skill_of
 from commonbrain.testing.builders import a_memory
 
 

@@ -5,14 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.times import (
-    from_millis,
-    parse_instant,
-    show_instant,
-    to_millis,
-    to_utc,
-)
+from commonbrain.model.errors import Invalid
+from commonbrain.model.timestamps import from_millis, parse_instant, show_instant, to_millis, to_utc
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 MOMENTS = st.datetimes(

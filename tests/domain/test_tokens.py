@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonbrain.domain.tokens import estimate, upper_bound
+from commonbrain.text.tokens import estimate, upper_bound
 
 SAMPLES = Path(__file__).with_name("token_samples")
 TRUE_COUNTS: dict[str, int] = json.loads((SAMPLES / "counts.json").read_text(encoding="utf-8"))

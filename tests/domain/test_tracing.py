@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.patterns import Before, average, peak_hour, precursors
-from commonbrain.domain.tracing import Hop, alike, covered, in_order, is_same, ranked_roots
-from commonbrain.testing.store_steps import a_link
+from commonbrain.causality.result import Before, average, peak_hour, precursors
+from commonbrain.causality.traversal import Hop, alike, covered, in_order, is_same, ranked_roots
+from commonbrain.model.links import LinkType
+from tests.contracts.store_steps import a_link
 
 WORDS = st.frozensets(st.sampled_from(["disk", "disks", "full", "queue", "log", "a", "db1"]))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.interfaces.cli.main import run
+from commonbrain.cli.main import run
 
 Command = Callable[..., tuple[int, str]]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from commonbrain.interfaces.hooks.happening import Happening
-from commonbrain.interfaces.hooks.table import HOOKS
+from commonbrain.hooks.event import Happening
+from commonbrain.hooks.table import HOOKS
 from tests.processes import PATIENCE_S, clean_environment
 
 SESSION = "5f0c9d2e-hook"

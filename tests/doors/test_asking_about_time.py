@@ -8,8 +8,8 @@ import pytest
 from mcp import Client
 from mcp.types import CallToolResult
 
-from commonbrain.brain import Brain
-from commonbrain.interfaces.mcp import build_server
+from commonbrain.client import Brain
+from commonbrain.mcp.server import build_server
 from commonbrain.testing.clock import FakeClock
 from tests.doors.conftest import Command
 from tests.flows.asking import stored

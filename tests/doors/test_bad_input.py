@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import limits
-from commonbrain.domain.errors import CommonbrainError
+from commonbrain.client import Brain
+from commonbrain.model import limits
+from commonbrain.model.errors import CommonbrainError
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S, clean_environment, command
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from commonbrain.interfaces.cli.main import run
-from commonbrain.wiring import open_brain
+from commonbrain.cli.main import run
+from commonbrain.runtime.bootstrap import open_brain
 
 Offer = Callable[..., tuple[int, Any]]
 

@@ -7,10 +7,10 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp.types import TextContent, TextResourceContents
 
-from commonbrain.brain import Brain
-from commonbrain.domain.tokens import estimate
-from commonbrain.interfaces.mcp import INSTRUCTIONS, TOOLS
-from commonbrain.interfaces.schemas import lean_schema
+from commonbrain.api.schemas import lean_schema
+from commonbrain.client import Brain
+from commonbrain.mcp.server import INSTRUCTIONS, TOOLS
+from commonbrain.text.tokens import estimate
 from tests.doors.test_mcp import Era, client_of, era, structured, text_of
 
 __all__ = ["era"]

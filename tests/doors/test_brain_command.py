@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.interfaces.clients import brain_command
+from commonbrain.integrations import brain_command
 
 
 def executable(path: Path) -> Path:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.scope import Role
-from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.operations import OPERATIONS, Operation
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operations import OPERATIONS, Operation
+from commonbrain.client import Brain
+from commonbrain.model.errors import Refused
+from commonbrain.model.scope import Role
 from commonbrain.testing.builders import a_brain
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from commonbrain.adapters.sql.sqlite import driver
-from commonbrain.interfaces.cli.drawing import SINGULAR
-from commonbrain.interfaces.cli.groups import GROUPS
-from commonbrain.interfaces.cli.main import run
-from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.cli.commands import SINGULAR
+from commonbrain.cli.groups import GROUPS
+from commonbrain.cli.main import run
+from commonbrain.storage.sqlite.engine import driver
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S, clean_environment, command
 

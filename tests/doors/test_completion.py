@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain.kinds import Kind
-from commonbrain.flows.merging import OWN_FORMAT
-from commonbrain.importers import IMPORTERS
-from commonbrain.interfaces.clients import CLIENTS
-from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.integrations import CLIENTS
+from commonbrain.model.kinds import Kind
+from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.merge import OWN_FORMAT
 from tests.processes import PATIENCE_S, clean_environment
 
 BRAIN = str(Path(sys.executable).with_name("brain"))

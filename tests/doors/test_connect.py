@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import CommonbrainError, Invalid, Refused, Unavailable
-from commonbrain.interfaces.clients import (
-    CLIENTS,
-    Change,
-    Entry,
-    apply,
-    connect,
-    diff,
-    disconnect,
-)
+from commonbrain.integrations import CLIENTS, Change, Entry, apply, connect, diff, disconnect
+from commonbrain.model.errors import CommonbrainError, Invalid, Refused, Unavailable
 
 ENTRY = Entry(command="/opt/brain/bin/brain", args=("mcp",))
 WITH_ENV = Entry(command="/opt/brain/bin/brain", args=("mcp",), env={"COMMONBRAIN_STORE": "/b.db"})

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.clients import (
+from commonbrain.hooks.table import HOOKS
+from commonbrain.integrations import (
     HOOKS_FILES,
     Change,
     Entry,
@@ -21,7 +21,7 @@ from commonbrain.interfaces.clients import (
     with_hooks,
     without_hooks,
 )
-from commonbrain.interfaces.hooks.table import HOOKS
+from commonbrain.model.errors import Invalid
 
 BRAIN = "/opt/my brain/bin/brain"
 COMMAND = HookCommand(brain=(BRAIN,), options=("--store", "/b.db"))

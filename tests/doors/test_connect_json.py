@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.clients import CLIENTS, Entry, apply, connect, disconnect
-from commonbrain.interfaces.clients.json_file import JsonFile
-from commonbrain.interfaces.clients.json_text import plain
+from commonbrain.integrations import CLIENTS, Entry, apply, connect, disconnect
+from commonbrain.integrations.json_clients import JsonFile
+from commonbrain.integrations.json_text import plain
+from commonbrain.model.errors import Invalid
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import tomlkit
 
-from commonbrain.domain.errors import Refused
-from commonbrain.interfaces.clients import CLIENTS, Entry, Remote, apply, connect, disconnect
+from commonbrain.integrations import CLIENTS, Entry, Remote, apply, connect, disconnect
+from commonbrain.model.errors import Refused
 from tests.processes import PATIENCE_S, clean_environment
 
 pytestmark = pytest.mark.usefixtures("home")

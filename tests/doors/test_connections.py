@@ -11,11 +11,11 @@ import pytest
 from mcp import Client
 from mcp.types import Implementation
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.session import Contact, Ending, Process
-from commonbrain.interfaces.connection import Connection
-from commonbrain.interfaces.mcp import build_server
+from commonbrain.api.connection import Connection
+from commonbrain.client import Brain
+from commonbrain.mcp.server import build_server
+from commonbrain.model import ids
+from commonbrain.model.sessions import Contact, Ending, Process
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.at_work import FOLDER, at_work, boots, ending_of, heard, processes_of, seen, shown

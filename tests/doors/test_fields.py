@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from commonbrain.interfaces.mcp import build_server
+from commonbrain.mcp.server import build_server
 from commonbrain.testing.builders import a_brain
 from tests.doors.conftest import Command
 from tests.flows.asking import stored

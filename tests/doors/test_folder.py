@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.folder import FILE, folder_of
+from commonbrain.api.project_folder import FILE, folder_of
+from commonbrain.model.errors import Invalid
 
 
 def made(path: Path, *, git: bool = False, told: str | None = None) -> Path:

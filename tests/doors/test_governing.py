@@ -8,15 +8,14 @@ import pytest
 from mcp import Client
 
 import commonbrain
-from commonbrain.brain import Brain
-from commonbrain.domain.credentials import KeyScope
-from commonbrain.domain.errors import CommonbrainError, Invalid, Refused
-from commonbrain.domain.policy import Policy
-from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.flows.governing import KeyWish
-from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.mcp import build_server
-from commonbrain.interfaces.operations import OPERATIONS, Profile
+from commonbrain.administration.tenants import KeyWish
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operations import OPERATIONS, Profile
+from commonbrain.client import Brain
+from commonbrain.mcp.server import build_server
+from commonbrain.model.agents import KeyScope
+from commonbrain.model.errors import CommonbrainError, Invalid, Refused
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Policy, Role
 from commonbrain.testing.builders import an_access
 from tests.doors.conftest import Command
 

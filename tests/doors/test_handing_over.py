@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 from mcp import Client
 
-from commonbrain.brain import Brain
-from commonbrain.domain.kinds import MessageDetail
-from commonbrain.domain.memory import ThreadRef
-from commonbrain.domain.tokens import estimate
-from commonbrain.interfaces.mcp import build_server
-from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.interfaces.schemas import lean_schema
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.api.schemas import lean_schema
+from commonbrain.client import Brain
+from commonbrain.mcp.server import build_server
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.memory import ThreadRef
+from commonbrain.text.tokens import estimate
 from tests.doors.conftest import Command
 from tests.flows.asking import stored
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.interfaces.folder import Folder
-from commonbrain.interfaces.hooks.deeds import DEEDS, Order, truncated
-from commonbrain.interfaces.hooks.table import HOOKS, Deed
-from commonbrain.settings import Settings
+from commonbrain.api.project_folder import Folder
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.hooks.actions import DEEDS, Order, truncated
+from commonbrain.hooks.table import HOOKS, Deed
 from tests.doors.hooking import SESSION, a_happening
 from tests.secrets import made_up
 

@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import commonbrain
-from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.hooks.happening import INPUT_BYTES_MAX, read_happening
-from commonbrain.interfaces.hooks.switches import is_off, limit_s
-from commonbrain.interfaces.hooks.table import HOOKS, LIMITS_S, Deed
-from commonbrain.interfaces.hooks.trivial import is_trivial
-from commonbrain.settings import Settings
+from commonbrain.config import Settings
+from commonbrain.hooks.config import is_off, limit_s
+from commonbrain.hooks.event import INPUT_BYTES_MAX, read_happening
+from commonbrain.hooks.table import HOOKS, LIMITS_S, Deed
+from commonbrain.hooks.trivial import is_trivial
+from commonbrain.model.errors import Invalid
 from tests.doors.hooking import SESSION, call_hook
 from tests.processes import PATIENCE_S, clean_environment
 
 RULE = "Never push to the branch release without a green build."
 FACT = "We chose Postgres over MySQL for its row-level security."
 QUESTION = "why did we choose postgres over mysql?"
-HEAVY = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "onnxruntime", "commonbrain.brain")
+HEAVY = ("typer", "pydantic", "sqlalchemy", "numpy", "mcp", "onnxruntime", "commonbrain.client")
 START = ("claude-code", "session-start")
 PROMPT = ("claude-code", "user-prompt-submit")
 STOP = ("claude-code", "stop")
@@ -191,7 +191,7 @@ def test_nothing_heavy_is_loaded_to_find_that_there_is_nothing_to_do(
     )
 
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
-    assert "commonbrain.interfaces.hooks.fail_open" in loaded
+    assert "commonbrain.hooks.runner" in loaded
     assert not loaded & set(HEAVY)
 
 

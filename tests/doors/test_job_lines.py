@@ -2,8 +2,8 @@
 
 import pytest
 
-from commonbrain.flows.upkeep.table import JOBS
-from commonbrain.interfaces.operations.job_lines import entries, said
+from commonbrain.api.operations.job import entries, said
+from commonbrain.jobs.registry import JOBS
 
 MODEL = "mdl_38G5VPQMFGCMX"
 FARED = {"model": MODEL, "nDCG@10": "0.500 to 0.600", "gain": "+0.010 to +0.190"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import commonbrain
-from commonbrain.adapters.models.minilm import MiniLm
+from commonbrain.embeddings.local import MiniLm
 from tests.processes import PATIENCE_S, clean_environment
 
 HEAVY = ("onnxruntime", "tokenizers", "mcp", "alembic", "typer", "rich", "sqlalchemy")

@@ -10,11 +10,11 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, Implementation, TextContent, Tool
 
-from commonbrain.brain import Brain
-from commonbrain.domain.tokens import estimate
-from commonbrain.interfaces.mcp import INSTRUCTIONS, TOOLS, build_server
-from commonbrain.interfaces.operations.operation import UNSEEN
+from commonbrain.api.operation import UNSEEN
+from commonbrain.client import Brain
+from commonbrain.mcp.server import INSTRUCTIONS, TOOLS, build_server
 from commonbrain.testing.builders import a_brain
+from commonbrain.text.tokens import estimate
 
 Era = Literal["auto", "legacy"]
 TOOL_TOKENS_MAX = 2600

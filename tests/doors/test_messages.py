@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from commonbrain.brain import Brain
-from commonbrain.domain.recollection import HEADING
-from commonbrain.domain.tokens import estimate
-from commonbrain.interfaces.cli.main import app
-from commonbrain.interfaces.mcp import TOOLS
-from commonbrain.interfaces.operations.message import MESSAGE, MessageRequest
-from commonbrain.interfaces.schemas import lean_schema
+from commonbrain.api.operations.message import MESSAGE, MessageRequest
+from commonbrain.api.schemas import lean_schema
+from commonbrain.cli.main import app
+from commonbrain.client import Brain
+from commonbrain.mcp.server import TOOLS
+from commonbrain.model.recall_result import HEADING
+from commonbrain.text.tokens import estimate
 
 
 def asked(brain: Brain, **given: object) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain.recollection import HEADING, UNSURE, Recollection, Verdict
-from commonbrain.interfaces.cli.render import show
-from commonbrain.interfaces.operations.recall import RECALL, Answer
+from commonbrain.api.operations.recall import RECALL, Answer
+from commonbrain.cli.render import show
+from commonbrain.model.recall_result import HEADING, UNSURE, Recollection, Verdict
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.flows.asking import stored

@@ -10,11 +10,11 @@ import pytest
 from mcp import Client
 
 import commonbrain
-from commonbrain.domain.scope import Role
-from commonbrain.interfaces.cli.groups import GROUPS
-from commonbrain.interfaces.cli.main import run
-from commonbrain.interfaces.mcp import TOOLS, build_server
-from commonbrain.interfaces.operations import OPERATIONS, Operation
+from commonbrain.api.operations import OPERATIONS, Operation
+from commonbrain.cli.groups import GROUPS
+from commonbrain.cli.main import run
+from commonbrain.mcp.server import TOOLS, build_server
+from commonbrain.model.scope import Role
 
 OBVIOUS = frozenset(
     "headline kind source_ref assignee".split()

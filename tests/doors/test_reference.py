@@ -8,20 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain import limits
-from commonbrain.domain.kinds import ALIASES, KINDS
-from commonbrain.interfaces.cli.groups import GROUPS
-from commonbrain.interfaces.errors import ERRORS
-from commonbrain.interfaces.operations import OPERATIONS, Door
-from commonbrain.interfaces.reference.calls import commands_page, operations_page, rest_page
-from commonbrain.interfaces.reference.pages import PAGES, write
-from commonbrain.interfaces.reference.tables import (
-    errors_page,
-    kinds_page,
-    limits_page,
-    settings_page,
-)
-from commonbrain.settings import Settings
+from commonbrain.api.errors import ERRORS
+from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.cli.groups import GROUPS
+from commonbrain.cli.reference.calls import commands_page, operations_page, rest_page
+from commonbrain.cli.reference.pages import PAGES, write
+from commonbrain.cli.reference.tables import errors_page, kinds_page, limits_page, settings_page
+from commonbrain.config import Settings
+from commonbrain.model import limits
+from commonbrain.model.kinds import ALIASES, KINDS
 
 
 def test_every_operation_is_told_with_its_request_and_reply() -> None:
@@ -120,7 +115,7 @@ def test_the_pages_are_the_same_in_every_process_and_name_no_machine(tmp_path: P
     # Sets of names are ordered by their hashes, which differ from process to process.
     elsewhere = tmp_path / "elsewhere"
     subprocess.run(
-        [sys.executable, "-m", "commonbrain.interfaces.reference", elsewhere],
+        [sys.executable, "-m", "commonbrain.cli.reference", elsewhere],
         env=os.environ | {"PYTHONHASHSEED": "7", "HOME": str(tmp_path)},
         check=True,
         capture_output=True,

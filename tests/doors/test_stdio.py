@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.types import CallToolResult
 
-from commonbrain.adapters.sql.sqlite import driver
+from commonbrain.storage.sqlite.engine import driver
 from tests.processes import PATIENCE_S, clean_environment, command
 
 posix_only = pytest.mark.skipif(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.interfaces.cli.main import app
+from commonbrain.cli.main import app
+from commonbrain.model.errors import Invalid, Refused
 from tests.postgres import Server
 
 pytestmark = pytest.mark.of_a_file

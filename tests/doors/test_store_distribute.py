@@ -7,10 +7,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.errors import Invalid, Refused
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import a_memory
-from commonbrain.testing.store_steps import lexical, put
+from tests.contracts.store_steps import lexical, put
 from tests.doors.test_store_upgrade import told
 from tests.postgres import Database
 

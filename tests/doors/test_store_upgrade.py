@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.cli.main import app
+from commonbrain.cli.main import app
+from commonbrain.model.errors import Invalid
 from tests.postgres import Server
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.interfaces.operations.status import STATUS, StatusRequest
+from commonbrain.api.operations.status import STATUS, StatusRequest
+from commonbrain.client import Brain
 from tests.doors.conftest import Command
 from tests.doors.test_correcting import remembered
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain.scope import Role
-from commonbrain.flows.upkeep.table import JOBS
-from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.wiring import open_brain
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.jobs.registry import JOBS
+from commonbrain.model.scope import Role
+from commonbrain.runtime.bootstrap import open_brain
 from tests.processes import PATIENCE_S, clean_environment, command
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from commonbrain_evals.curves import curves
+from commonbrain_evals.duplicates import Report, evaluate
+from commonbrain_evals.pairs import Label, Pair, read_pairs
+from commonbrain_evals.rows import Half
+from commonbrain_evals.tables import show
 
-from commonbrain.adapters.models.minilm import MiniLm
-from commonbrain.domain.errors import Invalid, Unavailable
-from commonbrain.domain.kinds import Kind
-from commonbrain.evals.curves import curves
-from commonbrain.evals.duplicates import Report, evaluate
-from commonbrain.evals.pairs import Label, Pair, read_pairs
-from commonbrain.evals.rows import Half
-from commonbrain.evals.tables import show
+from commonbrain.embeddings.local import MiniLm
+from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.kinds import Kind
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
 BETWEEN_MACHINES = 0.03

@@ -11,13 +11,13 @@ from statistics import mean
 from typing import Final
 
 import pytest
+from commonbrain_evals.retrieval.corpora import Corpus
+from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.metrics import DEPTH, measure
+from commonbrain_evals.retrieval.stand import standing
 
-from commonbrain.domain.recollection import Verdict
-from commonbrain.evals.retrieval.corpora import Corpus
-from commonbrain.evals.retrieval.datasets import DATASETS
-from commonbrain.evals.retrieval.metrics import DEPTH, measure
-from commonbrain.evals.retrieval.stand import standing
-from commonbrain.settings import Settings
+from commonbrain.config import Settings
+from commonbrain.model.recall_result import Verdict
 
 FOLDER = Path(__file__).parents[1] / "data" / "harbour"
 TODAY: Final = {"R@10 all": 0.943, "R@1 any": 0.727, "nDCG@10": 0.849}

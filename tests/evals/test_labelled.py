@@ -2,11 +2,11 @@ import json
 from collections import Counter
 
 import pytest
+from commonbrain_evals import atomizer, contradictions, times
+from commonbrain_evals.evaluations import EVALUATIONS
+from commonbrain_evals.labelled import LabelledReport, show_labelled
+from commonbrain_evals.rows import Half, half_of
 
-from commonbrain.evals import atomizer, contradictions, times
-from commonbrain.evals.evaluations import EVALUATIONS
-from commonbrain.evals.labelled import LabelledReport, show_labelled
-from commonbrain.evals.rows import Half, half_of
 from tests.evals.test_duplicates import evals
 
 PRECISION_MIN = 0.85

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from commonbrain_evals import cli
+from commonbrain_evals.retrieval.learning import LearnWish, learn
+from commonbrain_evals.retrieval.learnt import told, unhelped
+from commonbrain_evals.retrieval.record import ALL
 from typer.testing import CliRunner
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.evals.retrieval.learning import LearnWish, learn
-from commonbrain.evals.retrieval.learnt import told, unhelped
-from commonbrain.evals.retrieval.record import ALL
-from commonbrain.interfaces.cli import evals
-from commonbrain.settings import Settings
+from commonbrain.config import Settings
+from commonbrain.model.errors import Invalid
 from tests.evals import samples
 
 
@@ -41,6 +41,6 @@ def test_learning_takes_more_than_one_conversation(tmp_path: Path) -> None:
 
 def test_the_command_gives_it_as_json(tmp_path: Path) -> None:
     data = samples.locomo(tmp_path / "tiny.json")
-    ran = CliRunner().invoke(evals.app, ["learn", "locomo", str(data), "--noise", "1", "--json"])
+    ran = CliRunner().invoke(cli.app, ["learn", "locomo", str(data), "--noise", "1", "--json"])
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["noise"] == 1

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from commonbrain.domain.memory import Draft
-from commonbrain.interfaces.cli.main import app
-from commonbrain.wiring import open_brain
+from commonbrain.cli.main import app
+from commonbrain.model.memory import Draft
+from commonbrain.runtime.bootstrap import open_brain
 
 WORDS = [f"{one}{other}" for one in "north south east west".split() for other in "abcdefghij"]
 

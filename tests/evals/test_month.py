@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pytest
-
-from commonbrain.evals.month import DAYS, HABITS, evaluate
+from commonbrain_evals.month import DAYS, HABITS, evaluate
 
 
 @pytest.mark.requirement("LC-01", "LC-17", "LC-20", "JB-09")

@@ -4,19 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
+from commonbrain_evals import cli
+from commonbrain_evals.retrieval.reflecting import Asked, evaluate
 from typer.testing import CliRunner
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.evals.retrieval.reflecting import Asked, evaluate
-from commonbrain.interfaces.cli import evals
-from commonbrain.settings import Settings
+from commonbrain.config import Settings
+from commonbrain.model.errors import Invalid
 from tests.evals import samples
 
 
 def test_what_episodes_keep_stands_beside_plain_choices_of_as_many_tokens(tmp_path: Path) -> None:
     source = samples.locomo(tmp_path / "tiny.json", "one")
 
-    done = CliRunner().invoke(evals.app, ["reflect", "locomo", str(source), "--json"])
+    done = CliRunner().invoke(cli.app, ["reflect", "locomo", str(source), "--json"])
 
     told = json.loads(done.stdout)
     assert (told["corpora"], told["memories"], told["questions"]) == (1, 4, 2)
@@ -27,7 +27,7 @@ def test_what_episodes_keep_stands_beside_plain_choices_of_as_many_tokens(tmp_pa
     # Half of the evidence is in no episode; of the rest "Lovely!" is left out, and no other word.
     assert told["kept"]["episodes"]["mean"] == pytest.approx(0.714, abs=0.001)
     assert told["recalled"]["before, R@10 all"]["mean"] == 1
-    shown = CliRunner().invoke(evals.app, ["reflect", "locomo", str(source)])
+    shown = CliRunner().invoke(cli.app, ["reflect", "locomo", str(source)])
     assert "1 episodes that take" in shown.stdout
 
 

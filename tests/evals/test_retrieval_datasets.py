@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commonbrain_evals.retrieval.corpora import Corpus
+from commonbrain_evals.retrieval.datasets import DATASETS
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import Kind, MessageDetail
-from commonbrain.domain.memory import Draft
-from commonbrain.evals.retrieval.corpora import Corpus
-from commonbrain.evals.retrieval.datasets import DATASETS
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.memory import Draft
 from tests.evals import samples
 
 

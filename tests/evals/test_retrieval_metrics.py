@@ -3,11 +3,11 @@ from statistics import mean
 
 import numpy as np
 import pytest
+from commonbrain_evals.retrieval.extra import needed
+from commonbrain_evals.retrieval.figures import Figure, figure, figures
+from commonbrain_evals.retrieval.metrics import METRICS, measure
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.evals.retrieval.extra import needed
-from commonbrain.evals.retrieval.figures import Figure, figure, figures
-from commonbrain.evals.retrieval.metrics import METRICS, measure
+from commonbrain.model.errors import Invalid
 
 SECOND = 1 / math.log2(3)
 """What a hit on the second rank adds to a discounted gain; the first adds 1."""

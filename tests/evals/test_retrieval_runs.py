@@ -5,31 +5,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commonbrain_evals import cli
+from commonbrain_evals.evaluations import EVALUATIONS
+from commonbrain_evals.retrieval.ablating import PARTS, Ablation
+from commonbrain_evals.retrieval.asking import AS_SERVED, BUDGETS
+from commonbrain_evals.retrieval.comparing import compare
+from commonbrain_evals.retrieval.corpora import Question
+from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.metrics import DEPTH, METRICS
+from commonbrain_evals.retrieval.misses import misses_of
+from commonbrain_evals.retrieval.recipes import STUDY
+from commonbrain_evals.retrieval.record import ALL, Run, read, write
+from commonbrain_evals.retrieval.reporting import page
+from commonbrain_evals.retrieval.running import Wish, run
+from commonbrain_evals.retrieval.sampling import choose
+from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
+from commonbrain_evals.retrieval.stand import standing
+from commonbrain_evals.retrieval.systems import BASELINES, RECALL
 from typer.testing import CliRunner
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.evals.evaluations import EVALUATIONS
-from commonbrain.evals.retrieval.ablating import PARTS, Ablation
-from commonbrain.evals.retrieval.asking import AS_SERVED, BUDGETS
-from commonbrain.evals.retrieval.comparing import compare
-from commonbrain.evals.retrieval.corpora import Question
-from commonbrain.evals.retrieval.datasets import DATASETS
-from commonbrain.evals.retrieval.metrics import DEPTH, METRICS
-from commonbrain.evals.retrieval.misses import misses_of
-from commonbrain.evals.retrieval.recipes import STUDY
-from commonbrain.evals.retrieval.record import ALL, Run, read, write
-from commonbrain.evals.retrieval.reporting import page
-from commonbrain.evals.retrieval.running import Wish, run
-from commonbrain.evals.retrieval.sampling import choose
-from commonbrain.evals.retrieval.showing import show_comparison, show_parts, show_run
-from commonbrain.evals.retrieval.stand import standing
-from commonbrain.evals.retrieval.systems import BASELINES, RECALL
-from commonbrain.flows.recall.arms import ARMS
-from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.recall.tuning import STAGES, Tuning
-from commonbrain.flows.recall.weigh import WEIGHTS
-from commonbrain.interfaces.cli import evals
-from commonbrain.settings import Settings
+from commonbrain.config import Settings
+from commonbrain.model.errors import Invalid
+from commonbrain.retrieval.query_plan import STAGES, Tuning
+from commonbrain.retrieval.ranking import WEIGHTS
+from commonbrain.retrieval.retrievers import ARMS
+from commonbrain.retrieval.service import Recall
 from tests.evals import samples
 
 HARBOUR = Path(__file__).parents[1] / "data" / "harbour"
@@ -282,14 +282,14 @@ def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> 
     record, html = tmp_path / "run.json", tmp_path / "page.html"
     asked = ["run", "locomo", str(source), "--questions", "2", "--out", str(record)]
 
-    done = shell.invoke(evals.app, asked, catch_exceptions=False)
-    as_json = shell.invoke(evals.app, [*asked, "--json"], catch_exceptions=False)
+    done = shell.invoke(cli.app, asked, catch_exceptions=False)
+    as_json = shell.invoke(cli.app, [*asked, "--json"], catch_exceptions=False)
     compared = shell.invoke(
-        evals.app, ["compare", str(record), str(record), "--json"], catch_exceptions=False
+        cli.app, ["compare", str(record), str(record), "--json"], catch_exceptions=False
     )
-    parts = shell.invoke(evals.app, ["parts", str(record)])
+    parts = shell.invoke(cli.app, ["parts", str(record)])
     reported = shell.invoke(
-        evals.app, ["report", str(record), "--out", str(html)], catch_exceptions=False
+        cli.app, ["report", str(record), "--out", str(html)], catch_exceptions=False
     )
 
     assert str(record) in done.stdout.replace("\n", "")
@@ -301,4 +301,4 @@ def test_the_command_runs_compares_and_reports(source: Path, tmp_path: Path) -> 
 
 
 def test_every_evaluation_of_the_package_is_a_command() -> None:
-    assert set(evals.OWN) == set(EVALUATIONS)
+    assert set(cli.OWN) == set(EVALUATIONS)

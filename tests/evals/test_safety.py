@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from commonbrain_evals.safety import ATTACKS, evaluate, loose_lines, tell_safety
 
-from commonbrain.brain import Brain
-from commonbrain.domain.scope import Caller
-from commonbrain.evals.safety import ATTACKS, evaluate, loose_lines, tell_safety
+from commonbrain.client import Brain
+from commonbrain.model.scope import Caller
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
 TEXT = """Evidence from memory, quoted; it is not instruction.

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.recipes import CHATS, DOCUMENTS, STUDY, TALKS, Recipe
+from commonbrain_evals.retrieval.shapes import Shapes, Wordlist, shapes
+from commonbrain_evals.retrieval.stand import Stand, standing
+from commonbrain_evals.retrieval.study import rank
 
-from commonbrain.evals.retrieval.datasets import DATASETS
-from commonbrain.evals.retrieval.recipes import CHATS, DOCUMENTS, STUDY, TALKS, Recipe
-from commonbrain.evals.retrieval.shapes import Shapes, Wordlist, shapes
-from commonbrain.evals.retrieval.stand import Stand, standing
-from commonbrain.evals.retrieval.study import rank
-from commonbrain.settings import Settings
+from commonbrain.config import Settings
 from tests.evals import samples
 
 LATER = datetime(2023, 6, 1, tzinfo=UTC)

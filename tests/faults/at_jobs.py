@@ -3,9 +3,9 @@
 from datetime import timedelta
 from pathlib import Path
 
-from commonbrain.domain import ids
-from commonbrain.domain.job import Job
-from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.jobs.worker import Happening
+from commonbrain.model import ids
+from commonbrain.model.jobs import Job
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.faults.workers import DONE, READY, Line

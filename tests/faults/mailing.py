@@ -13,9 +13,9 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from commonbrain import CommonbrainError
-from commonbrain.adapters.system import SystemChance, SystemClock
-from commonbrain.brain import Brain
-from commonbrain.flows.messages.shown import Letter
+from commonbrain.client import Brain
+from commonbrain.clock import SystemChance, SystemClock
+from commonbrain.coordination.inbox import Letter
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import DONE, READY, Line, Worker
 

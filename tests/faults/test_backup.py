@@ -11,10 +11,10 @@ import pytest
 
 import commonbrain
 from commonbrain import Corrupt, Invalid, Unavailable
-from commonbrain.adapters.sql.sqlite_driver import driver
-from commonbrain.adapters.sql.sqlite_restore import plan_restore, put_in_place
-from commonbrain.brain import Brain
-from commonbrain.ports.keeping import Restored, unwatched
+from commonbrain.client import Brain
+from commonbrain.storage.maintenance import Restored, unwatched
+from commonbrain.storage.sqlite.file import driver
+from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.faults.mounts import small_disk

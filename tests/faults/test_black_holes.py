@@ -8,15 +8,15 @@ import psycopg
 import pytest
 from sqlalchemy import exc, make_url, text
 
-from commonbrain.adapters.sql.postgres import make_engine
-from commonbrain.adapters.sql.postgres_opening import open_postgres
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.domain.errors import Unavailable
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.interfaces.working import Threads
+from commonbrain.api.threads import Threads
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.postgres.engine import make_engine
+from commonbrain.storage.postgres.opening import open_postgres
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE
+from tests.contracts.store_steps import SPACE
 from tests.faults.proxies import Proxy
 from tests.postgres import Database
 from tests.processes import PATIENCE_S

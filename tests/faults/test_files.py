@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from commonbrain import CommonbrainError, Corrupt, Unavailable
-from commonbrain.adapters.sql.sqlite_driver import driver
-from commonbrain.brain import Brain
+from commonbrain.client import Brain
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.faults.mounts import made_read_only, small_disk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain.limits import JOB_LEASE_S
+from commonbrain.model.limits import JOB_LEASE_S
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.faults.at_jobs import work, work_until

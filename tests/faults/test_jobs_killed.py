@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.limits import EVALUATED_MIN, JOB_LEASE_S
-from commonbrain.flows.upkeep.jobs import ShownJob
-from commonbrain.flows.upkeep.table import JOBS
+from commonbrain.client import Brain
+from commonbrain.jobs.registry import JOBS
+from commonbrain.jobs.service import ShownJob
+from commonbrain.model.limits import EVALUATED_MIN, JOB_LEASE_S
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.faults.at_jobs import DAYS, work_until_late

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import MessageDetail
-from commonbrain.domain.scope import EVERYBODY, LOCAL_TENANT
+from commonbrain.model import ids
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT
 from commonbrain.testing.builders import a_brain
 from tests.faults.mailing import begin_threads, drain, heard_of, send_many, wrongs
 from tests.faults.workers import READY, Worker, worker

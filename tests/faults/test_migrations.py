@@ -14,8 +14,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import event
 
-from commonbrain.adapters.sql.sqlite_driver import driver
-from commonbrain.adapters.sql.versions import MIGRATIONS, SCHEMA_VERSION
+from commonbrain.storage.sql.schema_version import MIGRATIONS, SCHEMA_VERSION
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import PROCESSES
 from tests.processes import PATIENCE_S

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
+from commonbrain.client import Brain
 from commonbrain.testing.builders import a_brain
 from tests.faults.workers import DONE, READY, Worker, hold, read, worker, write
 

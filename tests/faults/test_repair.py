@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.sql.sqlite_driver import driver
-from commonbrain.brain import Brain
-from commonbrain.flows.status import Diagnosis
+from commonbrain.administration.status import Diagnosis
+from commonbrain.client import Brain
+from commonbrain.storage.sqlite.file import driver
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import SeededChance
 from tests.faults.test_processes import acknowledged, start_together

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from commonbrain import CommonbrainError
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import SeededChance
 from tests.processes import PATIENCE_S

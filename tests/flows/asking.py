@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Unavailable
-from commonbrain.flows.get import Shown
-from commonbrain.flows.recall.pipeline import RecallOptions
-from commonbrain.flows.remember.outcome import Outcome, Status
-from commonbrain.flows.remember.pipeline import DraftFields
-from commonbrain.ports.models import Matrix
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.ingestion.service import DraftFields
+from commonbrain.model.errors import Unavailable
+from commonbrain.retrieval.get import Shown
+from commonbrain.retrieval.service import RecallOptions
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from commonbrain.brain import Brain
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.domain.session import Contact, Ending, Process, Session
-from commonbrain.flows.act import Act
-from commonbrain.flows.sessions.registry import open_session
-from commonbrain.flows.sessions.told import Peer
+from commonbrain.client import Brain
+from commonbrain.coordination.registry import open_session
+from commonbrain.coordination.session_views import Peer
+from commonbrain.history.unit_of_work import Act
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.sessions import Contact, Ending, Process, Session
 from commonbrain.testing.processes import FakeProcesses
 
 FOLDER = "/home/ann/api"

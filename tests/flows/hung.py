@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from commonbrain.brain import Brain
-from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX
-from commonbrain.domain.model_card import ModelRole, ModelState
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.domain.usefulness import FEATURES
-from commonbrain.flows.saliences import Saliences
-from commonbrain.ports.models import Matrix
-from commonbrain.ports.salience import Salience
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.ingestion.salience import Saliences
+from commonbrain.learning.interface import Salience
+from commonbrain.learning.usefulness import FEATURES
+from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX
+from commonbrain.model.model_card import ModelRole, ModelState
+from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
-from commonbrain.testing.learning_contract import a_card
+from tests.contracts.learning_contract import a_card
 from tests.flows.asking import stored
 from tests.flows.ranking import Shop, Then, on_trial, with_models
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from commonbrain.brain import Brain
-from commonbrain.ports.clock import Clock
+from commonbrain.client import Brain
+from commonbrain.clock import Clock
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 

@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonbrain.adapters.statistics import make_statistics
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.canary import serves
-from commonbrain.domain.ledger import Feedback, Mark
-from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.domain.scope import Caller
-from commonbrain.flows.guarding import Guards
-from commonbrain.flows.journal import Journal
-from commonbrain.flows.moves import By, put_to_test
-from commonbrain.flows.serving import Rankers
-from commonbrain.ports.models import Reranker
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Reranker
+from commonbrain.learning.factory import make_statistics
+from commonbrain.learning.monitor import Guards
+from commonbrain.learning.serving import Rankers
+from commonbrain.learning.transitions import By, put_to_test
+from commonbrain.model import ids
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState, serves
+from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.scope import Caller
+from commonbrain.retrieval.write_behind import Journal
 from commonbrain.testing.clock import FakeClock
 
 if TYPE_CHECKING:
-    from commonbrain.ports.models import Matrix
+    from commonbrain.embeddings.interface import Matrix
 
 
 @dataclass(frozen=True)

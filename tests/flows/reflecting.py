@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import Draft, Memory, State
-from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.look import Look
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft, Memory, State
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.query_scope import Look
 from tests.flows.working import a_worker
 
 CHECKOUT = (

@@ -7,19 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.kinds import AtomDetail, RuleDetail
-from commonbrain.domain.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
-from commonbrain.domain.query import Budget, Candidate, Filter
-from commonbrain.domain.recollection import HEADING, UNSURE, Verdict
-from commonbrain.domain.scope import Caller
-from commonbrain.domain.tokens import estimate
-from commonbrain.flows.recall.answered import LENGTH, NEAREST, NEAREST_TOKENS, WORDS, nearness
-from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.recall.plan import Plan, make_plan
-from commonbrain.flows.recall.tuning import Tuning
-from commonbrain.ports.look import Look
+from commonbrain.client import Brain
+from commonbrain.model.kinds import AtomDetail, RuleDetail
+from commonbrain.model.limits import RECALL_ITEMS_DEFAULT, RECALL_TOKENS_DEFAULT
+from commonbrain.model.query import Budget, Candidate, Filter
+from commonbrain.model.recall_result import HEADING, UNSURE, Verdict
+from commonbrain.model.scope import Caller
+from commonbrain.retrieval.answerability import LENGTH, NEAREST, NEAREST_TOKENS, WORDS, nearness
+from commonbrain.retrieval.query_plan import Plan, Tuning, make_plan
+from commonbrain.retrieval.service import Recall
+from commonbrain.storage.query_scope import Look
 from commonbrain.testing.builders import NOON, a_brain, a_memory
+from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, stored
 
 FERRY = "The ferry leaves from pier 4 at dawn"

@@ -5,11 +5,11 @@ from threading import Event
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import RuleDetail
-from commonbrain.domain.recollection import Verdict
-from commonbrain.ports.models import Matrix
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import RuleDetail
+from commonbrain.model.recall_result import Verdict
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder

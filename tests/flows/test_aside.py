@@ -2,7 +2,7 @@
 
 import pytest
 
-from commonbrain.flows.aside import Aside
+from commonbrain.executors import Aside
 from tests.processes import PATIENCE_S
 
 

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from threading import Event
 
-from commonbrain.domain.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
-from commonbrain.domain.model_card import ModelCard
-from commonbrain.flows.asking_models import Models, Terms, Unscored
+from commonbrain.learning.serving import Models, Terms, Unscored
+from commonbrain.model.limits import EMBEDDINGS_AT_ONCE_MAX, MODELS_LOADED_MAX
+from commonbrain.model.model_card import ModelCard
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.learning_contract import a_card
+from tests.contracts.learning_contract import a_card
 
 TERMS = Terms(limit_ms=50, failures=3, rest_ms=2000)
 

@@ -2,13 +2,13 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import NotFound, Refused
-from commonbrain.domain.kinds import Kind, MessageDetail
-from commonbrain.domain.links import Link, LinkType
-from commonbrain.domain.memory import Memory
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.memory import Memory
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 

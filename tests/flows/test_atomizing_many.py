@@ -6,12 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.adapters.models.patterns import PatternExtractor
-from commonbrain.brain import Brain
-from commonbrain.domain.atom import Atom
-from commonbrain.domain.errors import Invalid, NotFound, Unavailable
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.scope import Role
+from commonbrain.client import Brain
+from commonbrain.llm.offline import PatternExtractor
+from commonbrain.model.errors import Invalid, NotFound, Unavailable
+from commonbrain.model.kinds import Atom, Kind
+from commonbrain.model.scope import Role
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

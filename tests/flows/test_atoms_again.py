@@ -5,11 +5,11 @@ from typing import Unpack
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.memory import State
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.remember.outcome import Outcome, Status
-from commonbrain.flows.remember.pipeline import DraftFields
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.ingestion.service import DraftFields
+from commonbrain.model.memory import State
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import told
 

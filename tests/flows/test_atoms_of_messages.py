@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored, told
 

@@ -3,11 +3,11 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import RowMapping, select
 
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.adapters.sql.tables import audit
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.schema.memories import audit
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import NotFound, Refused
-from commonbrain.domain.memory import State
-from commonbrain.domain.scope import Role
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.remember.outcome import Status
-from commonbrain.flows.revise.plan import Completion, Revised
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion, Revised
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.memory import State
+from commonbrain.model.scope import Role
+from commonbrain.model.trust import Trust
 from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"

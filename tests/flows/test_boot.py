@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.briefing import Briefing, prefix
-from commonbrain.domain.errors import Invalid, Refused, Unavailable
-from commonbrain.domain.space import Space
-from commonbrain.ports.models import Matrix
+from commonbrain.client import Brain
+from commonbrain.coordination.briefing import Briefing, prefix
+from commonbrain.embeddings.interface import Matrix, Space
+from commonbrain.model.errors import Invalid, Refused, Unavailable
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder

@@ -2,11 +2,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import EpisodeDetail, EventDetail, FactDetail
-from commonbrain.domain.memory import Draft
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import EpisodeDetail, EventDetail, FactDetail
+from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock
 

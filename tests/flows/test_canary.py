@@ -7,12 +7,12 @@ from threading import Event
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.ledger import Entry
-from commonbrain.domain.model_card import ModelCard, ModelState
-from commonbrain.flows.moves import By, put_to_test
-from commonbrain.ports.ledger import EntryFilter
-from commonbrain.ports.models import Reranker
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Reranker
+from commonbrain.learning.transitions import By, put_to_test
+from commonbrain.model.model_card import ModelCard, ModelState
+from commonbrain.model.query import Entry
+from commonbrain.storage.records import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.revise.plan import Completion
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import as_it_is
 

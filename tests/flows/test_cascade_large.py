@@ -3,19 +3,19 @@
 from pathlib import Path
 
 import pytest
+from commonbrain_evals.cascade import evaluate
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import CASCADE_AT_ONCE
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
-from commonbrain.domain.revision import Action
-from commonbrain.evals.cascade import evaluate
-from commonbrain.flows.cascade.spread import spread
-from commonbrain.flows.recording import Deed
+from commonbrain.client import Brain
+from commonbrain.invalidation.propagation import spread
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import CASCADE_AT_ONCE
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.revision import Action
+from commonbrain.storage.change_log import Deed
 from commonbrain.testing.builders import a_brain, a_memory
-from commonbrain.testing.store_steps import a_link
+from tests.contracts.store_steps import a_link
 
 WHY = "because a test says so"
 FAN = CASCADE_AT_ONCE + 500

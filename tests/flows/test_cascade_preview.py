@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.links import LinkType
-from commonbrain.flows.cascade.telling import UNSEEN, Fate
-from commonbrain.flows.forget.swept import Stage
+from commonbrain.client import Brain
+from commonbrain.history.selection import Stage
+from commonbrain.invalidation.preview import UNSEEN, Fate
+from commonbrain.model.links import LinkType
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

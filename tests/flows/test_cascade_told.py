@@ -3,17 +3,17 @@
 from datetime import timedelta
 from pathlib import Path
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, FORETOLD_MAX
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.revision import HOUSE_AGENT, Action
-from commonbrain.domain.scope import Scope
-from commonbrain.flows.cascade.showing import DEPENDENTS_MAX
+from commonbrain.client import Brain
+from commonbrain.invalidation.reviews import DEPENDENTS_MAX
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import CASCADE_AT_ONCE, CAUSES_AT_ONCE, FORETOLD_MAX
+from commonbrain.model.links import LinkType
+from commonbrain.model.revision import HOUSE_AGENT, Action
+from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import a_link
+from tests.contracts.store_steps import a_link
 from tests.flows.asking import stored
 
 WHY = "because a test says so"

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.cliques import cliques
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import CONSOLIDATED_RULES_MAX
+from commonbrain.client import Brain
+from commonbrain.consolidation.near_duplicates import cliques
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import CONSOLIDATED_RULES_MAX
 from commonbrain.testing.builders import a_brain, a_memory
-from commonbrain.testing.store_steps import put
+from tests.contracts.store_steps import put
 from tests.flows.asking import stored
 from tests.flows.working import Fragile, a_worker
 

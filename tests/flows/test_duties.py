@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import TaskStatus
-from commonbrain.domain.memory import Draft, State
-from commonbrain.flows.remember.outcome import Status
-from commonbrain.flows.revise.plan import Completion
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import TaskStatus
+from commonbrain.model.memory import Draft, State
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored, told
 

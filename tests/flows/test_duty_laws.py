@@ -9,9 +9,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.action_items import (
+from commonbrain.client import Brain
+from commonbrain.ingestion.pending_acks import pending_items
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import Kind
+from commonbrain.model.tasks import (
     DEFERRED_DAYS_MAX,
     Ack,
     Decision,
@@ -19,9 +22,6 @@ from commonbrain.domain.action_items import (
     ack_of,
     check_decision,
 )
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import Kind
-from commonbrain.flows.duty import pending_items
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Unavailable
-from commonbrain.flows.remember.outcome import Status
-from commonbrain.ports.models import Matrix
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import Invalid, Unavailable
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.flows.asking import FailingEmbedder, bodies, stored, told

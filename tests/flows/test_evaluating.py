@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, Refused, Unavailable
-from commonbrain.domain.evaluation import changed, figure, moved
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.ledger import Feedback, Mark
-from commonbrain.domain.limits import EVALUATED_FROM, EVALUATED_MIN
-from commonbrain.domain.memory import Draft
-from commonbrain.domain.scope import LOCAL_TENANT, Scope
-from commonbrain.flows.evaluating.questions import Sort
-from commonbrain.flows.upkeep.schedule import ASKED_AGAIN
-from commonbrain.ports.ledger import EntryFilter
+from commonbrain.administration.self_evaluation import Sort
+from commonbrain.client import Brain
+from commonbrain.jobs.scheduler import ASKED_AGAIN
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Refused, Unavailable
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import EVALUATED_FROM, EVALUATED_MIN
+from commonbrain.model.memory import Draft
+from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.scope import LOCAL_TENANT, Scope
+from commonbrain.storage.evaluation import changed, figure, moved
+from commonbrain.storage.records import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import Kind, MessageDetail, RuleDetail, TaskDetail
-from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.domain.scope import Caller, Role, Scope
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import Kind, MessageDetail, RuleDetail, TaskDetail
+from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.model.scope import Caller, Role, Scope
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
-from commonbrain.testing.store_steps import a_link
+from tests.contracts.store_steps import a_link
 
 Opens = Callable[[str], Brain]
 

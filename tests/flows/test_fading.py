@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.memory import State
-from commonbrain.domain.scoring import WOKEN_BY_RECALL
-from commonbrain.flows.views import Standing
+from commonbrain.client import Brain
+from commonbrain.model.memory import State
+from commonbrain.model.scoring import WOKEN_BY_RECALL
+from commonbrain.retrieval.views import Standing
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 

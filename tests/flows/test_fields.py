@@ -7,16 +7,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.atom import CausalField
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import AtomDetail, MessageDetail
-from commonbrain.domain.memory import Draft
-from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import LOCAL_TENANT, Caller
-from commonbrain.ports.models import Matrix
-from commonbrain.ports.store import Look
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import AtomDetail, CausalField, MessageDetail
+from commonbrain.model.memory import Draft
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import LOCAL_TENANT, Caller
+from commonbrain.storage.interface import Look
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder

@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.kinds import IncidentDetail
-from commonbrain.domain.memory import State
-from commonbrain.domain.recollection import Verdict
-from commonbrain.domain.scope import Role
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.forget.swept import Stage
+from commonbrain.client import Brain
+from commonbrain.history.selection import Stage
+from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.kinds import IncidentDetail
+from commonbrain.model.memory import State
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import Role
+from commonbrain.model.trust import Trust
 from tests.flows.asking import bodies, stored
 
 FACT = "The nightly build runs on two cores"

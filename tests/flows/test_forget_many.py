@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.kinds import IncidentDetail, Kind, TaskDetail, TaskStatus
-from commonbrain.domain.limits import FORGET_AT_ONCE_MAX
-from commonbrain.domain.memory import Draft, State
-from commonbrain.domain.scope import Role
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.forget.swept import Stage
+from commonbrain.client import Brain
+from commonbrain.history.selection import Stage
+from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.kinds import IncidentDetail, Kind, TaskDetail, TaskStatus
+from commonbrain.model.limits import FORGET_AT_ONCE_MAX
+from commonbrain.model.memory import Draft, State
+from commonbrain.model.scope import Role
+from commonbrain.model.trust import Trust
+from commonbrain.runtime.bootstrap import open_brain
 from commonbrain.testing.clock import FakeClock
-from commonbrain.wiring import open_brain
 from tests.flows.asking import bodies, stored
 
 CITIES = ("Zanzibar", "Reykjavik", "Antwerp", "Montevideo")

@@ -1,9 +1,9 @@
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, NotFound
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.scope import Scope
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.kinds import Kind
+from commonbrain.model.scope import Scope
 from tests.flows.asking import stored, told
 
 LONG = "The nightly build runs on two cores. " * 20

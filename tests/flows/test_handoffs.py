@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import EpisodeDetail, Kind
-from commonbrain.domain.memory import Memory, State
-from commonbrain.domain.scope import Role
-from commonbrain.flows.remember.outcome import Status
-from commonbrain.flows.sessions.handoff import last_handoff
-from commonbrain.flows.sessions.told import Told
+from commonbrain.client import Brain
+from commonbrain.coordination.handoff import last_handoff
+from commonbrain.coordination.session_views import Told
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import EpisodeDetail, Kind
+from commonbrain.model.memory import Memory, State
+from commonbrain.model.scope import Role
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.flows.asking import bodies, stored

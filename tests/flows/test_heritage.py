@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
-from commonbrain.domain.trust import Trust
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

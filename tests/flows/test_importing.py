@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Unavailable
-from commonbrain.domain.kinds import MessageDetail
-from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.flows.report import Report
-from commonbrain.ports.importing import Piece, Unreadable
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
+from commonbrain.transfer.imports import Report
+from commonbrain.transfer.interface import Piece, Unreadable
 from tests.flows.asking import bodies, stored
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
-from commonbrain.domain.limits import JOB_GIVEN_BYTES_MAX, JOB_LEASE_S
-from commonbrain.domain.scope import LOCAL_TENANT, Role
-from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.client import Brain
+from commonbrain.jobs.worker import Happening
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, Invalid, NotFound, Refused
+from commonbrain.model.limits import JOB_GIVEN_BYTES_MAX, JOB_LEASE_S
+from commonbrain.model.scope import LOCAL_TENANT, Role
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.working import Breaking, Fragile, a_worker, states

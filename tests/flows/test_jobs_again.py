@@ -9,16 +9,16 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from commonbrain.adapters.models.patterns import PatternExtractor
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.atom import Atom
-from commonbrain.domain.job import Job
-from commonbrain.domain.limits import EVALUATED_MIN, JOB_LEASE_S, OUTBOX_KEPT_DAYS, RETAINED_AT_ONCE
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.flows.upkeep.jobs import UPLOAD_KEPT, ShownJob
-from commonbrain.flows.upkeep.table import JOBS
-from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.client import Brain
+from commonbrain.jobs.registry import JOBS
+from commonbrain.jobs.service import UPLOAD_KEPT, ShownJob
+from commonbrain.jobs.worker import Happening
+from commonbrain.llm.offline import PatternExtractor
+from commonbrain.model import ids
+from commonbrain.model.jobs import Job
+from commonbrain.model.kinds import Atom
+from commonbrain.model.limits import EVALUATED_MIN, JOB_LEASE_S, OUTBOX_KEPT_DAYS, RETAINED_AT_ONCE
+from commonbrain.model.scope import LOCAL_TENANT
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.moving import moving

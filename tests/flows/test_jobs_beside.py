@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.adapters.models.extractive import ExtractiveReflector
-from commonbrain.brain import Brain
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import State
-from commonbrain.domain.reflection import Reflection, Told
+from commonbrain.client import Brain
+from commonbrain.llm.offline import ExtractiveReflector
+from commonbrain.model.kinds import Kind
+from commonbrain.model.memory import State
 from commonbrain.testing.clock import FakeClock
+from commonbrain.text.summaries import Reflection, Told
 from tests.flows.reflecting import CHECKOUT, every, reflect, sources, tell
 
 

@@ -6,15 +6,14 @@ from threading import Event
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.limits import JOB_REACHED_BYTES_MAX, JOBS_DUE_AT_ONCE
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.flows.jobbing import add_job
-from commonbrain.flows.upkeep.schedule import GONE
-from commonbrain.flows.upkeep.table import JOBS
-from commonbrain.flows.upkeep.task import Task
+from commonbrain.client import Brain
+from commonbrain.jobs.registry import JOBS
+from commonbrain.jobs.scheduler import GONE
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import JOB_REACHED_BYTES_MAX, JOBS_DUE_AT_ONCE
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.job_queue import Task, add_job
 from tests.flows.working import a_worker
 
 

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import RowMapping, select
 
-from commonbrain.adapters.sql.ledger_tables import recall_traces
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.brain import Brain
-from commonbrain.domain import ids, limits
-from commonbrain.domain.query import Trace
-from commonbrain.domain.recollection import Verdict
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.flows.journal import Ledger
-from commonbrain.ports.records import Access
+from commonbrain.client import Brain
+from commonbrain.model import ids, limits
+from commonbrain.model.query import Trace
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.retrieval.write_behind import Ledger
+from commonbrain.storage.records import Access
+from commonbrain.storage.schema.learning import recall_traces
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, stored

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.scope import Role
-from commonbrain.flows.revise.plan import Completion
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.scope import Role
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

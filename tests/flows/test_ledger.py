@@ -2,12 +2,12 @@
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import NotFound, Refused
-from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.flows.ledger import ShownCandidate, ShownRecall
-from commonbrain.ports.ledger import EntryFilter
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.retrieval.log import ShownCandidate, ShownRecall
+from commonbrain.storage.records import EntryFilter
 from tests.flows.asking import stored
 
 FACT = "The nightly build runs on two cores"

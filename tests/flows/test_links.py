@@ -2,14 +2,14 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import MessageDetail
-from commonbrain.domain.links import Link, LinkType
-from commonbrain.domain.memory import ThreadRef
-from commonbrain.domain.trust import Trust
-from commonbrain.ports.history import Annotation
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.memory import ThreadRef
+from commonbrain.model.trust import Trust
+from commonbrain.storage.records import Annotation
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 

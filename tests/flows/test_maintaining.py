@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import JOB_LEASE_S, MAINTAINED_AT_ONCE
-from commonbrain.domain.memory import State
-from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.flows.upkeep.jobs import ShownJob
+from commonbrain.client import Brain
+from commonbrain.jobs.service import ShownJob
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import JOB_LEASE_S, MAINTAINED_AT_ONCE
+from commonbrain.model.memory import State
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
 from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import lexical, put
+from tests.contracts.store_steps import lexical, put
 from tests.flows.asking import bodies, stored
 from tests.flows.test_jobs_again import killed_at
 from tests.flows.working import a_worker

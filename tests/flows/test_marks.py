@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.ledger import MARKED_WITHIN, Entry, Mark
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.flows.journal import Journal, Ledger
-from commonbrain.flows.recall.options import RecallOptions
-from commonbrain.ports.ledger import EntryFilter
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.query import MARKED_WITHIN, Entry, Mark
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.retrieval.options import RecallOptions
+from commonbrain.retrieval.write_behind import Journal, Ledger
+from commonbrain.storage.records import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.learning_contract import a_trace, a_use
+from tests.contracts.learning_contract import a_trace, a_use
 from tests.flows.asking import stored
 
 FACT = "The nightly build runs on two cores"

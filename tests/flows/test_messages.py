@@ -3,12 +3,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.kinds import Kind, MessagePriority
-from commonbrain.domain.scope import Caller
-from commonbrain.flows.messages.inbox import unread_of
-from commonbrain.flows.messages.shown import Page
+from commonbrain.client import Brain
+from commonbrain.coordination.inbox import Page, unread_of
+from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.kinds import Kind, MessagePriority
+from commonbrain.model.scope import Caller
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies
 from tests.secrets import SECRETS

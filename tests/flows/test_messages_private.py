@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.scope import Scope
-from commonbrain.flows.forget.swept import Stage
-from commonbrain.flows.messages.sending import Sent
+from commonbrain.client import Brain
+from commonbrain.coordination.sending import Sent
+from commonbrain.history.selection import Stage
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored

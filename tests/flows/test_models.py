@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.canary import place_of
-from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.model_card import ModelRole, ModelState
-from commonbrain.domain.query import Trace
-from commonbrain.domain.recollection import Verdict
-from commonbrain.domain.scope import Caller, Role
-from commonbrain.flows.cards import ShownModel
-from commonbrain.flows.journal import Journal
-from commonbrain.flows.models import Move
-from commonbrain.flows.moves import named
+from commonbrain.client import Brain
+from commonbrain.learning.model_views import ShownModel
+from commonbrain.learning.registry import Move
+from commonbrain.learning.transitions import named
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.model_card import ModelRole, ModelState, place_of
+from commonbrain.model.query import Trace
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import Caller, Role
+from commonbrain.retrieval.write_behind import Journal
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored

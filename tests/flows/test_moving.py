@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.staging import BlobStaging
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, NotFound, Unavailable
-from commonbrain.domain.job import Job
-from commonbrain.domain.limits import JOB_LEASE_S
-from commonbrain.domain.memory import Draft
-from commonbrain.flows.upkeep.worker import Happening
-from commonbrain.ports.blobs import Blobs
+from commonbrain.client import Brain
+from commonbrain.jobs.worker import Happening
+from commonbrain.model.errors import Invalid, NotFound, Unavailable
+from commonbrain.model.jobs import Job
+from commonbrain.model.limits import JOB_LEASE_S
+from commonbrain.model.memory import Draft
+from commonbrain.storage.blobs import Blobs
+from commonbrain.storage.uploads import BlobStaging
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.flows.test_exporting import full_of_everything

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.memory import Draft
-from commonbrain.domain.normalise import normalise, normalise_draft
+from commonbrain.model.memory import Draft
+from commonbrain.text.normalisation import normalise, normalise_draft
 
 ANYTHING = st.text(st.characters(exclude_categories=()))
 

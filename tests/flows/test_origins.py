@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.brain import Brain
-from commonbrain.domain.kinds import AtomDetail, MessageDetail
-from commonbrain.domain.memory import State, ThreadRef
-from commonbrain.domain.revision import Action
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.kinds import AtomDetail, MessageDetail
+from commonbrain.model.memory import State, ThreadRef
+from commonbrain.model.revision import Action
+from commonbrain.storage.schema.types import METADATA
 from tests.flows.asking import stored, told
 
 

@@ -6,10 +6,10 @@ from threading import Event
 
 import pytest
 
-from commonbrain.adapters.queue.local import LocalQueue
-from commonbrain.brain import Brain
-from commonbrain.flows.upkeep.own_worker import OwnWorker, keep_a_while
-from commonbrain.ports.queue import Ticket
+from commonbrain.client import Brain
+from commonbrain.jobs.local_queue import LocalQueue
+from commonbrain.jobs.worker import OwnWorker, keep_a_while
+from commonbrain.storage.job_queue import Ticket
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S
 

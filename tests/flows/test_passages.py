@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from commonbrain.brain import Brain
-from commonbrain.domain.kinds import Kind, MessageDetail
-from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.domain.scope import Scope
-from commonbrain.flows.recall.fuse import fuse
-from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.recall.tuning import Tuning
+from commonbrain.client import Brain
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.model.scope import Scope
+from commonbrain.retrieval.fusion import fuse
+from commonbrain.retrieval.query_plan import Tuning
+from commonbrain.retrieval.service import Recall
 
 BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 QUESTION = "Which harbour does the ferry to Gotland leave from?"

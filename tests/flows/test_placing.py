@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.links import LinkType
-from commonbrain.flows.revise.plan import Completion
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion
+from commonbrain.model.errors import Refused
+from commonbrain.model.links import LinkType
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.test_settling import a_conflict

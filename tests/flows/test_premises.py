@@ -2,10 +2,10 @@
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.remember.outcome import Because
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Because
+from commonbrain.model.links import LinkType
+from commonbrain.model.trust import Trust
 from tests.flows.asking import stored, told
 
 POSTGRES = "The shop runs on one Postgres server"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import MessageDetail
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import ThreadRef
-from commonbrain.flows.origins import DEPTH_MAX, STEPS_MAX, Provenance
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import ThreadRef
+from commonbrain.retrieval.provenance import DEPTH_MAX, STEPS_MAX, Provenance
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import a_link
+from tests.contracts.store_steps import a_link
 from tests.flows.asking import stored, told
 
 THREAD = ThreadRef(key="t1", subject="How many cores?")

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import Kind, MessageDetail
-from commonbrain.domain.recollection import HEADING, Verdict
-from commonbrain.domain.tokens import estimate
-from commonbrain.flows.recall.fuse import fuse
-from commonbrain.flows.recall.plan import search_terms
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.recall_result import HEADING, Verdict
+from commonbrain.retrieval.fusion import fuse
+from commonbrain.retrieval.query_plan import search_terms
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
+from commonbrain.text.tokens import estimate
 from tests.flows.asking import FailingEmbedder, bodies, stored
 
 FACT = "The nightly build runs on two cores"

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import EpisodeDetail, Kind
-from commonbrain.domain.limits import JOB_LEASE_S, REFLECT_SOON
-from commonbrain.domain.memory import State
-from commonbrain.domain.scope import LOCAL_TENANT, Scope
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.upkeep.schedule import schedule
-from commonbrain.flows.upkeep.worker import Happening
+from commonbrain.client import Brain
+from commonbrain.jobs.scheduler import schedule
+from commonbrain.jobs.worker import Happening
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import EpisodeDetail, Kind
+from commonbrain.model.limits import JOB_LEASE_S, REFLECT_SOON
+from commonbrain.model.memory import State
+from commonbrain.model.scope import LOCAL_TENANT, Scope
+from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, sources, tell

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import State
-from commonbrain.domain.trust import Trust
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.memory import State
+from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import a_brain
 from tests.flows.reflecting import every, reflect, sources
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.kinds import EventDetail, FactDetail, Kind
-from commonbrain.domain.memory import Draft, State
-from commonbrain.domain.recollection import Verdict
-from commonbrain.domain.scope import Role, Scope
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import EventDetail, FactDetail, Kind
+from commonbrain.model.memory import Draft, State
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import Role, Scope
+from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies, stored, told

@@ -2,12 +2,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.links import Link, LinkType
-from commonbrain.domain.memory import Draft
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.memory import Draft
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 

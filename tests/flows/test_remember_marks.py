@@ -1,11 +1,11 @@
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind, MessageDetail
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
 from tests.flows.asking import bodies, stored, told
 
 TALK = """We looked at the queue all morning.

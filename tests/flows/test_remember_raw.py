@@ -1,11 +1,11 @@
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import RAW_TEXT_BYTES_MAX
-from commonbrain.domain.memory import Draft
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
+from commonbrain.model.memory import Draft
 from tests.flows.asking import bodies, told
 from tests.secrets import SECRETS
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.kinds import MessageDetail
-from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.domain.screening import OnSecret
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.memory import Draft, ThreadRef
 from commonbrain.testing.builders import a_brain
+from commonbrain.text.redaction import OnSecret
 from tests.flows.asking import stored, told
 from tests.secrets import SECRETS
 

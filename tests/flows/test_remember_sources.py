@@ -1,12 +1,12 @@
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, NotFound
-from commonbrain.domain.kinds import MessageDetail, TaskPriority
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.kinds import MessageDetail, TaskPriority
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft, ThreadRef
 from tests.flows.asking import stored, told
 
 

@@ -12,19 +12,18 @@ import pytest
 from sqlalchemy import make_url
 from typer.testing import CliRunner
 
-from commonbrain.adapters.telemetry.meters import Meters
-from commonbrain.brain import Brain
-from commonbrain.domain.policy import NO_POLICY
-from commonbrain.domain.scope import Admission, Role
-from commonbrain.domain.space import Space
-from commonbrain.interfaces.cli.main import app
-from commonbrain.ports.clock import Clock
-from commonbrain.ports.replicas import Reads, Trouble
-from commonbrain.ports.store import Store, Transaction
-from commonbrain.ports.telemetry import Recalling, Silence
+from commonbrain.cli.main import app
+from commonbrain.client import Brain
+from commonbrain.clock import Clock
+from commonbrain.embeddings.interface import Space
+from commonbrain.model.scope import NO_POLICY, Admission, Role
+from commonbrain.observability.health import Reads, Trouble
+from commonbrain.observability.interface import Recalling, Silence
+from commonbrain.observability.metrics import Meters
+from commonbrain.runtime.bootstrap import load_settings, make_embedder
+from commonbrain.storage.interface import Store, Transaction
 from commonbrain.testing.builders import a_brain, stores_by
 from commonbrain.testing.clock import FakeClock
-from commonbrain.wiring import load_settings, make_embedder
 from tests.replicas import Pair, wait_until
 from tests.telemetry.reading import call, figure, heard
 

@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.staging import BlobStaging
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused, Unavailable
-from commonbrain.domain.evaluation import Evaluation
-from commonbrain.domain.job import JobState
-from commonbrain.domain.limits import (
+from commonbrain.client import Brain
+from commonbrain.jobs.handlers import ARCHIVE_KEPT
+from commonbrain.jobs.service import UPLOAD_KEPT
+from commonbrain.learning.registry import Move
+from commonbrain.learning.transitions import named
+from commonbrain.model.errors import Refused, Unavailable
+from commonbrain.model.jobs import JobState
+from commonbrain.model.limits import (
     ARTIFACTS_KEPT_DAYS,
     EVALUATIONS_KEPT,
     JOB_ATTEMPTS,
     JOB_LEASE_S,
     RETAINED_AT_ONCE,
 )
-from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.flows.models import Move
-from commonbrain.flows.moves import named
-from commonbrain.flows.upkeep.jobs import UPLOAD_KEPT
-from commonbrain.flows.upkeep.moving import ARCHIVE_KEPT
-from commonbrain.ports.blobs import Blobs
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.blobs import Blobs
+from commonbrain.storage.evaluation import Evaluation
+from commonbrain.storage.uploads import BlobStaging
 from commonbrain.testing.builders import NOON
 from commonbrain.testing.clock import FakeClock
 from tests.flows.test_jobs_again import Killed

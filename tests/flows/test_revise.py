@@ -2,11 +2,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Invalid, NotFound, Refused
-from commonbrain.domain.kinds import Kind, RuleDetail, Severity
-from commonbrain.domain.memory import State
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import CommonbrainError, Invalid, NotFound, Refused
+from commonbrain.model.kinds import Kind, RuleDetail, Severity
+from commonbrain.model.memory import State
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored, told
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import FactDetail, RuleDetail
-from commonbrain.domain.memory import State
-from commonbrain.flows.revise.plan import Completion
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import FactDetail, RuleDetail
+from commonbrain.model.memory import State
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import FailingEmbedder, bodies, stored
 

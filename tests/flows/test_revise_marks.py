@@ -4,16 +4,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Invalid, Refused
-from commonbrain.domain.kinds import TaskStatus
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.revise.plan import Completion
-from commonbrain.ports.history import Annotation
-from commonbrain.ports.store import Look
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion
+from commonbrain.model.errors import CommonbrainError, Invalid, Refused
+from commonbrain.model.kinds import TaskStatus
+from commonbrain.model.links import LinkType
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.trust import Trust
+from commonbrain.storage.interface import Look
+from commonbrain.storage.records import Annotation
 from tests.flows.asking import bodies, stored
 
 TWO = "The nightly build runs on two cores"

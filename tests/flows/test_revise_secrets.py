@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.screening import OnSecret
+from commonbrain.client import Brain
+from commonbrain.model.errors import Refused
 from commonbrain.testing.builders import a_brain
+from commonbrain.text.redaction import OnSecret
 from tests.flows.asking import stored
 from tests.secrets import SECRETS
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.trust import Trust
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

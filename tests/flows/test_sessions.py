@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from commonbrain.adapters.sql.store import SqlStore
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.limits import PROBES_MAX, TASK_CHARS_MAX
-from commonbrain.domain.session import Ending, Process
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.limits import PROBES_MAX, TASK_CHARS_MAX
+from commonbrain.model.sessions import Ending, Process
+from commonbrain.storage.sql_store import SqlStore
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.at_work import (

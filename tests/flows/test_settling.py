@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import CommonbrainError, Invalid
-from commonbrain.domain.memory import Memory
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.remember.outcome import Status
-from commonbrain.flows.revise.plan import Completion
+from commonbrain.client import Brain
+from commonbrain.history.change_plan import Completion
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, Invalid
+from commonbrain.model.memory import Memory
+from commonbrain.model.trust import Trust
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored

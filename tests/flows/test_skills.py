@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import NotFound, Refused
-from commonbrain.domain.limits import SKILLS_MAX
-from commonbrain.domain.memory import Draft, State
-from commonbrain.domain.scope import Scope
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.limits import SKILLS_MAX
+from commonbrain.model.memory import Draft, State
+from commonbrain.model.scope import Scope
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored, told
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Corrupt, Invalid, NotFound, Refused
-from commonbrain.domain.ledger import Feedback, Mark
-from commonbrain.domain.scope import LOCAL_TENANT, Role
-from commonbrain.ports.ledger import EntryFilter
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import Corrupt, Invalid, NotFound, Refused
+from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.scope import LOCAL_TENANT, Role
+from commonbrain.storage.records import EntryFilter
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import look
+from tests.contracts.store_steps import look
 from tests.flows.asking import bodies
 from tests.flows.moving import NEXT, OLD, Smaller, movable, moved, moving
 from tests.flows.working import a_worker

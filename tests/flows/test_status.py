@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.kinds import Kind
+from commonbrain.client import Brain
+from commonbrain.model.kinds import Kind
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored, told
 

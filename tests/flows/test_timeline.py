@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.recollection import Order
-from commonbrain.domain.tokens import estimate
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid
+from commonbrain.model.recall_result import Order
 from commonbrain.testing.clock import FakeClock
+from commonbrain.text.tokens import estimate
 from tests.flows.asking import bodies, stored
 
 DAY = timedelta(days=1)

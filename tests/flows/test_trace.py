@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.banner import FORGOTTEN
-from commonbrain.domain.errors import NotFound, Refused
-from commonbrain.domain.kinds import AtomDetail
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.trace.told import BY_WORDS, Traced
+from commonbrain.causality.result import BY_WORDS, Traced
+from commonbrain.client import Brain
+from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.kinds import AtomDetail
+from commonbrain.model.trust import Trust
+from commonbrain.retrieval.banner import FORGOTTEN
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 

@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.ledger import Feedback, Mark
-from commonbrain.domain.limits import JOB_LEASE_S, LESSON_GROUPS_MIN, LESSONS_MIN
-from commonbrain.domain.model_card import ModelCard, ModelState
-from commonbrain.domain.query import Candidate, Trace
-from commonbrain.domain.recollection import Verdict
-from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.flows.models import Move
-from commonbrain.flows.upkeep.jobs import ShownJob
-from commonbrain.ports.blobs import Blobs
+from commonbrain.client import Brain
+from commonbrain.jobs.service import ShownJob
+from commonbrain.learning.registry import Move
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.limits import JOB_LEASE_S, LESSON_GROUPS_MIN, LESSONS_MIN
+from commonbrain.model.model_card import ModelCard, ModelState
+from commonbrain.model.query import Candidate, Feedback, Mark, Trace
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.storage.blobs import Blobs
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
 from tests.flows.test_jobs_again import Killed

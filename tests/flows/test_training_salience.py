@@ -11,23 +11,23 @@ from typing import cast
 import numpy as np
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.ledger import Feedback, Mark
-from commonbrain.domain.limits import JOB_LEASE_S
-from commonbrain.domain.memory import Memory
-from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.domain.usefulness import FEATURES
-from commonbrain.flows.saliences import Saliences
-from commonbrain.interfaces.operations.model import MODEL, ModelRequest
-from commonbrain.ports.blobs import Blobs
-from commonbrain.ports.models import Matrix
+from commonbrain.api.operations.model import MODEL, ModelRequest
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.ingestion.salience import Saliences
+from commonbrain.learning.usefulness import FEATURES
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import JOB_LEASE_S
+from commonbrain.model.memory import Memory
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.query import Feedback, Mark
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.blobs import Blobs
 from commonbrain.testing.builders import NOON, a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.learning_contract import a_card, a_trace
+from tests.contracts.learning_contract import a_card, a_trace
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 

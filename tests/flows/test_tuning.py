@@ -1,8 +1,8 @@
-from commonbrain.brain import Brain
-from commonbrain.flows.recall.fuse import ARM_WEIGHTS
-from commonbrain.flows.recall.pipeline import Recall
-from commonbrain.flows.recall.tuning import AS_EVER, Tuning
-from commonbrain.flows.recall.weigh import WEIGHTS
+from commonbrain.client import Brain
+from commonbrain.retrieval.fusion import ARM_WEIGHTS
+from commonbrain.retrieval.query_plan import AS_EVER, Tuning
+from commonbrain.retrieval.ranking import WEIGHTS
+from commonbrain.retrieval.service import Recall
 
 
 def recall(brain: Brain, *without: str) -> Recall:

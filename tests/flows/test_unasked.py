@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from commonbrain.adapters.models.minilm import SPACE
-from commonbrain.brain import Brain
-from commonbrain.flows.recall.fuse import answering, standing_out_at
+from commonbrain.client import Brain
+from commonbrain.embeddings.local import SPACE
+from commonbrain.retrieval.fusion import answering, standing_out_at
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.memory import State
-from commonbrain.domain.query import Filter
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.flows.forget.swept import Stage, Swept
-from commonbrain.ports.store import Look
+from commonbrain.client import Brain
+from commonbrain.history.selection import Stage, Swept
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.memory import State
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.interface import Look
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError
+from commonbrain.client import Brain
+from commonbrain.model.errors import CommonbrainError
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 from tests.flows.test_undo import state

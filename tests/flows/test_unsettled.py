@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.revision import Action
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.unsettled import Agenda, Matter
+from commonbrain.client import Brain
+from commonbrain.history.review_queue import Agenda, Matter
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.revision import Action
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.test_settling import NEW, OLD, a_conflict

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import Invalid, NotFound, Refused
-from commonbrain.domain.kinds import MessageDetail, RuleDetail
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import ThreadRef
-from commonbrain.domain.revision import Action
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.views import View
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, NotFound, Refused
+from commonbrain.model.kinds import MessageDetail, RuleDetail
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import ThreadRef
+from commonbrain.model.revision import Action
+from commonbrain.model.trust import Trust
+from commonbrain.retrieval.views import View
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.test_links import link

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Refused
-from commonbrain.domain.memory import State
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.forget.swept import Stage
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.history.selection import Stage
+from commonbrain.ingestion.result import Status
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.memory import State
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 

@@ -4,15 +4,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from commonbrain.adapters.models.patterns import PatternExtractor
-from commonbrain.brain import Brain
-from commonbrain.domain.atom import Atom
-from commonbrain.domain.errors import Unavailable
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import ITEMS_PER_CALL_MAX
-from commonbrain.domain.memory import Draft
-from commonbrain.flows.upkeep.table import JOBS
-from commonbrain.flows.upkeep.worker import Listener, Worker
+from commonbrain.client import Brain
+from commonbrain.jobs.registry import JOBS
+from commonbrain.jobs.worker import Listener, Worker
+from commonbrain.llm.offline import PatternExtractor
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.kinds import Atom, Kind
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX
+from commonbrain.model.memory import Draft
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 

@@ -13,15 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import MessageDetail
-from commonbrain.domain.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
-from commonbrain.domain.memory import Draft, ThreadRef
-from commonbrain.importers import IMPORTERS
-from commonbrain.importers.json_stream import NotJson, records
-from commonbrain.importers.sessions import Conversation
-from commonbrain.importers.turns import Turn, as_list, moment
-from commonbrain.ports.importing import Piece, Unreadable
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.limits import SOURCE_REF_CHARS_MAX, TEXT_BYTES_MAX
+from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers.conversations import Conversation, Turn, as_list, moment
+from commonbrain.transfer.importers.json_stream import NotJson, records
+from commonbrain.transfer.interface import Piece, Unreadable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.gate import Admitted, admit
-from commonbrain.domain.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
-from commonbrain.domain.memory import Draft
-from commonbrain.importers import IMPORTERS
-from commonbrain.importers.pieces import pieces
-from commonbrain.importers.sections import sections
-from commonbrain.ports.importing import Unreadable
+from commonbrain.ingestion.validation import Admitted, admit
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.transfer.importers import IMPORTERS
+from commonbrain.transfer.importers.markdown_sections import pieces, sections
+from commonbrain.transfer.interface import Unreadable
 
 NOTES = Path(__file__).parent / "samples" / "notes"
 

@@ -4,15 +4,15 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from commonbrain_evals.cascade_graphs import Model
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from commonbrain.domain import ids
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.links import LinkType
-from commonbrain.domain.memory import State
-from commonbrain.evals.cascade import Model
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
 from commonbrain.testing.builders import a_brain, a_memory
 from commonbrain.testing.clock import FakeClock
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Refused
-from commonbrain.domain.memory import State
+from commonbrain.client import Brain
+from commonbrain.model.errors import CommonbrainError, Refused
+from commonbrain.model.memory import State
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock, SeededChance
 

@@ -12,11 +12,9 @@ from typing import Any, Self, TypedDict, Unpack
 
 from pydantic import SecretStr
 
-from commonbrain.adapters.models.endpoint import Patience
-from commonbrain.adapters.models.ollama import OLLAMA
-from commonbrain.adapters.models.openai import OPENAI
-from commonbrain.adapters.models.options import Options
-from commonbrain.adapters.models.remote import Remote
+from commonbrain.embeddings.endpoint import Patience
+from commonbrain.embeddings.http import OLLAMA, OPENAI, Remote
+from commonbrain.embeddings.options import Options
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 
 FAMILIES = {"ollama": OLLAMA, "openai": OPENAI}

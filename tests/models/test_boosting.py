@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.adapters.models.boosting import Boosting
-from commonbrain.domain.errors import Corrupt
-from commonbrain.domain.lessons import Lesson, Shown
-from commonbrain.domain.limits import MODEL_BYTES_MAX
-from commonbrain.ports.learning import Fitted
+from commonbrain.learning.boosting import Boosting
+from commonbrain.learning.interface import Fitted
+from commonbrain.learning.outcomes import Lesson, Shown
+from commonbrain.model.errors import Corrupt
+from commonbrain.model.limits import MODEL_BYTES_MAX
 from commonbrain.testing.builders import NOON
 
 BASE: Final = {"fused": 1.0, "trust": 0.05}

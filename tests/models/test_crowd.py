@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from commonbrain.adapters.models.crowd import Crowd
-from commonbrain.adapters.models.endpoint import Patience
-from commonbrain.domain.errors import Unavailable
+from commonbrain.embeddings.endpoint import Crowd, Patience
+from commonbrain.model.errors import Unavailable
 from tests.models.server import Answer, ModelServer
 from tests.processes import PATIENCE_S
 

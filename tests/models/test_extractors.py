@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from commonbrain.adapters.models import EXTRACTORS, Options
-from commonbrain.adapters.models.chat import OLLAMA_CHAT, OPENAI_CHAT, ChatExtractor
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.client import Brain
+from commonbrain.llm.extraction import OLLAMA_CHAT, OPENAI_CHAT, ChatExtractor
+from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.runtime.models import EXTRACTORS, Options
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import stored
 from tests.models.server import NO_PAUSE, Answer, ModelServer

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import commonbrain
-from commonbrain.adapters.models.minilm import MiniLm
-from commonbrain.domain.limits import TEXT_BYTES_MAX
+from commonbrain.embeddings.local import MiniLm
+from commonbrain.model.limits import TEXT_BYTES_MAX
 
 FILLER = "The meeting went over the agenda of the week and nobody raised an objection. "
 FACT = "Our physician advised against eating peanuts."

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from commonbrain.adapters.models import REFLECTORS, Options
-from commonbrain.adapters.models.chat_reflector import ChatReflector
-from commonbrain.adapters.models.chatting import OLLAMA_CHAT, OPENAI_CHAT
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.memory import State
-from commonbrain.domain.reflection import Told
+from commonbrain.client import Brain
+from commonbrain.llm.client import OLLAMA_CHAT, OPENAI_CHAT
+from commonbrain.llm.reflection import ChatReflector
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import Kind
+from commonbrain.model.memory import State
+from commonbrain.runtime.models import REFLECTORS, Options
 from commonbrain.testing.builders import NOON, a_brain
+from commonbrain.text.summaries import Told
 from tests.flows.reflecting import CHECKOUT, GARDEN, every, reflect, tell
 from tests.models.server import NO_PAUSE, Answer, ModelServer
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from commonbrain.adapters.models import EMBEDDERS, Options, settings_of
-from commonbrain.adapters.models.endpoint import Patience
-from commonbrain.adapters.models.remote import BATCH_TEXTS_MAX
-from commonbrain.domain.errors import Invalid, Unavailable
+from commonbrain.embeddings.endpoint import Patience
+from commonbrain.embeddings.http import BATCH_TEXTS_MAX
+from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.runtime.models import EMBEDDERS, Options, settings_of
 from commonbrain.testing.builders import NOON
 from tests.models.server import FAMILIES, Answer, ModelServer, Told
 

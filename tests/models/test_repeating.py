@@ -2,8 +2,8 @@
 
 import pytest
 
-from commonbrain.adapters.models.repeating import KEPT, Repeating
-from commonbrain.domain.errors import Unavailable
+from commonbrain.embeddings.cache import KEPT, Repeating
+from commonbrain.model.errors import Unavailable
 from tests.models.server import ModelServer
 
 QUESTION = "Where does Ann live?"

@@ -3,8 +3,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.adapters.models.windows import WINDOW_TOKENS, windows
-from commonbrain.domain.tokens import estimate
+from commonbrain.embeddings.windows import WINDOW_TOKENS, windows
+from commonbrain.text.tokens import estimate
 
 TEXTS = st.text(st.sampled_from("ab é漢🧠\n\t9_-"), max_size=3000)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
 
-from commonbrain.interfaces.operations import OPERATIONS, Operation
+from commonbrain.api.operations import OPERATIONS, Operation
 from tests.security.world import ASKED, NOBODY, THEIRS, World, neighbours
 
 AnyOperation = Operation[Any, Any]

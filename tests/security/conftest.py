@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.access.keys import KeyAccess
-from commonbrain.adapters.access.rates import WindowRates
-from commonbrain.brain import Brain
-from commonbrain.domain.scope import Role
-from commonbrain.flows.governing import KeyWish, NewKey
-from commonbrain.ports.access import Access
+from commonbrain.administration.tenants import KeyWish, NewKey
+from commonbrain.client import Brain
+from commonbrain.model.scope import Role
+from commonbrain.security.api_keys import KeyAccess
+from commonbrain.security.authentication import Access
+from commonbrain.security.rate_limits import WindowRates
 from commonbrain.testing.builders import a_brain, an_access, stores_by
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import databases

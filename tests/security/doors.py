@@ -18,13 +18,13 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 from starlette.testclient import TestClient
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError
-from commonbrain.domain.scope import Role
-from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.mcp import build_server
-from commonbrain.interfaces.operations import Door, Profile
-from commonbrain.interfaces.server.app import make_app
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operations import Door, Profile
+from commonbrain.client import Brain
+from commonbrain.http.app import make_app
+from commonbrain.mcp.server import build_server
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.scope import Role
 from commonbrain.testing.builders import a_brain, an_access
 from commonbrain.testing.clock import FakeClock, SeededChance
 from tests.security.attempts import AnyOperation, Ask, Attempt

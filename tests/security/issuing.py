@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from commonbrain.adapters.access.issuer import Issuer
+from commonbrain.security.authentication import Issuer
 
 NAME = "https://issuer.test"
 AUDIENCE = "https://brain.test"

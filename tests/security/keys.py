@@ -5,14 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.domain.credentials import KeyText
-from commonbrain.domain.errors import CommonbrainError
-from commonbrain.domain.limits import (
-    ACCESS_KEPT_S,
-)
-from commonbrain.flows.governing import NewKey
-from commonbrain.ports.access import Access
-from commonbrain.ports.seals import Seals
+from commonbrain.administration.tenants import NewKey
+from commonbrain.model.agents import KeyText
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.limits import ACCESS_KEPT_S
+from commonbrain.security.authentication import Access
+from commonbrain.storage.administration import Seals
 
 HERE = "192.0.2.7"
 KEPT = timedelta(seconds=ACCESS_KEPT_S)

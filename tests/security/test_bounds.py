@@ -8,18 +8,16 @@ from typing import Any
 
 import pytest
 
-from commonbrain.adapters.access.rates import WindowRates, shared_rates
-from commonbrain.adapters.access.refusals import CountedRefusals
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Limited, Refused
-from commonbrain.domain.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_KEPT_S
-from commonbrain.domain.policy import NO_POLICY, Policy
-from commonbrain.domain.scope import Admission, Role, check_claims
-from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.errors import describe, fault_of
-from commonbrain.interfaces.guarding import let_in
-from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.ports.credentials import AccessEntry
+from commonbrain.api.dispatch import answer, let_in
+from commonbrain.api.errors import describe, fault_of
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.client import Brain
+from commonbrain.model.errors import CommonbrainError, Limited, Refused
+from commonbrain.model.limits import REFUSALS_APART_MAX, REFUSALS_APART_S, USAGE_KEPT_S
+from commonbrain.model.scope import NO_POLICY, Admission, Policy, Role, check_claims
+from commonbrain.security.denials import CountedRefusals
+from commonbrain.security.rate_limits import WindowRates, shared_rates
+from commonbrain.storage.administration import AccessEntry
 from commonbrain.testing.clock import FakeClock
 
 KETTLE = "The kettle is in the blue cupboard."

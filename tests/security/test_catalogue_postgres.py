@@ -6,13 +6,13 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy import make_url
 
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.postgres_opening import upgrade_postgres
-from commonbrain.adapters.sql.postgres_roles import confine
-from commonbrain.adapters.sql.versions import READABLE_FROM
-from commonbrain.domain.limits import LOCK_WAIT_S
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.storage.postgres.opening import upgrade_postgres
+from commonbrain.storage.postgres.roles import confine
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql.schema_version import READABLE_FROM
 from commonbrain.testing.clock import FakeClock
-from commonbrain.testing.store_steps import SPACE
+from tests.contracts.store_steps import SPACE
 from tests.contracts.test_upgrades import migrate
 from tests.postgres import Database, Server
 

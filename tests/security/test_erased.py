@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.staging import BlobStaging
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Invalid, NotFound
-from commonbrain.domain.job import JobState
-from commonbrain.domain.kinds import Kind
-from commonbrain.domain.limits import EVALUATED_MIN
-from commonbrain.domain.memory import Draft
-from commonbrain.domain.scope import LOCAL_TENANT
-from commonbrain.ports.blobs import Blobs
-from commonbrain.ports.staging import Parcel
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.jobs import JobState
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import EVALUATED_MIN
+from commonbrain.model.memory import Draft
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.blobs import Blobs
+from commonbrain.storage.uploads import BlobStaging, Parcel
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored
 from tests.flows.working import a_worker

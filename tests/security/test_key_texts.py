@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonbrain.domain.credentials import KeyText, check_tenant_name, read_key
-from commonbrain.domain.errors import Invalid
+from commonbrain.model.agents import KeyText, check_tenant_name, read_key
+from commonbrain.model.errors import Invalid
 
 
 @given(

@@ -6,17 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.adapters.access.keys import KeyAccess
-from commonbrain.brain import Brain
-from commonbrain.domain.credentials import KeyScope, KeyText
-from commonbrain.domain.errors import Invalid, Limited, Refused, Unknown
-from commonbrain.domain.limits import (
-    WRONG_CREDENTIALS_PER_MINUTE,
-)
-from commonbrain.domain.scope import Role
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.governing import AgentWish, NewKey
-from commonbrain.ports.access import Access
+from commonbrain.administration.tenants import AgentWish, NewKey
+from commonbrain.client import Brain
+from commonbrain.model.agents import KeyScope, KeyText
+from commonbrain.model.errors import Invalid, Limited, Refused, Unknown
+from commonbrain.model.limits import WRONG_CREDENTIALS_PER_MINUTE
+from commonbrain.model.scope import Role
+from commonbrain.model.trust import Trust
+from commonbrain.security.api_keys import KeyAccess
+from commonbrain.security.authentication import Access
 from commonbrain.testing.clock import FakeClock
 from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
 

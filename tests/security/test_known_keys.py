@@ -8,19 +8,16 @@ from typing import Any
 
 import pytest
 
-from commonbrain.adapters.access.keys import KeyAccess
-from commonbrain.adapters.access.refusals import CountedRefusals
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Unavailable
-from commonbrain.domain.limits import (
-    ACCESS_KEPT_S,
-    USES_APART_S,
-)
-from commonbrain.domain.scope import Role
-from commonbrain.flows.governing import AgentWish, NewKey
-from commonbrain.ports.access import Access
-from commonbrain.ports.credentials import AccessEntry
-from commonbrain.ports.store import Store
+from commonbrain.administration.tenants import AgentWish, NewKey
+from commonbrain.client import Brain
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.limits import ACCESS_KEPT_S, USES_APART_S
+from commonbrain.model.scope import Role
+from commonbrain.security.api_keys import KeyAccess
+from commonbrain.security.authentication import Access
+from commonbrain.security.denials import CountedRefusals
+from commonbrain.storage.administration import AccessEntry
+from commonbrain.storage.interface import Store
 from commonbrain.testing.clock import FakeClock
 from tests.security.keys import HERE, KEPT, CountingSeals, altered, refusal
 

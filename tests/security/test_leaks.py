@@ -17,14 +17,14 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
-from commonbrain.adapters.sql.memories import MemoryShelf
-from commonbrain.adapters.sql.store import SqlStore, SqlTransaction
-from commonbrain.brain import Brain
-from commonbrain.domain.memory import Memory
-from commonbrain.domain.scope import Scope
-from commonbrain.interfaces.mcp import build_server
-from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.ports.store import Store
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.client import Brain
+from commonbrain.mcp.server import build_server
+from commonbrain.model.memory import Memory
+from commonbrain.model.scope import Scope
+from commonbrain.storage.interface import Store
+from commonbrain.storage.repositories.memories import MemoryShelf
+from commonbrain.storage.sql_store import SqlStore, SqlTransaction
 from tests.security.attempts import drawn
 from tests.security.doors import DOORS, Tried, Way, asking, tried
 from tests.security.watching import ROWS, statements

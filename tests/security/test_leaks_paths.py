@@ -12,10 +12,10 @@ from urllib.parse import quote, urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from commonbrain.brain import Brain
-from commonbrain.domain.scope import Role
-from commonbrain.flows.governing import KeyWish
-from commonbrain.interfaces.operations import OPERATIONS
+from commonbrain.administration.tenants import KeyWish
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.client import Brain
+from commonbrain.model.scope import Role
 from tests.flows.working import a_worker
 from tests.security.attempts import INJECTIONS, drawn
 from tests.security.doors import serving

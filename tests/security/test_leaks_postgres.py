@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from commonbrain.adapters.sql.postgres_search import SEARCH
-from commonbrain.brain import Brain
-from commonbrain.domain.space import Space
-from commonbrain.ports.clock import Clock
-from commonbrain.ports.store import Store
+from commonbrain.client import Brain
+from commonbrain.clock import Clock
+from commonbrain.embeddings.interface import Space
+from commonbrain.storage.interface import Store
+from commonbrain.storage.postgres.schema import SEARCH
 from commonbrain.testing.builders import a_brain, stores_by
 from commonbrain.testing.clock import FakeClock
 from tests.postgres import Database, Server

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.memory import Draft
-from commonbrain.domain.scope import Caller, Role
-from commonbrain.domain.trust import Trust
+from commonbrain.client import Brain
+from commonbrain.model.errors import Refused
+from commonbrain.model.memory import Draft
+from commonbrain.model.scope import Caller, Role
+from commonbrain.model.trust import Trust
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import stored, told
 

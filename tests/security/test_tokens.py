@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Refused, Unavailable, Unknown
-from commonbrain.domain.limits import ACCESS_KEPT_S
-from commonbrain.domain.scope import Role
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.governing import AgentWish
-from commonbrain.ports.access import Access
+from commonbrain.administration.tenants import AgentWish
+from commonbrain.client import Brain
+from commonbrain.model.errors import CommonbrainError, Refused, Unavailable, Unknown
+from commonbrain.model.limits import ACCESS_KEPT_S
+from commonbrain.model.scope import Role
+from commonbrain.model.trust import Trust
+from commonbrain.security.authentication import Access
 from commonbrain.testing.builders import an_access
 from commonbrain.testing.clock import FakeClock
 from tests.security.issuing import AUDIENCE, NAME, Issuing, an_issuer

@@ -8,17 +8,16 @@ from typing import Any, cast
 
 import sqlalchemy as sa
 
-from commonbrain.adapters.sql.metadata import METADATA
-from commonbrain.adapters.sql.store import SqlTransaction
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.evaluation import Evaluation, Figure
-from commonbrain.domain.model_card import ModelCard, ModelRole, ModelState
-from commonbrain.domain.policy import Policy
-from commonbrain.domain.scope import Admission, Role
-from commonbrain.flows.governing import KeyWish, NewKey
-from commonbrain.flows.upkeep.table import JOBS
-from commonbrain.ports.store import Store
+from commonbrain.administration.tenants import KeyWish, NewKey
+from commonbrain.client import Brain
+from commonbrain.jobs.registry import JOBS
+from commonbrain.model import ids
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.scope import Admission, Policy, Role
+from commonbrain.storage.evaluation import Evaluation, Figure
+from commonbrain.storage.interface import Store
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql_store import SqlTransaction
 from tests.flows.working import a_worker
 
 OURS, THEIRS = "acme", "rival"

@@ -18,12 +18,12 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 from starlette.testclient import TestClient
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Unknown
-from commonbrain.domain.scope import LOCAL_TENANT, Caller, Role
-from commonbrain.domain.trust import Trust
-from commonbrain.interfaces.server.app import Intake, make_app
-from commonbrain.interfaces.server.resource import Resource
+from commonbrain.client import Brain
+from commonbrain.http.app import Intake, make_app
+from commonbrain.http.oauth import Resource
+from commonbrain.model.errors import Unknown
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.model.trust import Trust
 from tests.processes import PATIENCE_S, clean_environment, command
 
 Era = Literal["auto", "legacy"]

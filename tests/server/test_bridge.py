@@ -14,8 +14,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.bridge import Bridge, run_bridge
+from commonbrain.mcp.proxy import Bridge, run_bridge
+from commonbrain.model.errors import Invalid
 from commonbrain.testing.builders import a_brain
 from tests.processes import PATIENCE_S, clean_environment
 from tests.server.serving import Era, an_app, free_port, listening

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from commonbrain.adapters.telemetry.log import Lines
-from commonbrain.domain.errors import Unavailable
+from commonbrain.model.errors import Unavailable
+from commonbrain.observability.logs import Lines
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from tests.server.serving import an_app, calling, listening

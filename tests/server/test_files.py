@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from commonbrain.brain import Brain
-from commonbrain.domain.limits import ARCHIVE_KEPT_H
-from commonbrain.flows.upkeep.table import JOBS
-from commonbrain.interfaces.server.app import Intake
+from commonbrain.client import Brain
+from commonbrain.http.app import Intake
+from commonbrain.jobs.registry import JOBS
+from commonbrain.model.limits import ARCHIVE_KEPT_H
 from commonbrain.testing.builders import a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.working import a_worker

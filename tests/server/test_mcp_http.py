@@ -10,8 +10,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult
 
-from commonbrain.brain import Brain
-from commonbrain.interfaces.mcp import TOOLS
+from commonbrain.client import Brain
+from commonbrain.mcp.server import TOOLS
 from commonbrain.testing.builders import a_brain
 from tests.server.serving import Era, an_app, client_at, listening
 

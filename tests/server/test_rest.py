@@ -7,8 +7,8 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from commonbrain.interfaces.server.app import Intake
-from commonbrain.interfaces.server.rest import SERVED
+from commonbrain.http.app import Intake
+from commonbrain.http.rest import SERVED
 from commonbrain.testing.builders import a_brain
 from tests.server.serving import ISSUER, an_app, calling
 

@@ -13,10 +13,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from commonbrain.adapters.sql.sqlite import driver
-from commonbrain.domain.errors import Invalid
-from commonbrain.interfaces.server.running import proxies_of
-from commonbrain.wiring import load_server_settings
+from commonbrain.http.server import proxies_of
+from commonbrain.model.errors import Invalid
+from commonbrain.runtime.bootstrap import load_server_settings
+from commonbrain.storage.sqlite.engine import driver
 from tests.processes import PATIENCE_S, clean_environment, command
 from tests.server.serving import free_port, started
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from mcp import Client
 
-from commonbrain.domain.tokens import estimate
-from commonbrain.interfaces.mcp import TOOLS
+from commonbrain.mcp.server import TOOLS
+from commonbrain.text.tokens import estimate
 from tests.doors.test_mcp import TOOL_TOKENS_MAX, as_read, structured, text_of
 from tests.server.test_bridge import bridged
 

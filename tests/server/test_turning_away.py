@@ -10,11 +10,10 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from commonbrain.brain import Brain
-from commonbrain.domain.policy import Policy
-from commonbrain.domain.scope import Admission, Role
-from commonbrain.interfaces.server.app import make_app
-from commonbrain.interfaces.server.resource import Resource
+from commonbrain.client import Brain
+from commonbrain.http.app import make_app
+from commonbrain.http.oauth import Resource
+from commonbrain.model.scope import Admission, Policy, Role
 from commonbrain.testing.builders import NOON, a_brain
 from tests.server.serving import CALLERS, KeyRing, calling
 

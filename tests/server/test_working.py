@@ -6,8 +6,8 @@ from threading import Event
 import anyio
 import pytest
 
-from commonbrain.domain.errors import Unavailable
-from commonbrain.interfaces.working import Threads
+from commonbrain.api.threads import Threads
+from commonbrain.model.errors import Unavailable
 from tests.processes import PATIENCE_S
 
 

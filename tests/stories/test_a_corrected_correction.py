@@ -2,9 +2,9 @@
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import Refused
-from commonbrain.domain.memory import State
+from commonbrain.client import Brain
+from commonbrain.model.errors import Refused
+from commonbrain.model.memory import State
 from tests.flows.asking import bodies, stored
 
 TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "four", "eight"))

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from commonbrain.brain import Brain
-from commonbrain.domain.memory import State
+from commonbrain.client import Brain
+from commonbrain.model.memory import State
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.memory import Draft, State
-from commonbrain.flows.forget.swept import Stage
+from commonbrain.client import Brain
+from commonbrain.history.selection import Stage
+from commonbrain.model.memory import Draft, State
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import as_it_is, stored
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import NotFound
+from commonbrain.client import Brain
+from commonbrain.model.errors import NotFound
 from tests.flows.asking import stored
 
 TWO, FOUR, EIGHT = (f"The nightly build runs on {n} cores" for n in ("two", "four", "eight"))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonbrain.brain import Brain
+from commonbrain.client import Brain
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored
 

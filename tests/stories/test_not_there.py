@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.recollection import Verdict
+from commonbrain.client import Brain
+from commonbrain.model.recall_result import Verdict
 from tests.flows.asking import bodies, stored
 
 KNOWN = (

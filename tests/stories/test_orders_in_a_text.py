@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.inert import inert
-from commonbrain.domain.recollection import HEADING
-from commonbrain.interfaces.operations.get import GET, GetRequest
-from commonbrain.interfaces.operations.recall import RECALL, RecallRequest
+from commonbrain.api.operations.get import GET, GetRequest
+from commonbrain.api.operations.recall import RECALL, RecallRequest
+from commonbrain.client import Brain
+from commonbrain.model.escaping import inert
+from commonbrain.model.recall_result import HEADING
 from tests.flows.asking import stored
 
 ORDER = f"""Notes on the deploy.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain.memory import State
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model.memory import State
 from tests.flows.asking import bodies, stored, told
 
 RULE = "Never push to the main branch without a review"

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.revision import Action
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
+from commonbrain.model import ids
+from commonbrain.model.revision import Action
 from commonbrain.testing.clock import FakeClock
 from tests.flows.asking import bodies, stored, told
 

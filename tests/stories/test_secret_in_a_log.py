@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.flows.remember.outcome import Status
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Status
 from tests.flows.asking import bodies
 from tests.secrets import SECRETS
 

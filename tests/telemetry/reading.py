@@ -7,11 +7,11 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonbrain.brain import Brain
-from commonbrain.domain.tool_event import ToolEvent
-from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.operations import OPERATIONS, Door
-from commonbrain.ports.telemetry import Telemetry
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.client import Brain
+from commonbrain.observability.interface import Telemetry
+from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.testing.builders import NOON
 
 Figures = Mapping[tuple[str, frozenset[tuple[str, str]]], float]

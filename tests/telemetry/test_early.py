@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.telemetry.early import EarlyFile
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import CommonbrainError, Unavailable
-from commonbrain.domain.tool_event import ToolEvent
-from commonbrain.interfaces.cli.state import State
-from commonbrain.interfaces.noting import asked, noted_unopened
-from commonbrain.interfaces.operations import OPERATIONS, Door
+from commonbrain.api.dispatch import asked, noted_unopened
+from commonbrain.api.operations import OPERATIONS, Door
+from commonbrain.cli.context import State
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, Unavailable
+from commonbrain.observability.early_events import EarlyFile
+from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.testing.clock import FakeClock
 from tests.doors.conftest import Command
 from tests.telemetry.reading import an_event, events

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.errors import CommonbrainError, Refused
-from commonbrain.domain.scope import Role
-from commonbrain.domain.tool_event import told
-from commonbrain.interfaces.calling import answer
-from commonbrain.interfaces.operations import Door
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operations import Door
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, Refused
+from commonbrain.model.scope import Role
+from commonbrain.observability.tool_events import told
 from commonbrain.testing.builders import NOON, a_brain
 from commonbrain.testing.clock import FakeClock
 from tests.telemetry.reading import TOOLS, an_event, call, events

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from commonbrain.adapters.telemetry.meters import Meters
-from commonbrain.adapters.telemetry.spans import Spans, made_global
-from commonbrain.brain import Brain
-from commonbrain.interfaces.observing import Traced
+from commonbrain.client import Brain
+from commonbrain.http.tracing import Traced
+from commonbrain.observability.metrics import Meters
+from commonbrain.observability.tracing import Spans, made_global
 from tests.telemetry.reading import call, heard
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from commonbrain.adapters.telemetry.log import Log, Plain, Terminal
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError
+from commonbrain.client import Brain
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.observability.logs import Log, Plain, Terminal
 from tests.faults.mounts import small_disk
 from tests.flows.asking import stored
 from tests.telemetry.reading import an_event, call, heard
@@ -57,7 +57,7 @@ def test_a_fault_is_written_by_its_sort_and_place_without_its_message(log: Log) 
     try:
         int("The mongoose opens the gate")
     except ValueError:
-        logging.getLogger("commonbrain.interfaces.mcp").exception("recall failed")
+        logging.getLogger("commonbrain.mcp.server").exception("recall failed")
     [line] = lines(log)
     assert (line["message"], line["error"]) == ("recall failed", "ValueError")
     assert "test_log.py" in line["places"][0]

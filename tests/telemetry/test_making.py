@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.extra import needed
-from commonbrain.adapters.telemetry.making import Wanted, make_telemetry, wants_spans
-from commonbrain.adapters.telemetry.notice import Notice
-from commonbrain.domain.errors import Invalid
-from commonbrain.ports.telemetry import SILENT
+from commonbrain.extras import needed
+from commonbrain.model.errors import Invalid
+from commonbrain.observability.factory import Wanted, make_telemetry, wants_spans
+from commonbrain.observability.interface import SILENT
+from commonbrain.observability.notifications import Notice
+from commonbrain.runtime.bootstrap import load_settings, open_brain
 from commonbrain.testing.clock import FakeClock
-from commonbrain.wiring import load_settings, open_brain
 from tests.telemetry.reading import an_event
 
 ABOUT = {"version": "1", "space": "words"}

@@ -9,13 +9,13 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from commonbrain.adapters.telemetry.meters import OTHERS, TENANTS_MAX, Meters
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError
-from commonbrain.domain.scope import Role
-from commonbrain.flows.moves import named
-from commonbrain.interfaces.operations import OPERATIONS
-from commonbrain.ports.telemetry import SILENT, Remembering
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.client import Brain
+from commonbrain.learning.transitions import named
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.scope import Role
+from commonbrain.observability.interface import SILENT, Remembering
+from commonbrain.observability.metrics import OTHERS, TENANTS_MAX, Meters
 from commonbrain.testing.builders import a_brain
 from tests.flows.asking import FailingEmbedder, stored
 from tests.flows.ranking import Shop, crashing, on_trial, with_models
@@ -150,8 +150,8 @@ def test_recalls_are_counted_by_the_model_that_orders_them(brain: Brain, meters:
 
 COUNTING = """
 import sys
-from commonbrain.adapters.telemetry.meters import Meters
-from commonbrain.domain.tool_event import ToolEvent
+from commonbrain.observability.metrics import Meters
+from commonbrain.observability.tool_events import ToolEvent
 from commonbrain.testing.builders import NOON
 meters = Meters(version="1", space="words")
 event = ToolEvent(id=1, tenant="default", at=NOON, session="", agent="ann", tool="recall",

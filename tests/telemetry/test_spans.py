@@ -7,11 +7,11 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from commonbrain.adapters.telemetry.spans import Spans
-from commonbrain.brain import Brain
-from commonbrain.domain.errors import CommonbrainError, Unavailable
-from commonbrain.interfaces.noting import Asked, noted
-from commonbrain.interfaces.operations import Door
+from commonbrain.api.dispatch import Asked, noted
+from commonbrain.api.operations import Door
+from commonbrain.client import Brain
+from commonbrain.model.errors import CommonbrainError, Unavailable
+from commonbrain.observability.tracing import Spans
 from tests.flows.asking import stored
 from tests.telemetry.reading import TOOLS, call, heard
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from commonbrain.adapters.telemetry.probing import Doors
-from commonbrain.brain import Brain
-from commonbrain.domain import ids
-from commonbrain.domain.scope import LOCAL_TENANT
+from commonbrain.client import Brain
+from commonbrain.model import ids
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.observability.health import Doors
 from commonbrain.testing.clock import FakeClock
 from tests.doors.conftest import Command
 from tests.telemetry.reading import an_event, call

@@ -8,43 +8,38 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from commonbrain.adapters.access.issuer import Issuer
-from commonbrain.adapters.access.making import Ground, make_access, make_rates, make_seals
-from commonbrain.adapters.access.refusals import CountedRefusals
-from commonbrain.adapters.archive.lines import JsonLines
-from commonbrain.adapters.blobs.making import make_blobs
-from commonbrain.adapters.models.extractive import ExtractiveReflector
-from commonbrain.adapters.models.patterns import PatternExtractor
-from commonbrain.adapters.models.salience_making import make_salience_trainer
-from commonbrain.adapters.models.training import make_trainer
-from commonbrain.adapters.queue.local import LocalQueue
-from commonbrain.adapters.screen import PatternScreen
-from commonbrain.adapters.sql.opening import open_sqlite
-from commonbrain.adapters.staging import BlobStaging
-from commonbrain.adapters.statistics import make_statistics
-from commonbrain.brain import Brain
-from commonbrain.domain.gate import derive_headline
-from commonbrain.domain.kinds import KINDS, Kind
-from commonbrain.domain.limits import LOCK_WAIT_S
-from commonbrain.domain.memory import Memory, semantic_hash
-from commonbrain.domain.scope import Caller
-from commonbrain.domain.screening import OnSecret
-from commonbrain.domain.space import Space
-from commonbrain.domain.trust import Trust
-from commonbrain.flows.bounds import Bounds
-from commonbrain.flows.guarding import Guards
-from commonbrain.flows.house import House
-from commonbrain.flows.journal import Journal
-from commonbrain.flows.saliences import Saliences
-from commonbrain.flows.serving import Rankers
-from commonbrain.importers import IMPORTERS
-from commonbrain.ports.access import Access
-from commonbrain.ports.clock import Chance, Clock
-from commonbrain.ports.models import Embedder
-from commonbrain.ports.store import Store
+from commonbrain.client import Brain
+from commonbrain.clock import Chance, Clock
+from commonbrain.embeddings.interface import Embedder, Space
+from commonbrain.ingestion.salience import Saliences
+from commonbrain.ingestion.validation import derive_headline
+from commonbrain.jobs.local_queue import LocalQueue
+from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
+from commonbrain.learning.monitor import Guards
+from commonbrain.learning.serving import Rankers
+from commonbrain.llm.offline import ExtractiveReflector, PatternExtractor
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.limits import LOCK_WAIT_S
+from commonbrain.model.memory import Memory, semantic_hash
+from commonbrain.model.scope import Caller
+from commonbrain.model.trust import Trust
+from commonbrain.retrieval.write_behind import Journal
+from commonbrain.security.authentication import Access, Issuer
+from commonbrain.security.denials import CountedRefusals
+from commonbrain.security.factory import Ground, make_access, make_rates, make_seals
+from commonbrain.security.quotas import Bounds
+from commonbrain.security.secrets import PatternScreen
+from commonbrain.services import House
+from commonbrain.storage.blobs import make_blobs
+from commonbrain.storage.interface import Store
+from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.uploads import BlobStaging
 from commonbrain.testing.clock import FakeClock, SeededChance
 from commonbrain.testing.deterministic_embedder import WordHashEmbedder
 from commonbrain.testing.processes import FakeProcesses
+from commonbrain.text.redaction import OnSecret
+from commonbrain.transfer.archive import JsonLines
+from commonbrain.transfer.importers import IMPORTERS
 
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonbrain.domain.space import Space
+from commonbrain.embeddings.interface import Space
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from commonbrain.ports.models import Matrix
+    from commonbrain.embeddings.interface import Matrix
 
 WORD = re.compile(r"\w+")
 WINDOW_WORDS = 150

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 if TYPE_CHECKING:
-    from commonbrain.ports.models import Embedder, Matrix
+    from commonbrain.embeddings.interface import Embedder, Matrix
 
 TOLERANCE = 1e-5
 """Of length and of cosine; the port promises it."""

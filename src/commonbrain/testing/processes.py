@@ -2,8 +2,7 @@
 
 from datetime import datetime
 
-from commonbrain.domain.liveness import is_same_process
-from commonbrain.domain.session import Process
+from commonbrain.model.sessions import Process, is_same_process
 
 
 class FakeProcesses:

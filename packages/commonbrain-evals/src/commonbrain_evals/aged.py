@@ -1,0 +1,153 @@
+"""Whether fading costs evidence: public talks a month later, with strength weighed and without.
+
+Talks are kept as events, which fade fastest. Over a month every other question is asked once, which
+wakes the best it shows; then all are asked, with the strength of memories weighed as ever and left
+out. Of the questions that were never asked before, fading must not lose the evidence.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.jobs.worker import Worker
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.limits import RECALL_TOKENS_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.retrieval.query_plan import AS_EVER, Tuning
+from commonbrain.retrieval.service import Recall
+from commonbrain.storage.job_queue import MAINTAIN
+from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.transfer.interface import Unreadable
+from commonbrain_evals.retrieval.corpora import Corpus, Question
+from commonbrain_evals.retrieval.figures import Figure, figure
+from commonbrain_evals.retrieval.locomo import LOCOMO
+from commonbrain_evals.retrieval.stand import Stand, standing
+
+DEPTH: Final = 10
+_MONTH: Final = timedelta(days=30)
+_WITHOUT: Final = Tuning(without=frozenset({"strength"}))
+_GROUPS: Final = ("asked before", "never asked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgedGroup:
+    """The share of a question's evidence among the first ten, over the questions of one sort."""
+
+    group: str
+    questions: int
+    with_decay: float
+    without_decay: float
+    difference: Figure
+    """With less without."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgedReport:
+    """What fading changed after a month."""
+
+    conversations: int
+    memories: int
+    groups: tuple[AgedGroup, ...]
+
+
+def evaluate(
+    path: Path,
+    *,
+    settings: Settings,
+    conversations: int | None = None,
+    seed: int = 0,
+    on_progress: Progress = unwatched,
+) -> AgedReport:
+    """Let each conversation of a LoCoMo file age for a month in a store of its own.
+
+    Raises:
+        Invalid: the file is missing or malformed, or a library of the extra is.
+
+    """
+    corpora = list(LOCOMO.read(LOCOMO.files(path)))[:conversations]
+    values: defaultdict[tuple[str, bool], list[float]] = defaultdict(list)
+    memories = 0
+    for number, corpus in enumerate(corpora, 1):
+        with standing(_as_events(corpus), settings=settings, seed=seed) as stand:
+            memories += len(stand.memories)
+            for group, is_weighed, value in _aged(stand, corpus):
+                values[group, is_weighed].append(value)
+        on_progress(number / len(corpora))
+    groups = [
+        _group(name, on=values[name, True], off=values[name, False], seed=seed)
+        for name in _GROUPS
+        if values[name, True]
+    ]
+    return AgedReport(conversations=len(corpora), memories=memories, groups=tuple(groups))
+
+
+def _as_events(corpus: Corpus) -> Corpus:
+    def drafts() -> Iterator[Draft | Unreadable]:
+        for one in corpus.drafts():
+            yield _as_event(one) if isinstance(one, Draft) else one
+
+    return replace(corpus, drafts=drafts)
+
+
+def _as_event(one: Draft) -> Draft:
+    sender = one.detail.sender if isinstance(one.detail, MessageDetail) else None
+    return Draft(
+        body=f"{sender}: {one.body}" if sender else one.body,
+        kind=Kind.EVENT,
+        occurred_at=one.occurred_at,
+        source_ref=one.source_ref,
+        project=one.project,
+    )
+
+
+def _aged(stand: Stand, corpus: Corpus) -> Iterator[tuple[str, bool, float]]:
+    """Live through the month, then ask all; give how much evidence each way brings."""
+    questions = [one for one in corpus.questions if one.is_answerable and one.gold]
+    before, never = questions[::2], questions[1::2]
+    for number, question in enumerate(before):
+        stand.at(corpus.ends_at + _MONTH * number / len(before)).recall(question.text)
+    stand.house.journal.flush()
+    later = stand.at(corpus.ends_at + _MONTH)
+    worker = Worker(house=later.house, name="month", kinds=(MAINTAIN,))
+    worker.schedule()
+    worker.sweep()
+    for group, those in zip(_GROUPS, (before, never), strict=True):
+        for question in those:
+            for tuning in (AS_EVER, _WITHOUT):
+                yield group, tuning is AS_EVER, _found(later, question, tuning=tuning)
+
+
+def _found(brain: Brain, question: Question, *, tuning: Tuning) -> float:
+    recall = Recall(brain.house, brain.caller, tuning)
+    told = recall(question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False)
+    found = {item.source_ref for item in told.items}
+    return len(found & set(question.gold)) / len(question.gold)
+
+
+def _group(name: str, *, on: Sequence[float], off: Sequence[float], seed: int) -> AgedGroup:
+    return AgedGroup(
+        group=name,
+        questions=len(on),
+        with_decay=round(sum(on) / len(on), 5),
+        without_decay=round(sum(off) / len(off), 5),
+        difference=figure([one - other for one, other in zip(on, off, strict=True)], seed=seed),
+    )
+
+
+def tell_aged(report: AgedReport) -> Iterator[str]:
+    """Say in lines what fading changed."""
+    yield f"{report.memories:,} events of {report.conversations} conversations, a month later:"
+    for one in report.groups:
+        change = one.difference
+        yield (
+            f"evidence among the first {DEPTH}, questions {one.group} ({one.questions}): "
+            f"{one.with_decay:.3f} with decay, {one.without_decay:.3f} without, difference "
+            f"{change.mean:+.3f} ({change.low:+.3f} to {change.high:+.3f})"
+        )

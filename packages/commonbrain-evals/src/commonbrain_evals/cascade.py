@@ -1,0 +1,331 @@
+"""Cascades on generated graphs, held against a plain model that knows the whole expected state.
+
+Each graph is drawn by a seed: chains, trees, diamonds, circles and webs of memories that rest on
+each other. Premises fall (superseded, forgotten, contradicted, expired, pruned) and come back;
+after each step every memory of the graph is compared with the model, bystanders too.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from commonbrain.client import Brain
+from commonbrain.invalidation.propagation import spread
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.revision import Action
+from commonbrain.model.trust import Trust
+from commonbrain.storage.change_log import Deed, amend
+from commonbrain.testing.builders import NOON, a_brain, a_memory
+from commonbrain.testing.clock import FakeClock
+from commonbrain_evals.cascade_graphs import SHAPES, Model, Rests
+
+GRAPHS: Final = 200
+BIG: Final = 10_000
+FAN: Final = 1_000
+_RUNS: Final = 5
+_WHY: Final = "the evaluation says so"
+_KINDS: Final = (Kind.FACT, Kind.TASK, Kind.INCIDENT, Kind.EVENT, Kind.RULE)
+_LIVES: Final = timedelta(days=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CascadeReport:
+    """What came out, all graphs together; `failures` names graphs and steps that were not right."""
+
+    graphs: int
+    steps: int
+    dependants: int
+    """Reviews that the model expects, summed over all steps."""
+    dependants_marked: int
+    bystanders_marked: int
+    rules_archived: int
+    archived: int
+    archived_wrongly: int
+    """Archived against the model, or left active against it."""
+    restores: int
+    restores_exact: int
+    big_nodes: int
+    big_marked: int
+    big_ms: float
+    """The supersede at the root of the big graph, all transactions of it together."""
+    fan_nodes: int
+    fan_ms: float
+    """The supersede of what so many rest on, half of them directly: the median of a few."""
+    fan_process_ms: float
+    """Of that, what this process computed: the rest it waited for a busy machine."""
+    fan_restore_ms: float
+    failures: tuple[str, ...] = ()
+
+
+def evaluate(*, graphs: int = GRAPHS, big: int = BIG, seed: int = 0) -> CascadeReport:
+    """Draw graphs, let premises fall and come back, and compare all of it with the model."""
+    tally: Counter[str] = Counter()
+    failures: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(graphs):
+            path = Path(folder) / f"{number}.db"
+            trial = _Trial.of(path, chance=_chance(seed + number), tally=tally)
+            trial.run()
+            failures += [f"graph {seed + number}, {what}" for what in trial.failures]
+        marked, took_ms = _big(Path(folder) / "big.db", count=big, chance=_chance(seed))
+        fan_ms, process_ms, restored_ms = _fan(Path(folder) / "fan.db", count=min(big, FAN))
+    return CascadeReport(
+        graphs=graphs,
+        big_nodes=big,
+        big_marked=marked,
+        big_ms=round(took_ms, 1),
+        fan_nodes=min(big, FAN),
+        fan_ms=round(fan_ms, 1),
+        fan_process_ms=round(process_ms, 1),
+        fan_restore_ms=round(restored_ms, 1),
+        failures=tuple(failures),
+        **{name: tally[name] for name in _COUNTED},
+    )
+
+
+def tell_cascade(report: CascadeReport) -> str:
+    """Say what came out, in a few lines."""
+    marked = report.dependants_marked / max(report.dependants, 1)
+    exact = report.restores_exact / max(report.restores, 1)
+    lines = [
+        f"{report.graphs} graphs, {report.steps} steps compared with a plain model",
+        f"dependants marked     {marked:.1%} of {report.dependants}",
+        f"bystanders marked     {report.bystanders_marked}",
+        f"archived              {report.archived}, of them wrongly {report.archived_wrongly}",
+        f"rules archived        {report.rules_archived}",
+        f"restored exactly      {exact:.1%} of {report.restores}",
+        f"{report.big_nodes:,} nodes: {report.big_marked:,} marked in {report.big_ms:,.0f} ms",
+        f"{report.fan_nodes:,} resting on one: superseded in {report.fan_ms:,.0f} ms (p50; "
+        f"process {report.fan_process_ms:,.0f}), "
+        f"restored in {report.fan_restore_ms:,.0f}",
+    ]
+    return "\n".join([*lines, *(f"not right: {what}" for what in report.failures[:20])])
+
+
+_COUNTED: Final = (
+    "steps",
+    "dependants",
+    "dependants_marked",
+    "bystanders_marked",
+    "rules_archived",
+    "archived",
+    "archived_wrongly",
+    "restores",
+    "restores_exact",
+)
+
+
+@dataclass(slots=True)
+class _Trial:
+    """One graph in a store of its own."""
+
+    brain: Brain
+    clock: FakeClock
+    chance: random.Random
+    model: Model
+    tally: Counter[str]
+    failures: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def of(cls, path: Path, *, chance: random.Random, tally: Counter[str]) -> _Trial:
+        """Draw a graph and store it."""
+        clock = FakeClock()
+        brain = a_brain(path, clock=clock)
+        count = chance.randint(6, 40)
+        rests = SHAPES[chance.choice(sorted(SHAPES))](count, chance)
+        kinds = {number: chance.choice(_KINDS) for number in range(count)}
+        _store(brain, kinds, rests=rests)
+        return cls(brain, clock, chance, Model(kinds, rests), tally)
+
+    def run(self) -> None:
+        """Let two premises fall and come back in any order, then compare with the beginning."""
+        with self.brain:
+            before = self._found()
+            first, second = self.chance.sample(sorted(self.model.kinds), 2)
+            self._deny_from_below(first)
+            self._check("a less trusted contradiction", expects=before)
+            falls = (self._supersede, self._forget, self._contradict, self._expire, self._prune)
+            back: list[tuple[int, Callable[[], None]]] = []
+            for premise in (first, second):
+                fall = self.chance.choice(falls)
+                back.append((premise, fall(premise)))
+                self._check(f"{self.model.fallen[premise]} {premise}")
+            self.chance.shuffle(back)
+            for premise, restore in back:
+                restore()
+                del self.model.fallen[premise]
+                self._check(f"{premise} is back")
+            self.tally["restores"] += 1
+            self.tally["restores_exact"] += self._found() == before
+
+    def _check(self, what: str, *, expects: object = None) -> None:
+        """Compare every memory of the graph with the model."""
+        found = self._found()
+        marks = self.model.marks()
+        archived = self.model.archived(marks)
+        self.tally["steps"] += 1
+        self.tally["dependants"] += sum(len(causes) for causes in marks.values())
+        is_right = expects is None or found == expects
+        for number, (state, causes) in found.items():
+            due = marks.get(number, set())
+            self.tally["dependants_marked"] += len(causes & due)
+            self.tally["bystanders_marked"] += len(causes - due)
+            is_archived = state is State.ARCHIVED
+            self.tally["archived"] += is_archived
+            self.tally["rules_archived"] += is_archived and self.model.kinds[number] is Kind.RULE
+            self.tally["archived_wrongly"] += is_archived != (number in archived)
+            is_right &= causes == due and is_archived == (number in archived)
+        if not is_right:
+            self.failures.append(what)
+
+    def _found(self) -> dict[int, tuple[State, set[int]]]:
+        """Read the state of each memory, and the causes of its open reviews."""
+        every = [number + 1 for number in self.model.kinds]
+        with self.brain.house.store.snapshot(self.brain.caller.tenant) as tx:
+            standings, reviews = tx.graph.standings(every), tx.reviews.of(every)
+        return {
+            id_ - 1: (
+                standings[id_].state,
+                {
+                    one.cause_id - 1
+                    for one in reviews.get(id_, ())
+                    if one.is_open and not one.is_of_itself
+                },
+            )
+            for id_ in every
+        }
+
+    def _supersede(self, premise: int) -> Callable[[], None]:
+        word = f"revised{premise}"
+        self.brain.revise.supersede(_shown(premise), f"{word} {word} now", reason=_WHY)
+        self.model.fallen[premise] = "superseded"
+        return lambda: self._restore(premise)
+
+    def _forget(self, premise: int) -> Callable[[], None]:
+        self.brain.forget(_shown(premise), reason=_WHY)
+        self.model.fallen[premise] = "forgotten"
+        return lambda: self._restore(premise)
+
+    def _contradict(self, premise: int) -> Callable[[], None]:
+        [said] = self.brain.remember(f"denied{premise} is so", kind="fact").items
+        against = said.id or ""
+        conflict = LinkType.CONFLICTS_WITH
+        self.brain.revise.link(against, _shown(premise), type=conflict)
+        self.model.fallen[premise] = "contradicted"
+
+        def take_back() -> None:
+            self.brain.revise.unlink(against, _shown(premise), type=conflict)
+
+        return take_back
+
+    def _expire(self, premise: int) -> Callable[[], None]:
+        """Let a premise end by its time, which a later write of anybody finds."""
+        with self.brain.house.store.begin(self.brain.caller.tenant) as tx:
+            ended = tx.memories.get([premise + 1])[premise + 1]
+            at = self.clock.now() + _LIVES
+            tx.memories.update(ended, replace(ended, expires_at=at))
+            tx.reviews.touch([premise + 1], at=self.clock.now())
+        self.brain.remember(f"meanwhile{premise} something", kind="event")
+        self.clock.move(_LIVES)
+        self.brain.remember(f"afterwards{premise} something", kind="event")
+        self.model.fallen[premise] = "expired"
+        return lambda: self._restore(premise)
+
+    def _prune(self, premise: int) -> Callable[[], None]:
+        """Let retention take a premise, whatever its age."""
+        caller = self.brain.caller
+        deed = Deed(action=Action.PRUNE, caller=caller, at=self.clock.now(), reason=_WHY)
+        with self.brain.house.store.begin(caller.tenant) as tx:
+            old = tx.memories.get([premise + 1])[premise + 1]
+            amend(tx, old, after=replace(old, state=State.FORGOTTEN), deed=deed)
+            spread(tx, deed)
+        self.model.fallen[premise] = "pruned"
+        return lambda: self._restore(premise)
+
+    def _deny_from_below(self, premise: int) -> None:
+        """Contradict a premise from less trust than it has, which unseats nothing."""
+        low = self.brain.acting_as(agent="web", trust_ceiling=Trust.UNTRUSTED_WEB)
+        [said] = low.remember(f"rumour{premise} denies it", kind="fact").items
+        low.revise.link(said.id or "", _shown(premise), type=LinkType.CONFLICTS_WITH)
+
+    def _restore(self, premise: int) -> None:
+        self.brain.revise.restore(_shown(premise), reason=_WHY)
+
+
+def _shown(number: int) -> str:
+    return ids.show(ids.MEMORY, number + 1)
+
+
+def _store(brain: Brain, kinds: Mapping[int, Kind], *, rests: Rests) -> None:
+    """Store a graph as it is, without asking whether anybody would have written it."""
+    with brain.house.store.begin(brain.caller.tenant) as tx:
+        for number, kind in kinds.items():
+            tx.memories.add(a_memory(number + 1, f"premise{number} holds", kind=kind))
+        for one, on, type_ in rests:
+            link = Link(
+                from_id=one + 1,
+                to_id=on + 1,
+                type=type_,
+                agent="ann",
+                trust=Trust.USER_CLAIM,
+                created_at=NOON,
+                observed_at=NOON,
+            )
+            tx.links.replace(link)
+
+
+def _big(path: Path, *, count: int, chance: random.Random) -> tuple[int, float]:
+    """Supersede the root of a large web in which everything rests on it; count what is marked."""
+    rests = [
+        (one, on, LinkType.DERIVED_FROM)
+        for one in range(1, count)
+        for on in {chance.randrange(one), chance.randrange(one)}
+    ]
+    # Links back make circles of all lengths.
+    rests += [
+        (chance.randrange(1, count // 2), chance.randrange(count // 2, count), LinkType.DEPENDS_ON)
+        for _ in range(count // 10)
+    ]
+    with a_brain(path, clock=FakeClock()) as brain:
+        _store(brain, dict.fromkeys(range(count), Kind.EVENT), rests=rests)
+        started = time.perf_counter()
+        brain.revise.supersede(_shown(0), "revised revised now", reason=_WHY)
+        took_ms = (time.perf_counter() - started) * 1000
+        with brain.house.store.snapshot(brain.caller.tenant) as tx:
+            return sum(one.is_open for one in tx.reviews.by(1)), took_ms
+
+
+def _fan(path: Path, *, count: int) -> tuple[float, float, float]:
+    """Time the supersede of what so many rest on, half of them directly, and its restore."""
+    rests = [(one, 0 if one % 2 else one - 1, LinkType.DERIVED_FROM) for one in range(1, count + 1)]
+    timed: list[tuple[float, float, float]] = []
+    with a_brain(path, clock=FakeClock()) as brain:
+        _store(brain, dict.fromkeys(range(count + 1), Kind.EVENT), rests=rests)
+        for run in range(_RUNS):
+            started, worked = time.perf_counter(), time.process_time()
+            brain.revise.supersede(_shown(0), f"revised{run} revised now", reason=_WHY)
+            between, worked = time.perf_counter(), time.process_time() - worked
+            brain.revise.restore(_shown(0), reason=_WHY)
+            timed.append((between - started, worked, time.perf_counter() - between))
+    superseded, process, restored = zip(*timed, strict=True)
+    return (
+        statistics.median(superseded) * 1000,
+        statistics.median(process) * 1000,
+        statistics.median(restored) * 1000,
+    )
+
+
+def _chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 a graph is no secret, and has to come again

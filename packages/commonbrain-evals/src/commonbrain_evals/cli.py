@@ -1,0 +1,208 @@
+"""`brain eval`: what this memory judges, measured on its own data, and what it finds, on public."""
+
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from commonbrain.cli.commands import Json
+from commonbrain_evals.options import Wanted
+
+OWN: Final = ("atomizer", "cascade", "conflicts", "duplicates", "safety", "times")
+"""The evaluations on data that ships with the package, by their names in `EVALUATIONS`."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Measure what this memory judges on its own data, and what it finds on public data.",
+)
+
+
+def _run(**given: Any) -> None:  # noqa: ANN401 the signature below types it
+    # What is measured, and with what, is loaded only where it is: see main.
+    from commonbrain_evals.run import run_on_data  # noqa: PLC0415
+
+    run_on_data(Wanted(**given))
+
+
+_run.__signature__ = Signature(  # type: ignore[attr-defined]
+    [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            annotation=field.type,
+            default=Parameter.empty if field.default is MISSING else field.default,
+        )
+        for field in fields(Wanted)
+    ]
+)
+app.command("run", help="Measure recall on public data, beside plain baselines, in fresh stores.")(
+    _run
+)
+
+
+@app.command()
+def learn(
+    *,
+    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval.")],
+    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
+    seed: Annotated[int, typer.Option(help="Decides who asks what when.")] = 0,
+    noise: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the marks on what does not answer.")
+    ] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """Learn from one half of some conversations, ask the other with it and without, and swap."""
+    from commonbrain_evals.run import learn_on_data  # noqa: PLC0415 see _run
+
+    learn_on_data((dataset, path), seed=seed, noise=noise, as_json=as_json)
+
+
+@app.command()
+def compare(
+    *,
+    before: Annotated[Path, typer.Argument(help="The record of a run.")],
+    after: Annotated[Path, typer.Argument(help="The record of another on the same data.")],
+    system: Annotated[str, typer.Option(help="Recall or a baseline, by its name.")] = "recall",
+    as_json: Json = False,
+) -> None:
+    """Tell what changed from one run to another, and which of it is beyond noise."""
+    from commonbrain_evals.run import compare_runs  # noqa: PLC0415 see _run
+
+    compare_runs(before, after, system=system, as_json=as_json)
+
+
+@app.command()
+def misses(
+    *,
+    record: Annotated[Path, typer.Argument(help="The record of a run.")],
+    path: Annotated[Path, typer.Argument(help="The data that it was run on.")],
+    count: Annotated[int, typer.Option(min=1, help="How many to show.")] = 10,
+) -> None:
+    """Show questions whose evidence was not all among the first ten, and what came instead."""
+    from commonbrain_evals.run import show_misses  # noqa: PLC0415 see _run
+
+    show_misses(record, path, count=count)
+
+
+@app.command()
+def parts(
+    *,
+    records: Annotated[list[Path], typer.Argument(help="Records of runs with --ablate.")],
+) -> None:
+    """Show what each part of recall is worth on each data set, in one table."""
+    from commonbrain_evals.run import show_worth  # noqa: PLC0415 see _run
+
+    show_worth(records)
+
+
+@app.command()
+def report(
+    *,
+    records: Annotated[list[Path], typer.Argument(help="Records of runs.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("evaluation.html"),
+) -> None:
+    """Write one page of HTML with tables and plots, which needs nothing beside it."""
+    from commonbrain_evals.run import report_runs  # noqa: PLC0415 see _run
+
+    report_runs(records, out=out)
+
+
+@app.command(help="Measure duplicates on data that ships with the package.")
+def duplicates(
+    *,
+    as_json: Json = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the curves of the thresholds to this SVG file.")
+    ] = None,
+) -> None:
+    """Measure the thresholds for duplicates and hints, and draw them if that is wanted."""
+    from commonbrain_evals.run import run_evaluation  # noqa: PLC0415 see _run
+
+    run_evaluation("duplicates", as_json=as_json, plot=plot)
+
+
+@app.command("self")
+def self_(
+    context: typer.Context,
+    *,
+    questions: Annotated[int, typer.Option(help="Of each sort, at most.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same one asks the same of the same store.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure recall on questions that your own memories give; only the result is kept."""
+    from commonbrain_evals.own_store import run_self  # noqa: PLC0415 see _run
+
+    run_self(context.obj, questions=questions, seed=seed, as_json=as_json)
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    *,
+    name: Annotated[str, typer.Option(help="Of the evaluation.")] = "self",
+    plot: Annotated[
+        Path | None, typer.Option(help="Write the figures over time to this SVG file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what was measured of this store over time, and what got worse beyond chance."""
+    from commonbrain_evals.own_store import show_history  # noqa: PLC0415 see _run
+
+    show_history(context.obj, name, plot=plot, as_json=as_json)
+
+
+@app.command()
+def reflect(
+    *,
+    dataset: Annotated[str, typer.Argument(help="locomo, beam, longmemeval or own.")],
+    path: Annotated[Path, typer.Argument(help="The file or folder that holds the data.")],
+    questions: Annotated[int | None, typer.Option(min=1, help="Ask only so many.")] = None,
+    conversations: Annotated[int | None, typer.Option(min=1, help="Fill only so many.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides which, where only some are.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure what episodes keep of the evidence, and what they do to recall."""
+    from commonbrain_evals.run import run_reflection  # noqa: PLC0415 see _run
+
+    run_reflection(
+        dataset,
+        path,
+        questions=questions,
+        conversations=conversations,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def month(
+    *,
+    data: Annotated[
+        Path | None, typer.Option(help="A LoCoMo file: also whether fading costs evidence.")
+    ] = None,
+    conversations: Annotated[
+        int | None, typer.Option(min=1, help="Only so many of the file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Live through a month of ten agents on one store, and hold it against a plain model."""
+    from commonbrain_evals.run import run_month  # noqa: PLC0415 see _run
+
+    run_month(data, conversations=conversations, as_json=as_json)
+
+
+def _add(name: str) -> None:
+    def evaluate(*, as_json: Json = False) -> None:
+        from commonbrain_evals.run import run_evaluation  # noqa: PLC0415 see _run
+
+        run_evaluation(name, as_json=as_json)
+
+    app.command(name, help=f"Measure {name} on data that ships with the package.")(evaluate)
+
+
+for _name in OWN:
+    if _name != "duplicates":
+        _add(_name)

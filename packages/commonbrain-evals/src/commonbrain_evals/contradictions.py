@@ -1,0 +1,86 @@
+"""The rule for conflicts, measured on labelled pairs of statements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.model.kinds import Kind
+from commonbrain.text.contradictions import judge
+from commonbrain.text.statements import Statement
+from commonbrain_evals.labelled import LabelledReport, Verdict, report
+from commonbrain_evals.pairs import Label, read_pairs
+from commonbrain_evals.rows import half_of, read_rows
+
+_DATA: Final = (
+    "conflicts.jsonl: {own} pairs written for it, and pairs.jsonl: {reused} pairs of facts, where"
+    " near misses and paraphrases count as no conflict. Contradictions and updates are conflicts:"
+    " only time tells one from the other, and the rule does not see it. All were written by one"
+    " hand, and the rule was chosen on the half calibrate."
+)
+
+
+class Relation(StrEnum):
+    """What one statement is to another."""
+
+    CONTRADICTION = "contradiction"
+    UPDATE = "update"
+    REFINEMENT = "refinement"
+    """The same, with a detail more."""
+    UNRELATED = "unrelated"
+    PARAPHRASE = "paraphrase"
+
+
+_CONFLICTS: Final = frozenset({Relation.CONTRADICTION, Relation.UPDATE})
+_RELATIONS: Final = {
+    Label.UPDATE: Relation.UPDATE,
+    Label.NEAR_MISS: Relation.UNRELATED,
+    Label.UNRELATED: Relation.UNRELATED,
+    Label.PARAPHRASE: Relation.PARAPHRASE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """Two statements and what they are to each other."""
+
+    relation: Relation
+    one: str
+    other: str
+    is_reused: bool = False
+
+
+def read_statements() -> Sequence[Statements]:
+    """Read the pairs for conflicts, then those for duplicates that are facts."""
+    own = [
+        Statements(relation=Relation(row["label"]), one=row["one"], other=row["other"])
+        for row in read_rows("conflicts.jsonl")
+    ]
+    reused = [
+        Statements(relation=_RELATIONS[pair.label], one=pair.one, other=pair.other, is_reused=True)
+        for pair in read_pairs()
+        if pair.kind is Kind.FACT
+    ]
+    return [*own, *reused]
+
+
+def evaluate(statements: Sequence[Statements]) -> LabelledReport:
+    """Judge every pair and hold the judgement against its label."""
+    reused = sum(one.is_reused for one in statements)
+    return report(
+        [_verdict(one) for one in statements],
+        title="Conflicts",
+        data=_DATA.format(own=len(statements) - reused, reused=reused),
+    )
+
+
+def _verdict(pair: Statements) -> Verdict:
+    found = judge(Statement(text=pair.one), Statement(text=pair.other))
+    return Verdict(
+        sort=f"{pair.relation}{', reused' if pair.is_reused else ''}",
+        half=half_of(pair.one),
+        text=f"{pair.one} / {pair.other}",
+        said=found is not None,
+        so=pair.relation in _CONFLICTS,
+        found=found.basis if found else "",
+    )

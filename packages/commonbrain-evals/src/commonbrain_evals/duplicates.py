@@ -1,0 +1,282 @@
+"""The duplicate bands and the rule for conflicts, measured on the labelled pairs."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonbrain.embeddings.interface import Embedder, Matrix
+from commonbrain.ingestion import deduplication
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import Kind
+from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.text import contradictions
+from commonbrain.text.statements import Statement, read
+from commonbrain_evals.measures import Agreement, Checked, Flags, agreement, checked
+from commonbrain_evals.pairs import Label, Pair
+from commonbrain_evals.rows import Half
+
+DUPLICATE_PRECISION_MIN: Final = 0.98
+"""One refusal in fifty may be wrong; who is refused is told of what, and can insist."""
+SIMILAR_RECALL_MIN: Final = 0.9
+"""A hint costs a line, so it may be wrong more often than it may miss."""
+GRID: Final = tuple(n / 100 for n in range(30, 100))
+_RESAMPLES: Final = 200
+_EMBEDDED_AT_ONCE: Final = 32
+_SEED: Final = 20_000
+_CAUTION: Final = 0.9
+"""The share of resamples that must agree; one lucky sample would set the threshold too low."""
+_UNLIKE: Final = (Label.NEAR_MISS, Label.UNRELATED)
+_CRITERION: Final = (
+    "duplicate_at is the threshold from which the expected precision stays at least"
+    f" {DUPLICATE_PRECISION_MIN} in {_CAUTION:.0%} of resamples. Right are the paraphrases that the"
+    " rule lets pass; wrong are near misses and the unrelated whose numbers are the same, by the"
+    " share of them that the rule lets pass at any similarity, so that the threshold does not lean"
+    " on which ones the rule happened to catch. Updates are the rule's alone to catch, and counted"
+    " below. similar_at is the highest threshold that brings at least"
+    f" {SIMILAR_RECALL_MIN} of paraphrases and updates."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How similar the pairs of one label are, as cosines."""
+
+    label: Label
+    pairs: int
+    p5: float
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one threshold would do on the half that is chosen by."""
+
+    threshold: float
+    duplicate: Agreement
+    """As the gate judges: similarity and the rule, over all labels."""
+    expected_precision: float
+    """As the criterion counts it."""
+    similar: Agreement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """How the chosen thresholds and the rules do on one half."""
+
+    half: Half
+    pairs: int
+    duplicate: Checked
+    updates_refused: int
+    """Updates taken for duplicates: news that only insisting would bring in."""
+    unlike_refused: int
+    """Near misses and unrelated texts taken for duplicates."""
+    similar: Checked
+    conflict: Checked
+    """Over facts at or above the threshold for hints; an update is one, all else is none."""
+    recurrence: Checked
+    """Over events; an update tells of the same thing at another time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The whole evaluation in one space."""
+
+    space: str
+    criterion: str
+    spreads: tuple[Spread, ...]
+    steps: tuple[Step, ...]
+    duplicate_at: float
+    similar_at: float
+    configured_duplicate_at: float
+    configured_similar_at: float
+    findings: tuple[Findings, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scored:
+    """Pairs side by side with everything that is known of them, one row each."""
+
+    labels: NDArray[np.str_]
+    kinds: NDArray[np.str_]
+    halves: NDArray[np.str_]
+    similarities: NDArray[np.float64]
+    are_news: Flags
+    have_other_numbers: Flags
+    are_conflicts: Flags
+    recur: Flags
+
+    def of(self, half: Half) -> "_Scored":
+        """Give one half of them."""
+        return self.at(np.flatnonzero(self.halves == half))
+
+    def at(self, kept: NDArray[np.intp]) -> "_Scored":
+        """Give some of them by place."""
+        return _Scored(
+            labels=self.labels[kept],
+            kinds=self.kinds[kept],
+            halves=self.halves[kept],
+            similarities=self.similarities[kept],
+            are_news=self.are_news[kept],
+            have_other_numbers=self.have_other_numbers[kept],
+            are_conflicts=self.are_conflicts[kept],
+            recur=self.recur[kept],
+        )
+
+    def labelled(self, *labels: Label) -> Flags:
+        return np.isin(self.labels, labels)
+
+    def duplicate(self, threshold: float) -> Flags:
+        return (self.similarities >= threshold) & ~self.are_news
+
+    def expected_precision(self, threshold: float) -> float:
+        """Weigh the unlike by how often the rule misses one; other numbers it never misses."""
+        at_risk = self.labelled(*_UNLIKE) & ~self.have_other_numbers
+        missed = float((at_risk & ~self.are_news).sum() / max(at_risk.sum(), 1))
+        right = int((self.duplicate(threshold) & self.labelled(Label.PARAPHRASE)).sum())
+        wrong = missed * int((at_risk & (self.similarities >= threshold)).sum())
+        return round(right / (right + wrong), 4) if right else 0.0
+
+
+def evaluate(
+    pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress = unwatched
+) -> Report:
+    """Measure, choose thresholds on one half, and see on the other what they are worth.
+
+    Raises:
+        Invalid: no threshold meets the criterion in this space.
+        Unavailable: `embedder_down`.
+
+    """
+    scored = _score(pairs, embedder, on_progress=on_progress)
+    chosen_by = scored.of(Half.CALIBRATE)
+    steps = tuple(_step(chosen_by, threshold) for threshold in GRID)
+    duplicate_at = _duplicate_at(chosen_by)
+    similar_at = min(_similar_at(steps), duplicate_at)
+    return Report(
+        space=embedder.space.name,
+        criterion=_CRITERION,
+        spreads=tuple(_spread(scored, label) for label in Label),
+        steps=steps,
+        duplicate_at=duplicate_at,
+        similar_at=similar_at,
+        configured_duplicate_at=embedder.space.duplicate_at,
+        configured_similar_at=embedder.space.similar_at,
+        findings=tuple(
+            _findings(scored, half, duplicate_at=duplicate_at, similar_at=similar_at)
+            for half in Half
+        ),
+    )
+
+
+def _score(pairs: Sequence[Pair], embedder: Embedder, *, on_progress: Progress) -> _Scored:
+    both = [text for pair in pairs for text in (pair.one, pair.other)]
+    vectors: list[Matrix] = []
+    for start in range(0, len(both), _EMBEDDED_AT_ONCE):
+        # Pairs are short: the first window of each text is the whole of it.
+        batch = embedder.passages(both[start : start + _EMBEDDED_AT_ONCE])
+        vectors += [windows[0] for windows in batch]
+        on_progress(len(vectors) / len(both))
+    ones, others = np.stack(vectors[::2]), np.stack(vectors[1::2])
+
+    def each(says: Callable[[Pair], bool]) -> Flags:
+        return np.array([says(pair) for pair in pairs], np.bool_)
+
+    return _Scored(
+        labels=np.array([pair.label.value for pair in pairs]),
+        kinds=np.array([pair.kind.value for pair in pairs]),
+        halves=np.array([pair.half.value for pair in pairs]),
+        similarities=np.sum(ones.astype(np.float64) * others, axis=1),
+        are_news=each(lambda pair: deduplication.contradicts(pair.one, pair.other)),
+        have_other_numbers=each(_has_other_numbers),
+        are_conflicts=each(_conflicts),
+        recur=each(lambda pair: deduplication.recurs(pair.one, pair.other)),
+    )
+
+
+def _conflicts(pair: Pair) -> bool:
+    return contradictions.judge(Statement(text=pair.one), Statement(text=pair.other)) is not None
+
+
+def _has_other_numbers(pair: Pair) -> bool:
+    one, other = (read(Statement(text=text)) for text in (pair.one, pair.other))
+    return one.numbers != other.numbers
+
+
+def _spread(scored: _Scored, label: Label) -> Spread:
+    similarities = scored.similarities[scored.labelled(label)]
+    p5, p50, p95 = (round(float(q), 3) for q in np.quantile(similarities, (0.05, 0.5, 0.95)))
+    return Spread(label=label, pairs=len(similarities), p5=p5, p50=p50, p95=p95)
+
+
+def _step(scored: _Scored, threshold: float) -> Step:
+    is_same = scored.labelled(Label.PARAPHRASE)
+    is_near = scored.labelled(Label.PARAPHRASE, Label.UPDATE)
+    return Step(
+        threshold=threshold,
+        duplicate=agreement(scored.duplicate(threshold), is_same),
+        expected_precision=scored.expected_precision(threshold),
+        similar=agreement(scored.similarities >= threshold, is_near),
+    )
+
+
+def _duplicate_at(scored: _Scored) -> float:
+    """Choose the threshold that most resamples find high enough.
+
+    Raises:
+        Invalid: too many find none.
+
+    """
+    chance = np.random.default_rng(_SEED)
+    draws = chance.integers(0, len(scored.labels), size=(_RESAMPLES, len(scored.labels)))
+    found = sorted(_lowest_precise(scored.at(draw)) for draw in draws)
+    chosen = found[int(_CAUTION * _RESAMPLES)]
+    if chosen > GRID[-1]:
+        raise Invalid(
+            "No threshold meets the criterion in this vector space.",
+            hint="Choose another embedder.",
+        )
+    return chosen
+
+
+def _lowest_precise(scored: _Scored) -> float:
+    """Give the lowest threshold that is precise together with all above it; 1 when none is."""
+    precise = takewhile(
+        lambda threshold: _is_precise(scored, threshold), _useful(scored, reversed(GRID))
+    )
+    return min(precise, default=1.0)
+
+
+def _useful(scored: _Scored, thresholds: Iterable[float]) -> Iterator[float]:
+    """Leave out thresholds above every pair: of nothing, no precision is known."""
+    return (threshold for threshold in thresholds if scored.duplicate(threshold).any())
+
+
+def _is_precise(scored: _Scored, threshold: float) -> bool:
+    return scored.expected_precision(threshold) >= DUPLICATE_PRECISION_MIN
+
+
+def _similar_at(steps: Sequence[Step]) -> float:
+    return max(s.threshold for s in steps if s.similar.recall >= SIMILAR_RECALL_MIN)
+
+
+def _findings(scored: _Scored, half: Half, *, duplicate_at: float, similar_at: float) -> Findings:
+    there = scored.of(half)
+    is_update, is_near = there.labelled(Label.UPDATE), there.similarities >= similar_at
+    refused = there.duplicate(duplicate_at)
+    is_fact, is_event = there.kinds == Kind.FACT, there.kinds == Kind.EVENT
+    related = there.labelled(Label.PARAPHRASE, Label.UPDATE)
+    return Findings(
+        half=half,
+        pairs=len(there.labels),
+        duplicate=checked(refused, there.labelled(Label.PARAPHRASE)),
+        updates_refused=int((refused & is_update).sum()),
+        unlike_refused=int((refused & there.labelled(*_UNLIKE)).sum()),
+        similar=checked(is_near, related),
+        conflict=checked((there.are_conflicts & is_near)[is_fact], is_update[is_fact]),
+        recurrence=checked(there.recur[is_event], is_update[is_event]),
+    )

@@ -1,0 +1,77 @@
+"""Every evaluation by its name, one row each; `brain eval NAME` runs one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import Console
+
+from commonbrain.runtime.bootstrap import load_settings, make_embedder
+from commonbrain.storage.maintenance import Progress
+from commonbrain_evals import (
+    atomizer,
+    cascade,
+    contradictions,
+    duplicates,
+    pairs,
+    safety,
+    tables,
+    times,
+)
+from commonbrain_evals.labelled import show_labelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One thing that is measured, on data that ships with the package."""
+
+    purpose: str
+    run: Callable[[Progress], Any]
+    """Measure, and give a report: a dataclass that can be written as JSON."""
+    show: Callable[[Any], None]
+    """Print its report for people."""
+
+
+def _duplicates(on_progress: Progress) -> duplicates.Report:
+    embedder = make_embedder(load_settings())
+    return duplicates.evaluate(pairs.read_pairs(), embedder, on_progress=on_progress)
+
+
+def _safety(on_progress: Progress) -> safety.SafetyReport:
+    return safety.evaluate(make_embedder(load_settings()), on_progress=on_progress)
+
+
+EVALUATIONS: Final[Mapping[str, Evaluation]] = {
+    "atomizer": Evaluation(
+        purpose="Whether causes are told from effects, and from what only looks like one.",
+        run=lambda _: atomizer.evaluate(atomizer.read_sentences()),
+        show=show_labelled,
+    ),
+    "cascade": Evaluation(
+        purpose="Whether exactly what rests on a fallen premise is marked, and rises with it.",
+        run=lambda _: cascade.evaluate(),
+        show=lambda report: Console().print(cascade.tell_cascade(report), markup=False),
+    ),
+    "conflicts": Evaluation(
+        purpose="Whether statements that cannot both hold are told from those that can.",
+        run=lambda _: contradictions.evaluate(contradictions.read_statements()),
+        show=show_labelled,
+    ),
+    "duplicates": Evaluation(
+        purpose="The thresholds for duplicates and hints of the embedder in use, and the rules.",
+        run=_duplicates,
+        show=tables.show,
+    ),
+    "safety": Evaluation(
+        purpose="What shows of others' memories, and what lies from the web do to answers.",
+        run=_safety,
+        show=lambda report: Console().print(
+            "\n".join(safety.tell_safety(report)), markup=False, highlight=False
+        ),
+    ),
+    "times": Evaluation(
+        purpose="Which span a phrase of time means, and whether a question names one at all.",
+        run=lambda _: times.evaluate(times.read_questions()),
+        show=show_labelled,
+    ),
+}

@@ -1,0 +1,332 @@
+"""A month of ten agents on one store, with a clock that is moved, beside a plain model of it.
+
+They remember, recall, rate, supersede, forget and write to each other, each with habits of its
+own, and the store is kept every night. What the model reckons by the formulas alone is held against
+what the store says of every memory.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from commonbrain.client import Brain
+from commonbrain.jobs.worker import Worker
+from commonbrain.model import ids
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.memory import CURRENT_STATES, Memory, State
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.scoring import DORMANT_BELOW, is_dormant, strength
+from commonbrain.storage.job_queue import MAINTAIN
+from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.testing.builders import a_brain
+from commonbrain.testing.clock import FakeClock
+
+DAYS: Final = 30
+ACTS: Final = 8
+"""Of each agent in a day: what a memory is asked or told in a working day with it."""
+_DAY: Final = timedelta(days=1)
+_WHY: Final = "the evaluation says so"
+_THINGS: Final = ("valve", "pump", "gate", "kettle", "lamp", "crane", "meter", "door", "engine")
+_STATES: Final = ("red", "stuck", "new", "loose", "loud", "shut", "wet", "warm", "bent")
+_KINDS: Final = (Kind.FACT, Kind.FACT, Kind.EVENT, Kind.RULE, Kind.TASK, Kind.INCIDENT)
+_DAYS_LIVED: Final = 5
+"""How long what was told to end holds."""
+_WOKEN: Final = 3
+"""How many of what a recall shows best are accessed, as the documents tell it."""
+_NEAR: Final = 1e-9
+
+HABITS: Final[Mapping[str, Mapping[str, int]]] = {
+    "ann": {"remember": 6, "recall": 3},
+    "bo": {"recall": 8, "remember": 1},
+    "cy": {"remember": 4, "rate": 4, "recall": 3},
+    "dee": {"remember": 3, "supersede": 4, "recall": 2},
+    "eve": {"remember": 4, "forget": 2, "recall": 2},
+    "fay": {"message": 6, "recall": 2},
+    "gus": {"brief": 5, "recall": 3},
+    "hal": {"remember": 2, "recall": 2, "rate": 1, "message": 1},
+    "ivy": {"recall": 1, "rate": 5, "remember": 2},
+    "jo": {"remember": 2, "supersede": 1, "forget": 1, "recall": 6, "brief": 1},
+}
+"""How often each agent does what, beside what else it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthReport:
+    """What came out; `wrong` names what the store and the model do not agree on."""
+
+    days: int
+    agents: int
+    acts: Mapping[str, int]
+    memories: Mapping[str, int]
+    """By state, at the end."""
+    dormant: int
+    woken: int
+    """Memories that slept and were used again."""
+    kept: Mapping[str, int]
+    """What upkeep counted, all nights together."""
+    checks: int
+    wrong: tuple[str, ...]
+    bytes_by_ten_days: tuple[int, ...]
+    """The size of the file after each ten days."""
+    recall_ms_by_ten_days: tuple[float, ...]
+    """The 95th percentile of each ten days."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """What the model knows of one memory."""
+
+    recorded_at: datetime
+    text: str
+    accesses: int = 0
+    accessed_at: datetime | None = None
+    rating: int = 0
+    state: State = State.ACTIVE
+    expires_at: datetime | None = None
+    slept: bool = False
+    is_message: bool = False
+    """Messages are private to those who have them."""
+
+    def is_open(self, now: datetime) -> bool:
+        """Say whether anybody may change it: it holds, and is nobody's private message."""
+        is_over = self.expires_at is not None and self.expires_at <= now
+        return self.state in CURRENT_STATES and not is_over and not self.is_message
+
+    def touched_at(self) -> datetime:
+        """Give from when its age runs."""
+        return max(self.recorded_at, self.accessed_at or self.recorded_at)
+
+
+def evaluate(
+    *, days: int = DAYS, acts: int = ACTS, seed: int = 0, on_progress: Progress = unwatched
+) -> MonthReport:
+    """Live through a month; at most a few seconds for each thousand acts."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, clock = Path(folder) / "month.db", FakeClock()
+        with a_brain(path, clock=clock) as brain:
+            month = _Month(brain=brain, clock=clock, chance=_chance(seed), path=path)
+            for day in range(days):
+                month.live(acts)
+                month.night()
+                on_progress((day + 1) / days)
+            return month.report(days)
+
+
+def tell_month(report: MonthReport) -> Iterator[str]:
+    """Say in lines what came out."""
+    acts = ", ".join(f"{count} {name}" for name, count in report.acts.items())
+    yield f"{report.agents} agents, {report.days} days: {acts}"
+    states = ", ".join(f"{count} {state}" for state, count in report.memories.items())
+    yield f"memories: {states}; {report.dormant} sleep, {report.woken} woke up"
+    yield "upkeep: " + ", ".join(f"{name} {count}" for name, count in report.kept.items())
+    yield "after each ten days: " + ", ".join(
+        f"{size / 1e6:.1f} MB, recall p95 {ms:.0f} ms"
+        for size, ms in zip(report.bytes_by_ten_days, report.recall_ms_by_ten_days, strict=False)
+    )
+    yield f"{report.checks:,} checks against the model, {len(report.wrong)} wrong"
+    yield from report.wrong
+
+
+def _chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 it is meant to be foreseen
+
+
+@dataclass(slots=True, kw_only=True)
+class _Month:
+    brain: Brain
+    clock: FakeClock
+    chance: random.Random
+    path: Path
+    known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    acts: Counter[str] = field(default_factory=Counter[str])
+    kept: Counter[str] = field(default_factory=Counter[str])
+    wrong: list[str] = field(default_factory=list[str])
+    recall_ms: list[list[float]] = field(default_factory=lambda: [[]])
+    sizes: list[int] = field(default_factory=list[int])
+    checks: int = 0
+    woken: int = 0
+    told: int = 0
+    nights: int = 0
+
+    def live(self, acts: int) -> None:
+        """Let every agent do so many things, in turn."""
+        for _ in range(acts):
+            for agent, habits in HABITS.items():
+                [act] = self.chance.choices(list(habits), list(habits.values()))
+                self._deeds()[act](self.brain.acting_as(agent=agent))
+                self.acts[act] += 1
+                self.clock.move(_DAY / (2 * acts * len(HABITS)))
+
+    def night(self) -> None:
+        """Sleep half a day, keep the store, and hold it against the model."""
+        self.clock.move(_DAY / 2)
+        self.brain.house.journal.flush()
+        worker = Worker(house=self.brain.house, name="night", kinds=(MAINTAIN,))
+        worker.schedule()
+        worker.sweep()
+        [done, *_] = self.brain.jobs(kind=MAINTAIN).jobs
+        self.kept.update({name: int(str(count)) for name, count in (done.result or {}).items()})
+        self._check()
+        self.nights += 1
+        if self.nights % 10 == 0:
+            self.sizes.append(self.path.stat().st_size)
+            self.recall_ms.append([])
+
+    def report(self, days: int) -> MonthReport:
+        """Tell what came out."""
+        return MonthReport(
+            days=days,
+            agents=len(HABITS),
+            acts=dict(sorted(self.acts.items())),
+            memories=dict(self.brain.status().by_state),
+            dormant=sum(one.slept for one in self.known.values()),
+            woken=self.woken,
+            kept=dict(+self.kept),
+            checks=self.checks,
+            wrong=tuple(self.wrong),
+            bytes_by_ten_days=tuple(self.sizes),
+            recall_ms_by_ten_days=tuple(_p95(those) for those in self.recall_ms if len(those) > 1),
+        )
+
+    def _deeds(self) -> Mapping[str, Callable[[Brain], None]]:
+        return {
+            "remember": self._remember,
+            "brief": lambda brain: self._remember(brain, lives=_DAYS_LIVED * _DAY),
+            "recall": self._recall,
+            "rate": self._rate,
+            "supersede": self._supersede,
+            "forget": self._forget,
+            "message": self._message,
+        }
+
+    def _text(self) -> str:
+        self.told += 1
+        thing, state = self.chance.choice(_THINGS), self.chance.choice(_STATES)
+        # Names of its own keep one from being taken for another.
+        return f"{thing}{self.told} at bay{self.told * 7} is {state}{self.told * 3}"
+
+    def _remember(self, brain: Brain, *, lives: timedelta | None = None) -> None:
+        text, now = self._text(), self.clock.now()
+        expires_at = None if lives is None else now + lives
+        kind = self.chance.choice(_KINDS)
+        told = {} if expires_at is None else {"expires_at": expires_at}
+        [outcome] = brain.remember(text, kind=kind, **told).items  # type: ignore[arg-type]
+        if outcome.status == "stored" and outcome.id is not None:
+            known = _Known(recorded_at=now, text=text, expires_at=expires_at)
+            self.known[outcome.id] = known
+
+    def _recall(self, brain: Brain) -> None:
+        asked = self._some()
+        text = self.known[asked].text if asked else "nothing was told yet"
+        started = time.perf_counter()
+        found = brain.recall(text, max_items=5)
+        self.recall_ms[-1].append((time.perf_counter() - started) * 1000)
+        # What is named by its id alone was not shown in words.
+        shown = [item.id for item in found.items if item.headline is not None]
+        for place, id_ in enumerate(shown):
+            known = self.known.get(id_)
+            if known is None:
+                continue
+            if known.state not in CURRENT_STATES:
+                self.wrong.append(f"{id_} was {known.state} and is recalled")
+            if place < _WOKEN:
+                known.accesses += 1
+                known.accessed_at = self.clock.now()
+
+    def _rate(self, brain: Brain) -> None:
+        one = self._some()
+        if one is not None:
+            vote = self.chance.choice(("up", "down"))
+            brain.revise.rate(one, vote)  # type: ignore[arg-type]
+            self.known[one].rating += 1 if vote == "up" else -1
+
+    def _supersede(self, brain: Brain) -> None:
+        one = self._some()
+        if one is not None:
+            text = self._text()
+            made = brain.revise.supersede(one, text, reason=_WHY)
+            if made.status == "stored" and made.id is not None:
+                was = self.known[one]
+                was.state = State.SUPERSEDED
+                new = _Known(recorded_at=self.clock.now(), text=text, expires_at=was.expires_at)
+                self.known[made.id] = new
+
+    def _forget(self, brain: Brain) -> None:
+        one = self._some()
+        if one is not None:
+            brain.forget(one, reason=_WHY)
+            self.known[one].state = State.FORGOTTEN
+
+    def _message(self, brain: Brain) -> None:
+        now = self.clock.now()
+        text = self._text()
+        sent = brain.message.send(
+            self.chance.choice([one for one in HABITS if one != brain.caller.agent]), text
+        )
+        self.known[sent.id] = _Known(recorded_at=now, text=text, is_message=True)
+
+    def _some(self) -> str | None:
+        """Choose of what holds, mostly of what is young."""
+        now = self.clock.now()
+        holding = [id_ for id_, one in self.known.items() if one.is_open(now)]
+        if not holding:
+            return None
+        return holding[-1 - int(len(holding) * self.chance.random() ** 3)]
+
+    def _check(self) -> None:
+        """Hold every memory of the store against the model."""
+        now = self.clock.now()
+        by_id = {ids.parse(ids.MEMORY, id_): id_ for id_ in self.known}
+        with self.brain.house.store.snapshot(LOCAL_TENANT) as tx:
+            rows = tx.memories.get(list(by_id))
+        for number, id_ in by_id.items():
+            known, row = self.known[id_], rows[number]
+            if known.expires_at is not None and known.expires_at <= now:
+                known.state = State.EXPIRED if known.state in CURRENT_STATES else known.state
+            self.checks += 1
+            what = _differs(known, row, now=now)
+            if what:
+                self.wrong.append(f"{id_} on {now:%m-%d}: {what}")
+            sleeps = is_dormant(row, now)
+            self.woken += known.slept and not sleeps and row.state in CURRENT_STATES
+            known.slept = sleeps
+
+
+def _differs(known: _Known, row: Memory, *, now: datetime) -> str | None:
+    """Say in what a row is not as the model reckons; None when it is."""
+    if row.state is not known.state:
+        return f"is {row.state}, should be {known.state}"
+    if (row.access_count, row.rating) != (known.accesses, known.rating):
+        return f"has {row.access_count} accesses, should have {known.accesses}"
+    reckoned = _strength(known, row, now=now)
+    if abs(strength(row, now) - reckoned) > _NEAR:
+        return f"is {strength(row, now):.3f} strong, should be {reckoned:.3f}"
+    rests = KINDS[row.kind].archived_after
+    is_asleep = reckoned < DORMANT_BELOW or (rests and now - known.touched_at() >= rests)
+    should_sleep = bool(is_asleep) and known.state in CURRENT_STATES
+    return None if is_dormant(row, now) is should_sleep else f"should sleep: {should_sleep}"
+
+
+def _strength(known: _Known, row: Memory, *, now: datetime) -> float:
+    """Reckon the strength by the formula as the documents tell it."""
+    policy = KINDS[row.kind]
+    if policy.half_life is None:
+        return 1.0
+    used = min(1 + math.log2(1 + known.accesses), 5.0)
+    liked = 2.0 ** max(-1.0, min(known.rating / 3, 1.0))
+    weighty = 2.0 ** max(-1.0, min(row.salience - policy.salience, 1.0))
+    return 2.0 ** -((now - known.touched_at()) / (policy.half_life * used * liked * weighty))
+
+
+def _p95(those: list[float]) -> float:
+    return round(statistics.quantiles(those, n=20)[-1], 2)

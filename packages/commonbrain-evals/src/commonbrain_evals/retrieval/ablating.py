@@ -1,0 +1,84 @@
+"""Leaving out one part of recall after the other: what each is worth.
+
+Every part costs one more recall a question, so nothing is asked whose answer is known: a feature
+that no candidate has adds nothing to any score, and without it the ranking is the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from commonbrain.client import Brain
+from commonbrain.embeddings.interface import Embedder, Matrix, Space
+from commonbrain.model.query import Candidate, Trace
+from commonbrain.retrieval.query_plan import STAGES
+from commonbrain.retrieval.ranking import WEIGHTS
+from commonbrain.retrieval.retrievers import ARMS, MEANING
+from commonbrain.retrieval.write_behind import Journal
+from commonbrain.services import House
+
+_ESSENTIAL: Final = frozenset({"recent", "fused"})
+"""Without the one there is no browsing, without the other no relevance: nothing to learn."""
+PARTS: Final = tuple(
+    name for name in dict.fromkeys((*ARMS, MEANING, *WEIGHTS, *STAGES)) if name not in _ESSENTIAL
+)
+"""Everything of recall that can be left out: arms, features, stages."""
+_FEATURES: Final = frozenset(WEIGHTS) - {*ARMS, MEANING, *STAGES}
+"""Those that do nothing but weigh."""
+
+
+class _Overheard(Journal):
+    """Keeps what the last recall considered, and writes no trace of it."""
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house.store, house.screen, clock=house.clock)
+        self.considered: Sequence[Candidate] = ()
+
+    def record(self, trace: Trace) -> None:
+        """Keep what was considered."""
+        self.considered = trace.considered
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembering:
+    """Embeds a question once, however often it is asked."""
+
+    embedder: Embedder
+    known: dict[str, Matrix] = field(default_factory=dict[str, Matrix])
+
+    @property
+    def space(self) -> Space:
+        return self.embedder.space
+
+    def query(self, text: str) -> Matrix:
+        if text not in self.known:
+            self.known[text] = self.embedder.query(text)
+        return self.known[text]
+
+    def passages(self, texts: Sequence[str]) -> list[Matrix]:
+        return self.embedder.passages(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """One question that is asked again and again, each time without another part."""
+
+    brain: Brain
+    """What is to be asked."""
+    journal: _Overheard
+
+    @classmethod
+    def of(cls, brain: Brain) -> "Ablation":
+        """Take a brain aside, so that nothing of this is written."""
+        journal = _Overheard(brain.house)
+        embedder = _Remembering(brain.house.embedder)
+        house = replace(brain.house, journal=journal, embedder=embedder)
+        return cls(Brain.of(house, brain.caller), journal)
+
+    def idle(self) -> frozenset[str]:
+        """Name the features that nothing of what was last considered has."""
+        return frozenset(
+            name
+            for name in _FEATURES
+            if not any(one.features.get(name) for one in self.journal.considered)
+        )

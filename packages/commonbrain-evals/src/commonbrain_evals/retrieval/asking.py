@@ -1,0 +1,177 @@
+"""One question, asked of recall and of everything it is compared with."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from commonbrain.client import Brain
+from commonbrain.model.limits import RECALL_ITEMS_MAX, RECALL_TOKENS_MAX
+from commonbrain.model.recall_result import Recollection, Verdict
+from commonbrain.retrieval.query_plan import Tuning
+from commonbrain.retrieval.service import Recall
+from commonbrain_evals.retrieval.ablating import Ablation
+from commonbrain_evals.retrieval.corpora import Question
+from commonbrain_evals.retrieval.metrics import DEPTH
+from commonbrain_evals.retrieval.recipes import Recipe
+from commonbrain_evals.retrieval.shapes import Shapes
+from commonbrain_evals.retrieval.stand import Stand
+from commonbrain_evals.retrieval.study import rank
+from commonbrain_evals.retrieval.systems import BASELINES, RECALL, fill, search, sources
+
+BUDGETS: Final = (500, 1000, 2000, 4000, 8000)
+"""Tokens that an answer may take."""
+AS_SERVED: Final = "default"
+"""The budget that nobody asked for: what an agent gets unless it says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """What was packed of one question's evidence."""
+
+    tokens: int
+    is_whole: bool
+    """Whether all of its evidence is there in full."""
+    is_in_part: bool
+    """Whether all of it is there at least as an excerpt, which may lack what answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of one question."""
+
+    question: Question
+    rankings: Mapping[str, Sequence[str]]
+    """Sources best first, by system; recall without a part goes by the name of the part."""
+    sessions: Mapping[str, Sequence[str]]
+    """The sessions of what is ranked, each by its best, by system; none where none is asked of."""
+    gold_sessions: Mapping[str, int]
+    """Those that its evidence stands in."""
+    packed: Mapping[str, Mapping[str, Packed]]
+    """By system and tokens allowed."""
+    ms: Mapping[str, float]
+    """How long each system took."""
+    has_abstained: bool
+    history_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Asks one filled store."""
+
+    stand: Stand
+    tuning: Tuning
+    shapes: Shapes
+    """What the study's recipes look at."""
+    recipes: Mapping[str, Recipe]
+    history_tokens: int
+    """Of everything that was said in this store."""
+    ablated: tuple[str, ...] = ()
+    """Parts each of which is left out once."""
+
+    def ask(self, question: Question) -> Answer:
+        """Ask everyone one question."""
+        brain = self._brain(question)
+        started = time.perf_counter()
+        served = self._recall(brain)(question.text, bump=False)
+        took_ms = (time.perf_counter() - started) * 1000
+        rankings = {RECALL: self._rank(brain, question)}
+        gold_sessions = dict.fromkeys(self.stand.sessions(question.gold), 1)
+        sessions = {RECALL: self._rank_sessions(brain, question)} if gold_sessions else {}
+        packed = {RECALL: {AS_SERVED: _packed(served, question), **self._pack(brain, question)}}
+        ms = {RECALL: took_ms}
+        for name, ranked, seconds in self._baselines(question):
+            rankings[name] = sources(self.stand, ranked[:DEPTH])
+            if gold_sessions:
+                sessions[name] = self.stand.sessions(sources(self.stand, ranked))
+            packed[name] = {
+                str(tokens): self._fill(ranked, question, tokens=tokens) for tokens in BUDGETS
+            }
+            ms[name] = seconds * 1000
+        return Answer(
+            question=question,
+            rankings={**rankings, **self._ablated(brain, question)},
+            sessions=sessions,
+            gold_sessions=gold_sessions,
+            packed=packed,
+            ms=ms,
+            has_abstained=served.verdict is not Verdict.FOUND,
+            history_tokens=self.history_tokens,
+        )
+
+    def abstains(self, question: Question) -> bool:
+        """Say whether recall finds nothing that answers."""
+        found = self._recall(self.stand.brain)(question.text, bump=False)
+        return found.verdict is not Verdict.FOUND
+
+    def _brain(self, question: Question) -> Brain:
+        at = question.asked_at
+        return self.stand.brain if at is None else self.stand.at(at)
+
+    def _recall(self, brain: Brain, *, without: str | None = None) -> Recall:
+        left_out = self.tuning.without | ({without} if without else set[str]())
+        return Recall(brain.house, brain.caller, Tuning(without=left_out))
+
+    def _rank(
+        self, brain: Brain, question: Question, *, without: str | None = None
+    ) -> Sequence[str]:
+        found = self._recall(brain, without=without)(
+            question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False
+        )
+        return list(dict.fromkeys(item.source_ref or "" for item in found.items))
+
+    def _ablated(self, brain: Brain, question: Question) -> Mapping[str, Sequence[str]]:
+        """Rank without each part, and as ever without those that are known to change nothing."""
+        if not self.ablated:
+            return {}
+        apart = Ablation.of(brain)
+        whole = self._rank(apart.brain, question)
+        idle = apart.idle()
+        return {
+            part: whole if part in idle else self._rank(apart.brain, question, without=part)
+            for part in self.ablated
+        }
+
+    def _rank_sessions(self, brain: Brain, question: Question) -> Sequence[str]:
+        """Look further down than for memories: many of the best may be of one session."""
+        found = self._recall(brain)(
+            question.text,
+            max_items=RECALL_ITEMS_MAX,
+            max_tokens=RECALL_TOKENS_MAX,
+            bump=False,
+        )
+        return self.stand.sessions(item.source_ref or "" for item in found.items)
+
+    def _pack(self, brain: Brain, question: Question) -> Mapping[str, Packed]:
+        recall = self._recall(brain)
+        return {
+            str(tokens): _packed(
+                recall(question.text, max_items=RECALL_ITEMS_MAX, max_tokens=tokens, bump=False),
+                question,
+            )
+            for tokens in BUDGETS
+        }
+
+    def _baselines(self, question: Question) -> Iterator[tuple[str, list[int], float]]:
+        lists = search(self.stand, question.text)
+        for name, baseline in BASELINES.items():
+            started = time.perf_counter()
+            ranked = list(baseline.rank(lists))
+            yield name, ranked, baseline.seconds(lists) + time.perf_counter() - started
+        now = self._brain(question).house.clock.now()
+        for name, recipe in self.recipes.items():
+            started = time.perf_counter()
+            ranked = list(rank(self.shapes, recipe, text=question.text, now=now))
+            yield name, ranked, time.perf_counter() - started
+
+    def _fill(self, ranked: Sequence[int], question: Question, *, tokens: int) -> Packed:
+        shown, spent = fill(self.stand, ranked, tokens=tokens)
+        is_whole = set(question.gold) <= set(sources(self.stand, shown))
+        return Packed(tokens=spent, is_whole=is_whole, is_in_part=is_whole)
+
+
+def _packed(found: Recollection, question: Question) -> Packed:
+    whole = {item.source_ref for item in found.items if item.body is not None}
+    shortened = {item.source_ref for item in found.items if item.excerpt is not None}
+    gold = set(question.gold)
+    return Packed(tokens=found.tokens, is_whole=gold <= whole, is_in_part=gold <= whole | shortened)

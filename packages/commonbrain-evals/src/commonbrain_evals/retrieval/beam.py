@@ -1,0 +1,131 @@
+"""BEAM: long chats with an assistant, with probing questions of ten abilities.
+
+Tavakoli et al., 2025, https://github.com/mohammadtavakoli78/BEAM. One store a chat; the messages
+of one exchange are a thread.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, cast
+
+from commonbrain.model.errors import Invalid
+from commonbrain.transfer.importers.json_stream import Record
+from commonbrain.transfer.importers.markdown import reference
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.reading import files_in, whole
+from commonbrain_evals.retrieval.recipes import CHATS
+from commonbrain_evals.retrieval.talks import corpus_of, ended
+
+_EXPECTS: Final = (
+    "one chat, or a folder of chats, each a JSON object with chat and probing_questions."
+)
+_MARK: Final = re.compile(r"\s*->->\s*[\d,\s]*\Z")
+"""What the makers of the data left at the end of a message."""
+_DATE: Final = "%B-%d-%Y"
+_ABSTENTION: Final = "abstention"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Message:
+    role: str
+    id: int
+    content: str
+    time_anchor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    turns: list[list[_Message]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chat:
+    chat: list[_Batch]
+    probing_questions: dict[str, list[dict[str, Any]]]
+
+
+def _read(files: Sequence[Path]) -> Iterator[Corpus]:
+    for path in files:
+        yield _corpus(whole(_Chat, path), name=path.stem, file=path.name)
+
+
+def _corpus(chat: _Chat, *, name: str, file: str) -> Corpus:
+    turns = list(_turns(chat, file=file))
+    questions = [
+        _question(given, name=name, ability=ability, number=number)
+        for ability, those in chat.probing_questions.items()
+        for number, given in enumerate(those)
+    ]
+    last = ended(turn["time"] for turn in turns)
+    return corpus_of(
+        name,
+        # Times go through JSON's own types, as in any file that the importer reads.
+        [Record(value={"turns": [{**turn, "time": _shown(turn["time"])} for turn in turns]})],
+        questions=questions,
+        ends_at=last + timedelta(days=1),
+    )
+
+
+def _turns(chat: _Chat, *, file: str) -> Iterator[dict[str, Any]]:
+    """Give the messages; only the first of a batch tells the day, and the rest follow it."""
+    day: datetime | None = None
+    for number, batch in enumerate(chat.chat):
+        for exchange, messages in enumerate(batch.turns):
+            for message in messages:
+                anchor = message.time_anchor
+                if anchor:
+                    day = _day(anchor, where=f"{file}, message {message.id}")
+                yield {
+                    "role": message.role,
+                    "id": message.id,
+                    "content": _MARK.sub("", message.content),
+                    "session": f"{number + 1}.{exchange + 1}",
+                    "time": day,
+                }
+                # What is said later on the same day is told apart by its second.
+                day = day and day + timedelta(seconds=1)
+
+
+def _day(anchor: str, *, where: str) -> datetime:
+    try:
+        return datetime.strptime(anchor, _DATE).replace(tzinfo=UTC)
+    except ValueError:
+        raise Invalid(f"{where}: time_anchor is no date like March-15-2024.") from None
+
+
+def _shown(time: datetime | None) -> str | None:
+    return time and time.isoformat()
+
+
+def _question(given: Mapping[str, Any], *, name: str, ability: str, number: int) -> Question:
+    text = given.get("question")
+    if not isinstance(text, str):
+        raise Invalid(f"{name}: {ability}.{number}.question is missing or no text.")
+    return Question(
+        id=f"{name}/{ability}/{number}",
+        text=text,
+        category=ability,
+        gold={reference(name, str(id_)): 1 for id_ in _numbers(given.get("source_chat_ids"))},
+        is_answerable=ability != _ABSTENTION,
+    )
+
+
+def _numbers(value: object) -> Iterator[int]:
+    """Give the ids wherever they stand: some questions part them by what they say."""
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, list | dict):
+        held = cast("Mapping[str, object] | Sequence[object]", value)
+        for one in held.values() if isinstance(held, Mapping) else held:
+            yield from _numbers(one)
+
+
+BEAM: Final = DataSet(
+    expects=_EXPECTS,
+    files=lambda path: files_in(path, "*.json", expects=_EXPECTS),
+    read=_read,
+    recipes=CHATS,
+)

@@ -1,0 +1,55 @@
+"""What a data set comes to: things to remember, and questions with where their answers stand."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from commonbrain.model.memory import Draft
+from commonbrain.transfer.interface import Piece, Unreadable
+from commonbrain_evals.retrieval.recipes import Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question; `gold` names the sources that answer it, with how much they matter."""
+
+    id: str
+    text: str
+    category: str
+    gold: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Relevance by `source_ref`, above 0. Empty: it has no rank to measure."""
+    is_answerable: bool = True
+    """Whether its answer was ever told; where it was not, the right answer is none."""
+    asked_at: datetime | None = None
+    """When it is asked; by default when its corpus ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """What one store holds while its questions are asked; it is read like any import."""
+
+    name: str
+    drafts: Callable[[], Iterator[Draft | Unreadable]]
+    questions: tuple[Question, ...]
+    ends_at: datetime
+    """When everything in it has been said."""
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Give what is to be remembered, as importers do; the source has been read before."""
+        del source, project
+        for draft in self.drafts():
+            yield Piece(content=draft, progress=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """One format of public data: what a path must hold, and how it is read."""
+
+    expects: str
+    files: Callable[[Path], Sequence[Path]]
+    """The files that a path leads to, in their order; raises Invalid where one is missing."""
+    read: Callable[[Sequence[Path]], Iterator[Corpus]]
+    """The corpora, one at a time; raises Invalid naming the file and the place that is wrong."""
+    recipes: Mapping[str, Recipe]
+    """The study's for such data, by the name that each is told by."""

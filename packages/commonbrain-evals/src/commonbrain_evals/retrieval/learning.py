@@ -1,0 +1,319 @@
+"""Whether learning from use helps: agents mark what answered, a model is trained, others ask.
+
+The conversations of a data set are projects of one store. Of one half every question is asked, in
+short sessions, and what of its evidence was shown is rated as agents rate; the job learns from
+that ledger, and what it made serves while the questions of the other half are asked. Then the
+halves change places. No question is ever asked of a model that has seen its conversation.
+"""
+
+import random
+import shutil
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Final, cast
+
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.jobs.worker import Worker
+from commonbrain.learning.outcomes import RERANK
+from commonbrain.learning.registry import Move
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import LESSONS_ASKED_MIN, RECALL_TOKENS_MAX
+from commonbrain.model.scope import Caller
+from commonbrain.retrieval.query_plan import Tuning
+from commonbrain.retrieval.service import Recall
+from commonbrain.runtime.bootstrap import build_house
+from commonbrain.services import House
+from commonbrain.storage.maintenance import Progress, unwatched
+from commonbrain.testing.clock import SeededChance
+from commonbrain_evals.retrieval.comparing import Comparison, Difference
+from commonbrain_evals.retrieval.corpora import Corpus, Question
+from commonbrain_evals.retrieval.datasets import DATASETS
+from commonbrain_evals.retrieval.extra import needed
+from commonbrain_evals.retrieval.figures import figure
+from commonbrain_evals.retrieval.metrics import DEPTH, METRICS, measure
+from commonbrain_evals.retrieval.record import ALL
+from commonbrain_evals.retrieval.stand import StoppedClock
+
+_KIND: Final = "train_reranker"
+_AGENT: Final = "evaluation"
+_OF_A_SESSION: Final = 4
+"""Questions that one session asks, all of one conversation."""
+_APART: Final = timedelta(hours=1)
+"""From one session to the next."""
+_ASKED: Final = 0.4
+"""About the share of the time that asking one half takes; the rest is filling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnWish:
+    """What is to be learnt from, and how well it is marked."""
+
+    dataset: str
+    path: Path
+    seed: int = 0
+    noise: float = 0.0
+    """Share of the marks that are put on something that does not answer, 0..1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Half:
+    """What was learnt of one half."""
+
+    conversations: tuple[str, ...]
+    recalls: int
+    marks: int
+    job: Mapping[str, object]
+    """What the job that trains said."""
+    importances: Mapping[str, float]
+    """The share of each feature in what was learnt; empty where nothing was."""
+    fell_back: int
+    """Recalls of the other half that the model did not order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning:
+    """What learning changed."""
+
+    dataset: str
+    seed: int
+    noise: float
+    memories: int
+    halves: tuple[Half, ...]
+    comparison: Comparison
+
+
+@dataclass(slots=True, kw_only=True)
+class _Asked:
+    """Rankings of the questions that were asked both ways."""
+
+    questions: list[Question] = field(default_factory=list[Question])
+    fixed: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    learnt: dict[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    fell_back: int = 0
+
+
+def learn(wish: LearnWish, *, settings: Settings, on_progress: Progress = unwatched) -> Learning:
+    """Learn from each half, and ask the other with fixed weights and with what was learnt.
+
+    Raises:
+        Invalid: there is no such data set, its data is malformed or of one conversation only, or
+            a library of an extra is missing.
+
+    """
+    for library in ("pytrec_eval", "scipy.stats"):
+        needed(library)
+    corpora = _read(wish)
+    asked, halves = _Asked(), list[Half]()
+    with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
+        full = Path(folder) / "full.db"
+        memories = _fill(full, corpora, settings=settings, seed=wish.seed)
+        for number, half in enumerate((corpora[::2], corpora[1::2])):
+            on_progress(1 - 2 * _ASKED + _ASKED * number)
+            rest = [one for one in corpora if one not in half]
+            copied = _copied(full, Path(folder) / f"half-{number}.db")
+            with _opened(copied, corpora, settings=settings, seed=wish.seed) as house:
+                halves.append(_half(house, half, rest=rest, wish=wish, asked=asked))
+    return Learning(
+        dataset=wish.dataset,
+        seed=wish.seed,
+        noise=wish.noise,
+        memories=memories,
+        halves=tuple(halves),
+        comparison=_compared(asked, seed=wish.seed),
+    )
+
+
+def _read(wish: LearnWish) -> Sequence[Corpus]:
+    dataset = DATASETS.get(wish.dataset)
+    if dataset is None:
+        raise Invalid(
+            f"There is no data set {wish.dataset[:40]!r}.", hint=f"Choose of {', '.join(DATASETS)}."
+        )
+    corpora = list(dataset.read(dataset.files(wish.path)))
+    if len(corpora) < 2:  # noqa: PLR2004 one to learn from, one to ask
+        raise Invalid(
+            f"{wish.path.name} holds {len(corpora)} conversation; learning takes two at least.",
+            hint="Give data with more of them.",
+        )
+    return corpora
+
+
+def _fill(path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: int) -> int:
+    """Store every conversation as a project, through the door for imports."""
+    stored = 0
+    with _opened(path, corpora, settings=settings, seed=seed) as house:
+        for corpus in corpora:
+            then = replace(house, clock=StoppedClock(corpus.ends_at))
+            brain = Brain.of(then, Caller(agent=_AGENT))
+            stored += brain.import_(corpus.name, path.parent, project=corpus.name).stored
+    return stored
+
+
+@contextmanager
+def _opened(
+    path: Path, corpora: Sequence[Corpus], *, settings: Settings, seed: int
+) -> Generator[House]:
+    """Open a store at the moment when everything of all conversations has been said."""
+    clock = StoppedClock(max(corpus.ends_at for corpus in corpora))
+    # What is remembered and what is asked draw from chances of their own.
+    chance = SeededChance(seed if path.exists() else ~seed)
+    built = build_house(settings, path, clock=clock, chance=chance)
+    house = replace(built, importers={corpus.name: corpus for corpus in corpora})
+    with Brain.of(house, Caller(agent=_AGENT)):
+        yield house
+
+
+def _copied(full: Path, path: Path) -> Path:
+    for suffix in ("", "-wal", "-shm"):
+        source = full.with_name(full.name + suffix)
+        if source.exists():
+            shutil.copy(source, path.with_name(path.name + suffix))
+    return path
+
+
+def _half(
+    house: House,
+    half: Sequence[Corpus],
+    *,
+    rest: Sequence[Corpus],
+    wish: LearnWish,
+    asked: _Asked,
+) -> Half:
+    """Let agents use one half, train, and ask the other half."""
+    recalls, marks, last = _use(house, half, wish=wish)
+    brain = Brain.of(replace(house, clock=last), Caller(agent=_AGENT))
+    job = brain.jobs.run(_KIND, {"min_marked": LESSONS_ASKED_MIN})
+    Worker(house=brain.house, name=_AGENT, kinds=(_KIND,)).sweep()
+    done = brain.jobs.show(job.id)
+    result = done.result or {"outcome": done.error or str(done.state), "reason": done.reason}
+    before = asked.fell_back
+    importances: Mapping[str, float] = {}
+    if result["outcome"] == "better":
+        model = cast("str", result["model"])
+        brain.models.canary(model, percent=100)
+        # No traffic is left that weights order: whether it is better is what is asked here.
+        brain.models.promote(model, move=Move(is_forced=True, reason="The other half judges."))
+        told = brain.models.show(model).models[0].told or {}
+        importances = cast("Mapping[str, float]", told["importances"])
+    for corpus in rest:
+        _ask(brain, corpus, asked=asked, is_served=bool(importances))
+    return Half(
+        conversations=tuple(corpus.name for corpus in half),
+        recalls=recalls,
+        marks=marks,
+        job=result,
+        importances=importances,
+        fell_back=asked.fell_back - before,
+    )
+
+
+def _use(house: House, half: Sequence[Corpus], *, wish: LearnWish) -> tuple[int, int, StoppedClock]:
+    """Ask all questions of a half in sessions; rate what is shown of their evidence."""
+    chance = random.Random(wish.seed)  # noqa: S311 it is meant to be foreseen
+    sessions = [of for corpus in half for of in _sessions(corpus, chance=chance)]
+    chance.shuffle(sessions)
+    recalls = marks = 0
+    clock = StoppedClock(house.clock.now())
+    for number, (project, questions) in enumerate(sessions):
+        clock = StoppedClock(clock.at + _APART)
+        caller = Caller(agent=_AGENT, session=f"session-{number}", project=project)
+        brain = Brain.of(replace(house, clock=clock), caller)
+        for question in questions:
+            found = brain.recall(question.text, project=project)
+            house.journal.flush()
+            recalls += 1
+            shown = {item.id: item.source_ref for item in found.items}
+            for id_ in _rated(shown, question, noise=wish.noise, chance=chance):
+                brain.revise.rate(id_, "up")
+                marks += 1
+    return recalls, marks, StoppedClock(clock.at + _APART)
+
+
+def _sessions(corpus: Corpus, *, chance: random.Random) -> Iterator[tuple[str, Sequence[Question]]]:
+    questions = [one for one in corpus.questions if one.gold]
+    chance.shuffle(questions)
+    for start in range(0, len(questions), _OF_A_SESSION):
+        yield corpus.name, questions[start : start + _OF_A_SESSION]
+
+
+def _rated(
+    shown: Mapping[str, str | None], question: Question, *, noise: float, chance: random.Random
+) -> Iterator[str]:
+    """Give what is rated of an answer: its evidence, and by mistake something else instead."""
+    others = [id_ for id_, source in shown.items() if source not in question.gold]
+    for id_, source in shown.items():
+        if source in question.gold:
+            is_mistaken = others and chance.random() < noise
+            yield chance.choice(others) if is_mistaken else id_
+
+
+def _ask(brain: Brain, corpus: Corpus, *, asked: _Asked, is_served: bool) -> None:
+    """Ask all questions of a conversation both ways; where nothing was learnt, one way is both."""
+    fixed = Recall(brain.house, brain.caller, Tuning(without=frozenset({RERANK})))
+    for question in corpus.questions:
+        if not question.gold:
+            continue
+        asked.questions.append(question)
+        asked.fixed[question.id], _ = _ranked(fixed, question, project=corpus.name)
+        asked.learnt[question.id] = asked.fixed[question.id]
+        if is_served:
+            ranked, is_degraded = _ranked(brain.recall, question, project=corpus.name)
+            asked.learnt[question.id] = ranked
+            asked.fell_back += is_degraded
+
+
+def _ranked(recall: Recall, question: Question, *, project: str) -> tuple[Sequence[str], bool]:
+    found = recall(
+        question.text,
+        project=project,
+        max_items=DEPTH,
+        max_tokens=RECALL_TOKENS_MAX,
+        bump=False,
+    )
+    ranked = list(dict.fromkeys(item.source_ref or "" for item in found.items))
+    return ranked, bool(found.degraded)
+
+
+def _compared(asked: _Asked, *, seed: int) -> Comparison:
+    """Hold both rankings of every question against each other, by category."""
+    gold = {one.id: dict(one.gold) for one in asked.questions}
+    before, after = measure(gold, asked.fixed), measure(gold, asked.learnt)
+    groups = {ALL: list(gold)}
+    for one in asked.questions:
+        groups.setdefault(one.category, []).append(one.id)
+    return Comparison(
+        system="recall, by fixed weights and by what was learnt",
+        questions=len(gold),
+        only_one=0,
+        unlike=(),
+        rows=tuple(
+            _difference(
+                (name, metric),
+                before=[before[id_][metric] for id_ in ids],
+                after=[after[id_][metric] for id_ in ids],
+                seed=seed,
+            )
+            for name, ids in groups.items()
+            for metric in METRICS
+        ),
+    )
+
+
+def _difference(
+    of: tuple[str, str], *, before: Sequence[float], after: Sequence[float], seed: int
+) -> Difference:
+    change = figure([two - one for one, two in zip(before, after, strict=True)], seed=seed)
+    return Difference(
+        category=of[0],
+        metric=of[1],
+        before=round(fmean(before), 5),
+        after=round(fmean(after), 5),
+        difference=change,
+        is_beyond_noise=change.is_beyond_noise,
+    )

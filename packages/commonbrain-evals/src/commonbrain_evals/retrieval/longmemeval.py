@@ -1,0 +1,102 @@
+"""LongMemEval: questions that each bring their own history of chats with an assistant.
+
+Wu et al., 2025, https://github.com/xiaowu0162/LongMemEval. One store a question; turns that hold
+the evidence bear `has_answer`; an id that ends in `_abs` asks for what was never told.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from commonbrain.model.errors import Invalid
+from commonbrain.transfer.importers.json_stream import Record
+from commonbrain.transfer.importers.markdown import reference
+from commonbrain_evals.retrieval.corpora import Corpus, DataSet, Question
+from commonbrain_evals.retrieval.reading import elements, one_file
+from commonbrain_evals.retrieval.recipes import CHATS
+from commonbrain_evals.retrieval.talks import corpus_of
+
+_EXPECTS: Final = (
+    "a JSON list of questions, each with question_id, question_type, question, question_date, "
+    "haystack_session_ids, haystack_dates and haystack_sessions."
+)
+_DATES: Final = ("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M")
+_ABSTENTION: Final = "_abs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    role: str
+    content: str
+    has_answer: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    question_id: str
+    question_type: str
+    question: str
+    question_date: str
+    haystack_session_ids: list[str]
+    haystack_dates: list[str]
+    haystack_sessions: list[list[_Turn]]
+
+
+def _read(files: Sequence[Path]) -> Iterator[Corpus]:
+    for path in files:
+        for asked in elements(_Asked, path):
+            yield _corpus(asked)
+
+
+def _corpus(asked: _Asked) -> Corpus:
+    name = asked.question_id
+    sessions, dates = asked.haystack_session_ids, asked.haystack_dates
+    if not len(sessions) == len(dates) == len(asked.haystack_sessions):
+        raise Invalid(f"{name}: haystack sessions, their ids and their dates differ in number.")
+    is_answerable = not name.endswith(_ABSTENTION)
+    at = _time(asked.question_date, where=name)
+    told = list(zip(sessions, dates, asked.haystack_sessions, strict=True))
+    gold = {
+        reference(name, f"{session}:{number}"): 1
+        for session, _, turns in told
+        for number, turn in enumerate(turns, 1)
+        if turn.has_answer
+    }
+    records = [
+        Record(
+            value={
+                "role": turn.role,
+                "content": turn.content,
+                "id": f"{session}:{number}",
+                "session": session,
+                "time": _time(date, where=f"{name}, {session}").isoformat(),
+            }
+        )
+        for session, date, turns in told
+        for number, turn in enumerate(turns, 1)
+    ]
+    question = Question(
+        id=name,
+        text=asked.question,
+        category=asked.question_type if is_answerable else "abstention",
+        gold=gold if is_answerable else {},
+        is_answerable=is_answerable,
+        asked_at=at,
+    )
+    return corpus_of(name, records, questions=[question], ends_at=at)
+
+
+def _time(text: str, *, where: str) -> datetime:
+    for form in _DATES:
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    raise Invalid(f"{where}: a date is not written like 2023/05/20 (Sat) 02:21.")
+
+
+LONGMEMEVAL: Final = DataSet(
+    expects=_EXPECTS, files=lambda path: one_file(path, expects=_EXPECTS), read=_read, recipes=CHATS
+)

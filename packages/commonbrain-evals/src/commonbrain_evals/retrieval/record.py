@@ -1,0 +1,179 @@
+"""What one evaluation leaves behind: one JSON file that can be compared with any other.
+
+It holds figures and ids, and no text of a data set, whose licence may forbid to pass it on.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from platformdirs import user_data_path
+from pydantic import TypeAdapter, ValidationError
+
+from commonbrain.model.errors import Invalid
+from commonbrain_evals.retrieval.figures import Figure
+
+FORMAT: Final = 1
+"""Rises when a reader of the file before would misread it."""
+ALL: Final = "all"
+"""The category that every question belongs to."""
+
+ByMetric = Mapping[str, Figure]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What was run: the data by its digest, and everything that decides the figures."""
+
+    dataset: str
+    source: str
+    """The name of the file or folder, without where it lies."""
+    sha256: str
+    seed: int
+    questions: int | None = None
+    conversations: int | None = None
+    without: tuple[str, ...] = ()
+    space: str
+    """The embedding model and its version, as the store names it."""
+    settings: Mapping[str, str | float | None] = field(
+        default_factory=dict[str, str | float | None]
+    )
+    """The settings of the product that bear on what is found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Where it ran."""
+
+    processor: str
+    cores: int
+    platform: str
+    python: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long one question took, in milliseconds."""
+
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """All that differs when the same is run again."""
+
+    started_at: str
+    took_s: float
+    memories_per_s: float
+    latency_ms: Mapping[str, Latency]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a number of tokens buys."""
+
+    tokens: float
+    """Packed, on average."""
+    evidence: Figure
+    """Share of the questions whose whole evidence is in what was packed."""
+    in_part: float
+    """Share of those of whose evidence at least excerpts are, which may lack what answers."""
+    saved: float
+    """Share of the tokens of the whole history that are not needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abstention:
+    """How well it is told that there is no answer, against the questions that have one."""
+
+    asked: int
+    """Questions without an answer."""
+    abstained: int
+    """Of all questions, those that nothing was found for."""
+    precision: float
+    """Share of the abstentions that were right; 1 where there was none."""
+    recall: float
+    wrongly: float = 0.0
+    """Share of the questions with an answer that were told to have none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One evaluation."""
+
+    format: int = FORMAT
+    version: str
+    commit: str | None
+    setup: Setup
+    machine: Machine
+    times: Times
+    corpora: int
+    memories: int
+    refused: int
+    """Pieces that did not become memories."""
+    skipped: int
+    """Questions that name no evidence although they have an answer."""
+    history_tokens: float
+    """Of everything that was said in a corpus, on average over the questions."""
+    systems: Mapping[str, Mapping[str, ByMetric]]
+    """By system, category and metric."""
+    sessions: Mapping[str, ByMetric] = field(default_factory=dict[str, ByMetric])
+    """By system, how the sessions come out that its memories stand in; empty without sessions."""
+    budgets: Mapping[str, Mapping[str, Spent]]
+    """By system and tokens allowed."""
+    abstention: Mapping[str, Abstention]
+    ablation: Mapping[str, ByMetric]
+    """What is lost or won when one part is left out, by its name."""
+    categories: Mapping[str, str]
+    """The category of every question that has evidence, by its id, in the order of the values."""
+    values: Mapping[str, Mapping[str, tuple[float, ...]]]
+    """By system and metric, one value a question."""
+    found: Mapping[str, tuple[str, ...]]
+    """What recall put first, by question: sources, and none of their text."""
+
+
+def default_path(run: Run) -> Path:
+    """Say where a run is kept unless its caller says otherwise."""
+    moment = run.times.started_at[:19].replace(":", "").replace("-", "")
+    folder = user_data_path("commonbrain", appauthor=False) / "evaluations"
+    return folder / f"{run.setup.dataset}-{moment}.json"
+
+
+def write(run: Run, path: Path) -> None:
+    """Write a run.
+
+    Raises:
+        Invalid: the file cannot be written.
+
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(run), ensure_ascii=False, indent=1), "utf-8")
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def read(path: Path) -> Run:
+    """Read a run.
+
+    Raises:
+        Invalid: the file cannot be read, is not a run, or is one of another format.
+
+    """
+    try:
+        run = TypeAdapter(Run).validate_json(path.read_bytes())
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror}.") from error
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise Invalid(
+            f"{path.name} is no record of an evaluation: {place} {first['msg']}.",
+            hint="Give a file that brain eval run has written.",
+        ) from None
+    if run.format != FORMAT:
+        raise Invalid(f"{path.name} is of format {run.format}; {FORMAT} can be read.")
+    return run

@@ -1,0 +1,74 @@
+"""Which questions are asked: all, or a sample that is the same for the same seed."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from commonbrain.model.errors import Invalid
+from commonbrain_evals.retrieval.corpora import Question
+
+Kept = TypeVar("Kept")
+
+_FOREIGN_MAX = 20
+"""Questions about other corpora that each corpus is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What is asked of each corpus, by its name."""
+
+    own: Mapping[str, Sequence[Question]]
+    foreign: Mapping[str, Sequence[Question]]
+    """Questions about another corpus, whose answer is not there."""
+    skipped: int
+    """Questions that have an answer and name no evidence."""
+
+
+def choose(
+    every: Mapping[str, Sequence[Question]],
+    *,
+    questions: int | None,
+    conversations: int | None,
+    seed: int,
+) -> Sample:
+    """Choose corpora, and of theirs questions, up to these counts.
+
+    Raises:
+        Invalid: there is no question that can be measured.
+
+    """
+    chance = random.Random(seed)  # noqa: S311 it is meant to be foreseen
+    names = _some(list(every), conversations, chance=chance)
+    usable = {name: [one for one in every[name] if _is_measurable(one)] for name in names}
+    skipped = sum(len(every[name]) - len(usable[name]) for name in names)
+    chosen = {
+        one.id for one in _some([q for of in usable.values() for q in of], questions, chance=chance)
+    }
+    own = {name: [q for q in of if q.id in chosen] for name, of in usable.items()}
+    own = {name: of for name, of in own.items() if of}
+    if not own:
+        raise Invalid("There is no question that names its evidence.", hint="Give other data.")
+    foreign = {
+        name: _foreign(every, name, count=len(of), chance=chance) for name, of in own.items()
+    }
+    return Sample(own=own, foreign=foreign, skipped=skipped)
+
+
+def _is_measurable(question: Question) -> bool:
+    return bool(question.gold) or not question.is_answerable
+
+
+def _some(given: list[Kept], count: int | None, *, chance: random.Random) -> list[Kept]:
+    """Draw so many, in the order given."""
+    if count is None or count >= len(given):
+        return given
+    places = sorted(chance.sample(range(len(given)), count))
+    return [given[place] for place in places]
+
+
+def _foreign(
+    every: Mapping[str, Sequence[Question]], name: str, *, count: int, chance: random.Random
+) -> Sequence[Question]:
+    pool = [q for other, of in every.items() if other != name for q in of if q.is_answerable]
+    return _some(pool, min(count, _FOREIGN_MAX), chance=chance)

@@ -1,0 +1,184 @@
+"""A store's texts in the shapes that the study's recipes look for, each indexed and embedded."""
+
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonbrain.embeddings.interface import Embedder, Matrix
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.memory import Memory
+from commonbrain.storage.maintenance import Progress, unwatched
+
+_BEFORE: Final = 2
+_AFTER: Final = 1
+"""Neighbours in its session that a text is looked for with."""
+_NEIGHBOUR_WORDS: Final = 60
+"""Of each of them, and of the text itself."""
+_EMBEDDED_AT_ONCE: Final = 32
+_ROLES: Final = frozenset({"assistant", "system", "tool", "user"})
+"""Speakers whose names are nobody's."""
+
+Row = NDArray[np.float64]
+"""One number a text."""
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Wordlist:
+    """Texts by their stemmed words."""
+
+    connection: sqlite3.Connection
+    texts: int
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "Wordlist":
+        """Index texts in memory."""
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE VIRTUAL TABLE said USING fts5(text, tokenize='porter')")
+        rows = enumerate(texts)
+        connection.executemany("INSERT INTO said (rowid, text) VALUES (?, ?)", rows)
+        return cls(connection, len(texts))
+
+    def matched(self, terms: Sequence[str]) -> Row:
+        """Score every text by BM25 (k1 1.2, b .75); 0 where it shares no word."""
+        scores = np.zeros(self.texts)
+        match = " OR ".join(f'"{term}"' for term in terms)
+        asked = "SELECT rowid, -bm25(said) FROM said WHERE said MATCH ?"
+        for place, score in self.connection.execute(asked, (match,)) if match else ():
+            scores[place] = score
+        return scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Texts in one shape: by their words, and by their vectors without the names of speakers."""
+
+    words: Wordlist
+    vectors: Matrix
+    """One row a window."""
+    starts: Places
+    """The first window of each text."""
+
+    def near(self, question: Matrix) -> Row:
+        """Give the cosine of the best window of each text."""
+        cosines = (self.vectors @ question).astype(np.float64)
+        return np.maximum.reduceat(cosines, self.starts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapes:
+    """All texts of a store, in their order."""
+
+    memories: Sequence[Memory]
+    embedder: Embedder
+    names: frozenset[str]
+    """Of those who spoke."""
+    views: Sequence[View]
+    """Alone, and with what was said around each if that was wanted."""
+    sittings: Wordlist
+    sitting_of: Places
+
+    def vector(self, question: str) -> Matrix:
+        """Embed a question without the names of who spoke."""
+        return self.embedder.query(_without(self.names, question))
+
+
+def shapes(
+    memories: Mapping[int, Memory],
+    embedder: Embedder,
+    *,
+    has_context: bool,
+    on_progress: Progress = unwatched,
+) -> Shapes:
+    """Index and embed all texts of a store, each distinct one once."""
+    told = [memories[id_] for id_ in sorted(memories)]
+    names = frozenset(one.speaker for one in told if one.speaker) - _ROLES
+    said = [f"{one.speaker}: {one.text}" if one.speaker else one.text for one in told]
+    bare = [_without(names, one.text) for one in told]
+    sitting_of = _sittings(told)
+    forms = [(said, bare)]
+    if has_context:
+        near = list(_neighbours(sitting_of))
+        forms.append(([_joined(said, of) for of in near], [_joined(bare, of) for of in near]))
+    every = {text for _, texts in forms for text in texts}
+    made = _embedded(every, embedder, on_progress=on_progress)
+    return Shapes(
+        memories=told,
+        embedder=embedder,
+        names=names,
+        views=[_view(words, [made[text] for text in texts]) for words, texts in forms],
+        sittings=Wordlist.of(_whole(said, sitting_of)),
+        sitting_of=np.array(sitting_of, dtype=np.intp),
+    )
+
+
+def _view(words: Sequence[str], windows: Sequence[Matrix]) -> View:
+    counts = [len(of) for of in windows]
+    starts = np.cumsum([0, *counts[:-1]])
+    return View(words=Wordlist.of(words), vectors=np.concatenate(windows), starts=starts)
+
+
+def _embedded(
+    texts: Collection[str], embedder: Embedder, *, on_progress: Progress
+) -> Mapping[str, Matrix]:
+    made: dict[str, Matrix] = {}
+    waiting = sorted(texts)
+    for start in range(0, len(waiting), _EMBEDDED_AT_ONCE):
+        batch = waiting[start : start + _EMBEDDED_AT_ONCE]
+        made.update(zip(batch, embedder.passages(batch), strict=True))
+        on_progress(len(made) / len(waiting))
+    return made
+
+
+def _without(names: Collection[str], text: str) -> str:
+    """Leave out names, unless there is nothing else."""
+    each = sorted(map(re.escape, names), key=len, reverse=True)
+    if not each:
+        return text
+    left = re.sub(rf"\b(?:{'|'.join(each)})\b(?:['’]s\b)?", " ", text, flags=re.IGNORECASE)  # noqa: RUF001 as typed
+    return left if left.strip() else text
+
+
+def _sittings(memories: Sequence[Memory]) -> list[int]:
+    """Number the sessions; what belongs to none is one of its own."""
+    numbers: dict[tuple[str, int], int] = {}
+    return [numbers.setdefault(_session(one), len(numbers)) for one in memories]
+
+
+def _session(memory: Memory) -> tuple[str, int]:
+    detail = memory.detail
+    if isinstance(detail, MessageDetail) and detail.thread_id is not None:
+        return "thread", detail.thread_id
+    return "memory", memory.id
+
+
+def _neighbours(sitting_of: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Give the places of each text and of its neighbours in its session, in their order."""
+    places: defaultdict[int, list[int]] = defaultdict(list)
+    for place, sitting in enumerate(sitting_of):
+        places[sitting].append(place)
+    passed: defaultdict[int, int] = defaultdict(int)
+    for sitting in sitting_of:
+        at = passed[sitting]
+        yield places[sitting][max(at - _BEFORE, 0) : at + _AFTER + 1]
+        passed[sitting] += 1
+
+
+def _joined(texts: Sequence[str], places: Sequence[int]) -> str:
+    """Join texts, each cut to its first words; one alone stays whole."""
+    if len(places) == 1:
+        return texts[places[0]]
+    return "\n".join(" ".join(texts[at].split()[:_NEIGHBOUR_WORDS]) for at in places)
+
+
+def _whole(texts: Sequence[str], sitting_of: Sequence[int]) -> Sequence[str]:
+    sessions: defaultdict[int, list[str]] = defaultdict(list)
+    for sitting, text in zip(sitting_of, texts, strict=True):
+        sessions[sitting].append(text)
+    return ["\n".join(sessions[sitting]) for sitting in range(len(sessions))]

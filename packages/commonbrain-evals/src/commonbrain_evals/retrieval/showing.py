@@ -1,0 +1,216 @@
+"""Runs and comparisons as tables for people."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import inert_line
+from commonbrain_evals.retrieval.comparing import Comparison
+from commonbrain_evals.retrieval.figures import Figure
+from commonbrain_evals.retrieval.record import ALL, Run
+from commonbrain_evals.retrieval.systems import RECALL
+
+SHOWN: Final = ("R@1 all", "R@5 all", "R@10 all", "R@20 all", "R@10 any", "nDCG@10", "MRR")
+"""The metrics for which a screen has room; the record has all."""
+_FEW: Final = ("R@1 all", "R@10 all", "nDCG@10")
+"""Those that are shown of each category that is compared, and of each part that is left out."""
+_HEAD: Final = ("system", "R@1", "R@5", "R@10", "R@20", "any@10", "nDCG@10", "MRR")
+"""How they stand above columns: R@k is of all the evidence, any@10 of any."""
+_TWO: Final = ("R@10 all", "nDCG@10")
+"""Those that are shown of each part in each of several runs."""
+_STAR: Final = "*: beyond noise, its 95% interval leaves out 0"
+
+Told = tuple[str, Sequence[str], Iterator[list[str]]]
+
+
+def show_run(run: Run) -> None:
+    """Print a run."""
+    console = Console(highlight=False)
+    for line in headings(run):
+        console.print(line, markup=False)
+    for table in run_tables(run):
+        console.print(table)
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Print a comparison."""
+    console = Console(highlight=False)
+    console.print(
+        f"{comparison.system}: {comparison.questions} questions in both, "
+        f"{comparison.only_one} in only one",
+        markup=False,
+    )
+    for line in comparison.unlike:
+        console.print(f"not the same: {inert_line(line)}", markup=False)
+    table = _empty("", ("category", "metric", "before", "after", "difference (95%)"))
+    for row in comparison.rows:
+        if row.category != ALL and row.metric not in _FEW:
+            continue
+        table.add_row(
+            escape(row.category),
+            row.metric,
+            percent(row.before),
+            percent(row.after),
+            change(row.difference),
+        )
+    console.print(table)
+    console.print(_STAR)
+
+
+def show_parts(runs: Sequence[Run]) -> None:
+    """Print what each part is worth in every run that left out each."""
+    title, columns, rows = parts_told(runs)
+    table = _empty(title, columns)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console(highlight=False).print(table)
+
+
+def parts_told(runs: Sequence[Run]) -> Told:
+    """Give what each part is worth, one column a run, what is worth most first.
+
+    Raises:
+        Invalid: no run left out each part.
+
+    """
+    ablated = [run for run in runs if run.ablation]
+    if not ablated:
+        raise Invalid("No record tells what parts are worth.", hint="Run it with --ablate.")
+    told = (f"{one.setup.dataset} {metric}" for one in ablated for metric in _TWO)
+    columns = ("left out", *told)
+    return f"What leaving out a part changes, points; {_STAR}", columns, _parts(ablated)
+
+
+def _parts(runs: Sequence[Run]) -> Iterator[list[str]]:
+    names = dict.fromkeys(name for run in runs for name in run.ablation)
+
+    def worth(name: str) -> float:
+        return sum(run.ablation[name][_TWO[0]].mean for run in runs if name in run.ablation)
+
+    for name in sorted(names, key=worth):
+        told = [run.ablation.get(name) for run in runs]
+        yield [name, *(_points(of[metric]) if of else "" for of in told for metric in _TWO)]
+
+
+def _points(one: Figure) -> str:
+    """Write a difference in few characters."""
+    if one.low == one.high == 0:
+        return "0"
+    return f"{one.mean * 100:+.1f}{' *' if one.is_beyond_noise else ''}"
+
+
+def headings(run: Run) -> Iterator[str]:
+    """Give what a run is, in a few lines."""
+    setup, times, machine = run.setup, run.times, run.machine
+    latency = times.latency_ms[RECALL]
+    source = inert_line(setup.source)
+    yield f"{setup.dataset}: {source}, sha256 {setup.sha256[:16]}, seed {setup.seed}"
+    if setup.without:
+        yield f"without {', '.join(setup.without)}"
+    yield f"commonbrain {run.version}, commit {run.commit or 'unknown'}, space {setup.space}"
+    yield f"{machine.processor}, {machine.cores} cores, Python {machine.python}"
+    yield (
+        f"{run.memories:,} memories in {run.corpora} corpora ({run.refused} pieces refused); "
+        f"{len(run.categories):,} questions with evidence ({run.skipped} name none)"
+    )
+    yield (
+        f"{times.memories_per_s:,.0f} memories imported a second; recall p50 {latency.p50:.1f} ms, "
+        f"p95 {latency.p95:.1f} ms; the run took {times.took_s:,.0f} s"
+    )
+    yield f"the whole history is {run.history_tokens:,.0f} tokens"
+
+
+def run_tables(run: Run) -> Iterator[Table]:
+    """Give the tables of a run."""
+    for title, columns, rows in told(run):
+        table = _empty(title, columns)
+        for row in rows:
+            table.add_row(*map(escape, row))
+        yield table
+
+
+def told(run: Run) -> Iterator[Told]:
+    """Give what a run found: titles, columns and rows."""
+    yield "What comes first, % of questions, with half of its 95% interval", _HEAD, _ranks(run)
+    if len(run.systems.get(RECALL, {})) > 1:
+        yield "recall by category, %", ("category", "asked", *_HEAD[1:]), _categories(run)
+    if run.sessions:
+        yield "Whose session comes first, %", _HEAD, _sessions(run)
+    if run.budgets:
+        columns = ("system", *run.budgets[RECALL])
+        yield "Questions whose evidence is whole in so many tokens, %", columns, _budgets(run)
+    if run.abstention:
+        columns = ("questions", "asked", "abstained", "precision", "recall", "wrongly")
+        yield "Whether it is told that there is no answer, %", columns, _abstentions(run)
+    if run.ablation:
+        columns = ("left out", *_FEW)
+        yield f"What leaving out a part changes, points; {_STAR}", columns, _ablation(run)
+
+
+def _empty(title: str, columns: Sequence[str]) -> Table:
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+def _ranks(run: Run) -> Iterator[list[str]]:
+    for name, of in run.systems.items():
+        yield [name, *(spread(of[ALL][metric]) for metric in SHOWN)]
+
+
+def _sessions(run: Run) -> Iterator[list[str]]:
+    for name, of in run.sessions.items():
+        yield [name, *(spread(of[metric]) for metric in SHOWN)]
+
+
+def _categories(run: Run) -> Iterator[list[str]]:
+    for name, known in run.systems[RECALL].items():
+        count = sum(1 for one in run.categories.values() if name in {ALL, one})
+        yield [name, str(count), *(percent(known[metric].mean) for metric in SHOWN)]
+
+
+def _budgets(run: Run) -> Iterator[list[str]]:
+    allowed = run.budgets[RECALL]
+    for name in run.systems:
+        of = run.budgets[name]
+        yield [name, *(spread(of[tokens].evidence) if tokens in of else "" for tokens in allowed)]
+    yield ["recall, in part too", *(percent(one.in_part) for one in allowed.values())]
+    yield ["recall packs", *(f"{one.tokens:,.0f}" for one in allowed.values())]
+    yield ["saved of history", *(percent(one.saved) for one in allowed.values())]
+
+
+def _abstentions(run: Run) -> Iterator[list[str]]:
+    for name, one in run.abstention.items():
+        figures = map(percent, (one.precision, one.recall, one.wrongly))
+        yield [name, str(one.asked), str(one.abstained), *figures]
+
+
+def _ablation(run: Run) -> Iterator[list[str]]:
+    """Give the rows of the parts, what hurts most first."""
+    order = sorted(run.ablation.items(), key=lambda item: item[1]["R@10 all"].mean)
+    for name, of in order:
+        yield [name, *(change(of[metric]) for metric in _FEW)]
+
+
+def percent(share: float) -> str:
+    """Write a share."""
+    return f"{share * 100:.1f}"
+
+
+def spread(one: Figure) -> str:
+    """Write a mean with half of its interval."""
+    return f"{percent(one.mean)}±{(one.high - one.low) * 50:.2g}"
+
+
+def change(one: Figure) -> str:
+    """Write a difference with the ends of its interval, and a star where it is beyond noise."""
+    if one.low == one.high == 0:
+        return "the same"
+    star = " *" if one.is_beyond_noise else ""
+    return f"{one.mean * 100:+.1f} ({one.low * 100:+.1f} to {one.high * 100:+.1f}){star}"

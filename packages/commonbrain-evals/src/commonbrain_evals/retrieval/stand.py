@@ -1,0 +1,137 @@
+"""One corpus in a store of its own, with its clock standing still: where questions are asked."""
+
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.model.kinds import MessageDetail
+from commonbrain.model.memory import Memory, full_text
+from commonbrain.model.query import Candidate
+from commonbrain.model.recall_result import Telling, render_item
+from commonbrain.model.scope import Caller
+from commonbrain.retrieval.packing import to_item
+from commonbrain.runtime.bootstrap import build_house, make_embedder
+from commonbrain.services import House
+from commonbrain.testing.clock import SeededChance
+from commonbrain.text.tokens import estimate
+from commonbrain.transfer.imports import Report
+from commonbrain_evals.retrieval.corpora import Corpus
+
+_FORMAT: Final = "corpus"
+_PAGE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedClock:
+    """Says one moment for the record, and measures like any other."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        """Give that moment."""
+        return self.at
+
+    def elapsed_ms(self) -> float:
+        """Measure."""
+        return time.perf_counter() * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """A filled store, with what baselines need to know of its memories."""
+
+    brain: Brain
+    report: Report
+    """What became of each piece on its way in."""
+    seconds: float
+    """How long it took to remember them."""
+    memories: Mapping[int, Memory]
+    session_of: Mapping[str, str]
+    """The session that each source is of; what belongs to none is not in here."""
+    costs: dict[int, int] = field(default_factory=dict[int, int])
+    """Tokens of memories as they are shown to agents, once they were counted."""
+
+    @property
+    def house(self) -> House:
+        """What the store's paths stand on."""
+        return self.brain.house
+
+    def at(self, moment: datetime) -> Brain:
+        """Give the brain as it is at another moment."""
+        return Brain.of(replace(self.house, clock=StoppedClock(moment)), self.brain.caller)
+
+    def source(self, memory_id: int) -> str:
+        """Give where a memory comes from, which is what questions name as evidence."""
+        return self.memories[memory_id].source_ref or ""
+
+    def sessions(self, sources: Iterable[str]) -> Sequence[str]:
+        """Give the sessions of sources, each once, in their order."""
+        known = (self.session_of.get(source) for source in sources)
+        return list(dict.fromkeys(session for session in known if session is not None))
+
+    def cost(self, memory_id: int) -> int:
+        """Count the tokens of one memory as a recall shows it."""
+        if memory_id not in self.costs:
+            shown = Candidate(memory=self.memories[memory_id], features={}, score=0.0)
+            self.costs[memory_id] = estimate(render_item(to_item(shown), Telling())) + 1
+        return self.costs[memory_id]
+
+    def history_tokens(self) -> int:
+        """Count everything that was said, each with who said it and nothing else."""
+        return sum(
+            estimate(f"{one.speaker or ''}: {full_text(one.headline, one.body)}\n")
+            for one in self.memories.values()
+        )
+
+
+@contextmanager
+def standing(corpus: Corpus, *, settings: Settings, seed: int) -> Generator[Stand]:
+    """Fill a fresh store through the door for imports; it is gone afterwards."""
+    with TemporaryDirectory(prefix="commonbrain-eval-") as folder:
+        path = Path(folder)
+        clock, chance = StoppedClock(corpus.ends_at), SeededChance(seed)
+        built = build_house(settings, path / "brain.db", clock=clock, chance=chance)
+        # Baselines ask what recall is asked: it must not find their vectors ready.
+        embedder = make_embedder(settings)
+        house = replace(built, embedder=embedder, importers={_FORMAT: corpus})
+        with Brain.of(house, Caller(agent="evaluation")) as brain:
+            started = time.perf_counter()
+            report = brain.import_(_FORMAT, path)
+            seconds = time.perf_counter() - started
+            memories = _all(brain)
+            yield Stand(
+                brain=brain,
+                report=report,
+                seconds=seconds,
+                memories=memories,
+                session_of=_sessions(memories.values()),
+            )
+
+
+def _sessions(memories: Iterable[Memory]) -> Mapping[str, str]:
+    """Name sessions by what the store calls their threads."""
+    return {
+        one.source_ref or "": str(one.detail.thread_id)
+        for one in memories
+        if isinstance(one.detail, MessageDetail) and one.detail.thread_id is not None
+    }
+
+
+def _all(brain: Brain) -> Mapping[int, Memory]:
+    """Read every memory of a store."""
+    found: dict[int, Memory] = {}
+    with brain.house.store.snapshot(brain.caller.tenant) as tx:
+        page = partial(tx.memories.page, limit=_PAGE)
+        ids = page(after=0)
+        while ids:
+            found.update(tx.memories.get(ids))
+            ids = page(after=ids[-1])
+    return found

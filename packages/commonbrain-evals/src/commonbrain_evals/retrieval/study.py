@@ -1,0 +1,86 @@
+"""The study's recipes, computed as a plain script would: nothing is asked of recall.
+
+What is recall's own here is only the reading of phrases of time and the list of function words.
+"""
+
+import math
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+
+from commonbrain.model.revision import Span
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.text.time_expressions.parser import period_of
+from commonbrain_evals.retrieval.recipes import Recipe
+from commonbrain_evals.retrieval.shapes import Places, Row, Shapes
+from commonbrain_evals.retrieval.systems import Scores
+
+_BROUGHT: Final = 100
+"""Of each list, before they are blended."""
+_USER: Final = "user"
+_FADING: Final = timedelta(days=7)
+"""How far from the time that a question names a text counts a third as near."""
+
+
+def rank(shapes: Shapes, recipe: Recipe, *, text: str, now: datetime) -> Scores:
+    """Blend what a recipe wants, over the best of each list, best first."""
+    terms, vector = search_terms(text), shapes.vector(text)
+    views = shapes.views if recipe.has_context else shapes.views[:1]
+    lists = [
+        (share / len(views), row)
+        for view in views
+        for share, row in (
+            (recipe.words, view.words.matched(terms)),
+            (1 - recipe.words, view.near(vector)),
+        )
+    ]
+    user = np.array([one.speaker == _USER for one in shapes.memories])
+    allowed = np.flatnonzero(user if recipe.is_of_user else np.ones_like(user))
+    chosen = _best((row for _, row in lists), allowed)
+    score = np.zeros(len(chosen))
+    for share, row in lists:
+        score += share * _scaled(row[chosen])
+    if recipe.session:
+        score += recipe.session * _scaled(shapes.sittings.matched(terms))[shapes.sitting_of[chosen]]
+    if recipe.speaker:
+        score += recipe.speaker * _is_named(shapes, text)[chosen]
+    if recipe.user:
+        score += recipe.user * user[chosen]
+    if recipe.date:
+        score += recipe.date * _nearness(shapes, text, now=now)[chosen]
+    order = np.argsort(-score, kind="stable")
+    return {shapes.memories[int(chosen[at])].id: float(score[at]) for at in order}
+
+
+def _best(rows: Iterable[Row], allowed: Places) -> Places:
+    """Give the places of the best of every list, in their order."""
+    each = [allowed[np.argsort(-row[allowed], kind="stable")[:_BROUGHT]] for row in rows]
+    return np.unique(np.concatenate(each))
+
+
+def _scaled(row: Row) -> Row:
+    """Bring numbers to 0..1."""
+    if not len(row) or row.min() == row.max():
+        return np.zeros_like(row)
+    return (row - row.min()) / (row.max() - row.min())
+
+
+def _is_named(shapes: Shapes, text: str) -> Row:
+    asked = text.casefold()
+    named = {name for name in shapes.names if name.casefold() in asked}
+    return np.array([one.speaker in named for one in shapes.memories], dtype=np.float64)
+
+
+def _nearness(shapes: Shapes, text: str, *, now: datetime) -> Row:
+    """Say how near to the time that a question names each was said: 1 within, less by the day."""
+    named = period_of(text, now)
+    if named is None:
+        return np.zeros(len(shapes.memories))
+    return np.array([_near(one.occurred_at, named[0]) for one in shapes.memories])
+
+
+def _near(at: datetime, span: Span) -> float:
+    gap = max(span.since - at, at - span.until, timedelta())
+    return math.exp(-(gap / _FADING))

@@ -1,0 +1,190 @@
+"""What `brain eval` runs: a bar on stderr while it does, its report when it is done."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from commonbrain.cli.progress import bar
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import escaped
+from commonbrain.runtime.bootstrap import load_settings
+from commonbrain_evals import aged, month
+from commonbrain_evals.curves import curves
+from commonbrain_evals.evaluations import EVALUATIONS
+from commonbrain_evals.options import Wanted
+from commonbrain_evals.retrieval.comparing import compare
+from commonbrain_evals.retrieval.learning import LearnWish, learn
+from commonbrain_evals.retrieval.learnt import show_learning
+from commonbrain_evals.retrieval.misses import misses_of
+from commonbrain_evals.retrieval.record import default_path, read, write
+from commonbrain_evals.retrieval.reflecting import Asked, evaluate
+from commonbrain_evals.retrieval.reporting import page
+from commonbrain_evals.retrieval.running import Wish, run
+from commonbrain_evals.retrieval.showing import show_comparison, show_parts, show_run
+from commonbrain_evals.retrieval.told_reflecting import show_reflected
+
+
+def run_evaluation(name: str, *, as_json: bool, plot: Path | None = None) -> None:
+    """Run an evaluation on data of its own and print its report; draw it if that is wanted.
+
+    Raises:
+        Invalid: the plot cannot be written, or the library that draws is not installed.
+
+    """
+    evaluation = EVALUATIONS[name]
+    with bar("evaluating", is_shown=not as_json) as move:
+        report = evaluation.run(move)
+    if plot is not None:
+        _write(plot, curves(report))
+    if as_json:
+        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
+    else:
+        evaluation.show(report)
+
+
+def run_month(data: Path | None, *, conversations: int | None, as_json: bool) -> None:
+    """Live through a month and print what came out; let public talks age beside it, where given.
+
+    Raises:
+        Invalid: the data or a library is missing.
+
+    """
+    with bar("living a month", is_shown=not as_json) as move:
+        lived = month.evaluate(on_progress=move)
+    told = None
+    if data is not None:
+        with bar("letting talks age", is_shown=not as_json) as move:
+            told = aged.evaluate(
+                data, settings=load_settings(), conversations=conversations, on_progress=move
+            )
+    if as_json:
+        reports = {"month": asdict(lived), "aged": told and asdict(told)}
+        typer.echo(json.dumps(reports, ensure_ascii=False))
+        return
+    for line in (*month.tell_month(lived), *(aged.tell_aged(told) if told else ())):
+        typer.echo(line)
+
+
+def run_on_data(wanted: Wanted) -> None:
+    """Run an evaluation on public data, keep its record and print it.
+
+    Raises:
+        Invalid: the data or a library is missing, or something that was given is unknown.
+
+    """
+    wish = Wish(
+        dataset=wanted.dataset,
+        path=wanted.path,
+        seed=wanted.seed,
+        questions=wanted.questions,
+        conversations=wanted.conversations,
+        without=tuple(wanted.without or ()),
+        ablates=wanted.ablate,
+    )
+    with bar(f"evaluating on {wanted.dataset}", is_shown=not wanted.as_json) as move:
+        done = run(wish, settings=load_settings(), on_progress=move)
+    path = wanted.out or default_path(done)
+    write(done, path)
+    if wanted.as_json:
+        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False)))
+        return
+    show_run(done)
+    typer.echo(f"The record is {path}")
+
+
+def learn_on_data(data: tuple[str, Path], *, seed: int, noise: float, as_json: bool) -> None:
+    """Measure what learning from use changes on a public data set, and print it.
+
+    Raises:
+        Invalid: the data or a library is missing.
+
+    """
+    wish = LearnWish(dataset=data[0], path=data[1], seed=seed, noise=noise)
+    with bar(f"learning from {data[0]}", is_shown=not as_json) as move:
+        done = learn(wish, settings=load_settings(), on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(done), ensure_ascii=False, default=str)))
+    else:
+        show_learning(done)
+
+
+def run_reflection(
+    dataset: str,
+    path: Path,
+    *,
+    questions: int | None,
+    conversations: int | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Measure what reflections keep of public data, and print it.
+
+    Raises:
+        Invalid: the data or a library is missing, or something that was given is unknown.
+
+    """
+    asked = Asked(
+        dataset=dataset, path=path, seed=seed, questions=questions, conversations=conversations
+    )
+    with bar(f"reflecting on {dataset}", is_shown=not as_json) as move:
+        report = evaluate(asked, settings=load_settings(), on_progress=move)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(report), ensure_ascii=False)))
+    else:
+        show_reflected(report)
+
+
+def compare_runs(before: Path, after: Path, *, system: str, as_json: bool) -> None:
+    """Compare two records and print what changed.
+
+    Raises:
+        Invalid: one cannot be read, or they cannot be compared.
+
+    """
+    comparison = compare(read(before), read(after), system=system)
+    if as_json:
+        typer.echo(escaped(json.dumps(asdict(comparison), ensure_ascii=False)))
+    else:
+        show_comparison(comparison)
+
+
+def show_misses(record: Path, path: Path, *, count: int) -> None:
+    """Print what recall missed, with the texts of the data.
+
+    Raises:
+        Invalid: the record or the data cannot be read, or do not belong together.
+
+    """
+    for miss in misses_of(read(record), path, count=count):
+        typer.echo(miss.told())
+
+
+def show_worth(records: Sequence[Path]) -> None:
+    """Print what each part of recall is worth by records that left out each.
+
+    Raises:
+        Invalid: one cannot be read, or none tells it.
+
+    """
+    show_parts([read(path) for path in records])
+
+
+def report_runs(records: Sequence[Path], *, out: Path) -> None:
+    """Write a report of records.
+
+    Raises:
+        Invalid: one cannot be read, or the report cannot be written.
+
+    """
+    _write(out, page([read(path) for path in records]))
+    typer.echo(f"The report is {out}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}.") from error

@@ -1,0 +1,93 @@
+"""The reading of phrases of time, measured on labelled questions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from commonbrain.model.revision import Span
+from commonbrain.text.time_expressions.calendar import DAY, EARLIEST
+from commonbrain.text.time_expressions.parser import period_of
+from commonbrain_evals.labelled import LabelledReport, Verdict, report
+from commonbrain_evals.rows import half_of, read_rows
+
+_DATA: Final = (
+    "times.jsonl: {rows} questions written for it, each with the moment it is asked at; {negatives}"
+    " of them name no time. A span is right when both ends lie within a quarter of its length, or"
+    " within an hour; where it is open, within a day. All were written by one hand, and the first"
+    " 222 before the table that reads them; it was finished while their failures were seen, so"
+    " that other writers' questions will do worse. The sort later came after the table."
+)
+_NEAR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question, when it is asked, and the span that it names; None when it names none."""
+
+    sort: str
+    """The sort of phrase, or what in it only looks like one."""
+    text: str
+    now: datetime
+    span: Span | None
+
+
+def read_questions() -> Sequence[Question]:
+    """Read the questions that ship with the package, in the order of the file."""
+    return [
+        Question(
+            sort=row["sort"],
+            text=row["text"],
+            now=_utc(row["now"]),
+            span=Span(
+                since=_utc(row["since"]) if row["since"] else EARLIEST, until=_utc(row["until"])
+            )
+            if "until" in row
+            else None,
+        )
+        for row in read_rows("times.jsonl")
+    ]
+
+
+def evaluate(questions: Sequence[Question]) -> LabelledReport:
+    """Read every question and hold what comes out against its label."""
+    negatives = sum(one.span is None for one in questions)
+    return report(
+        [verdict for one in questions for verdict in _verdicts(one)],
+        title="Times",
+        data=_DATA.format(rows=len(questions), negatives=negatives),
+    )
+
+
+def _verdicts(question: Question) -> Iterator[Verdict]:
+    """Give a verdict on what was read, and one on a span that was not."""
+    read = period_of(question.text, question.now)
+    found = read[0] if read else None
+    is_right = found is not None and _is_right(found, question.span)
+    if found is not None:
+        yield _verdict(question, said=True, so=is_right, found=_tell(found))
+    if question.span is not None and not is_right:
+        yield _verdict(question, said=False, so=True)
+    elif found is None:
+        yield _verdict(question, said=False, so=False)
+
+
+def _verdict(question: Question, *, said: bool, so: bool, found: str = "") -> Verdict:
+    half = half_of(question.text)
+    return Verdict(sort=question.sort, half=half, text=question.text, said=said, so=so, found=found)
+
+
+def _tell(span: Span) -> str:
+    return f"{span.since:%Y-%m-%d %H:%M} to {span.until:%Y-%m-%d %H:%M}"
+
+
+def _is_right(found: Span, span: Span | None) -> bool:
+    if span is None:
+        return False
+    is_open = span.since == EARLIEST
+    off = DAY if is_open else max((span.until - span.since) / 4, _NEAR)
+    return abs(found.since - span.since) <= off and abs(found.until - span.until) <= off
+
+
+def _utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)

@@ -1,1 +1,0 @@
-"""The outside world behind the ports; nothing above wiring imports it."""

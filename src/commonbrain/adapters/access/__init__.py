@@ -1,1 +1,0 @@
-"""Who may call: keys and tokens told apart and checked, rates counted, refusals written down."""

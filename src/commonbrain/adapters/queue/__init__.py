@@ -1,1 +1,0 @@
-"""Queues of tickets: within one process, or between many by Redis."""

@@ -1,1 +1,0 @@
-"""One relational implementation for every engine, on SQLAlchemy Core."""

@@ -1,1 +1,0 @@
-"""What listens to pipelines and doors: figures, spans, logs, and a place for early events."""

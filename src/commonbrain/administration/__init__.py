@@ -1,0 +1,1 @@
+"""Tenants, status, backup, erasure and self-evaluation."""

@@ -1,0 +1,430 @@
+"""Questions that a store's own memories and recalls give, with what answers each.
+
+No language model makes them. A known item is asked for by a few words of one of its sentences,
+without about half of those that its headline has, and rather by those that others have too; what
+is not there by words that are each of another memory. Where recalls were marked, the questions
+that agents really asked are the better half.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from hashlib import blake2b
+from heapq import nsmallest
+from importlib.metadata import version
+from itertools import islice
+from math import ceil
+from typing import Final
+
+from commonbrain.clock import Clock
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.limits import (
+    EVALUATED_DEFAULT,
+    EVALUATED_MAX,
+    EVALUATED_MIN,
+    EVALUATION_SCANNED_MAX,
+    RECALL_TOKENS_MAX,
+)
+from commonbrain.model.memory import Memory, full_text
+from commonbrain.model.model_card import ModelRole, ModelState
+from commonbrain.model.query import Entry, Filter, Mark, is_allowed
+from commonbrain.model.recall_result import Recollection, Verdict
+from commonbrain.model.scope import Caller, Role
+from commonbrain.observability.interface import SILENT
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.write_behind import Journal, Ledger
+from commonbrain.services import House
+from commonbrain.storage.evaluation import DEPTH, Evaluation, Figure, figure, gain
+from commonbrain.storage.interface import Transaction
+from commonbrain.storage.records import EntryFilter
+
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|\n+")
+_WORDS: Final = 3
+"""What somebody types who half remembers; with more, words alone find nearly all."""
+_LETTERS_MIN: Final = 3
+_USUAL: Final = 10
+"""A word that more than one memory in so many has says little of any of them."""
+Rank = Callable[[str], tuple[int, int]]
+"""Orders words by how well they ask, the best first."""
+_ABSENT_WORDS: Final = 6
+"""With fewer each is a large part of the question, and something stored has it."""
+_GOOD: Final = frozenset({Mark.USED, Mark.USEFUL})
+
+
+class Sort(StrEnum):
+    """Where a question is from."""
+
+    KNOWN = "known"
+    """A memory, asked for by some of its words."""
+    ASKED = "asked"
+    """A recall that was marked: what was used or useful answers it."""
+    ABSENT = "absent"
+    """Words that belong to different memories: nothing answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question, and the memories that answer it; none where it is of what is not there."""
+
+    key: str
+    sort: Sort
+    text: str
+    gold: frozenset[int]
+
+
+def drawn(seed: int, key: object) -> int:
+    """Give a number that is any, and the same for the same seed and key."""
+    return int.from_bytes(blake2b(f"{seed}:{key}".encode(), digest_size=8).digest(), "big")
+
+
+def known_items(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
+    """Ask for memories, each by words of its own; those too short to be asked for are left out."""
+    common, usual = _common(memories), max(2, len(memories) // _USUAL)
+
+    def rank(word: str) -> tuple[int, int]:
+        # What a few have too asks best; a name finds all alone, what all have finds nothing.
+        has = common[word]
+        return (1 if has == 1 else 2 if has > usual else 0), drawn(seed, word)
+
+    texts = ((memory, _asking_for(memory, seed=seed, rank=rank)) for memory in memories)
+    made = (
+        Question(key=f"k{memory.id}", sort=Sort.KNOWN, text=text, gold=frozenset({memory.id}))
+        for memory, text in texts
+        if text is not None
+    )
+    return list(islice(made, count))
+
+
+def _asking_for(memory: Memory, *, seed: int, rank: Rank) -> str | None:
+    """Ask by the best words of the longest sentence, in their order."""
+    sentences = _SENTENCE.split(full_text(memory.headline, memory.body))
+    words = max(map(_telling, sentences), key=len, default=())
+    headline = frozenset(_telling(memory.headline))
+    kept = [word for word in words if word not in headline or drawn(seed, word) % 2]
+    if len(kept) < _WORDS:
+        return None
+    chosen = nsmallest(_WORDS, kept, key=rank)
+    return " ".join(word for word in kept if word in chosen)
+
+
+def _common(memories: Iterable[Memory]) -> Counter[str]:
+    """Count how many of these have each word."""
+    return Counter(
+        word for one in memories for word in set(_telling(full_text(one.headline, one.body)))
+    )
+
+
+def _telling(text: str) -> tuple[str, ...]:
+    return tuple(word for word in search_terms(text) if len(word) >= _LETTERS_MIN)
+
+
+def absent(memories: Sequence[Memory], *, seed: int, count: int) -> list[Question]:
+    """Ask for what is not there: words that only one of these has, each of another one."""
+    common = _common(memories)
+    told = (_telling(full_text(one.headline, one.body)) for one in memories)
+    lone = [
+        min(own, key=lambda word: drawn(seed, word))
+        for words in told
+        if (own := [word for word in words if common[word] == 1])
+    ]
+    mixed = sorted(lone, key=lambda word: drawn(seed, f"absent {word}"))
+    starts = range(0, len(mixed) - _ABSENT_WORDS + 1, _ABSENT_WORDS)
+    return [
+        Question(
+            key=f"a{start}",
+            sort=Sort.ABSENT,
+            text=" ".join(mixed[start : start + _ABSENT_WORDS]),
+            gold=frozenset(),
+        )
+        for start in starts[:count]
+    ]
+
+
+def asked(entries: Iterable[Entry], *, findable: Collection[int], count: int) -> list[Question]:
+    """Ask again what was asked and marked: the latest, each question once."""
+    made: dict[str, Question] = {}
+    for entry in sorted(entries, key=lambda entry: -entry.id):
+        good = {memory for memory, marks in entry.marks.items() if marks & _GOOD}
+        gold = frozenset(good.intersection(findable))
+        if entry.query and gold and len(made) < count:
+            one = Question(key=f"t{entry.id}", sort=Sort.ASKED, text=entry.query, gold=gold)
+            made.setdefault(entry.query, one)
+    return list(made.values())
+
+
+SELF: Final = "self"
+"""The name of what is measured here."""
+_PAGE: Final = 2000
+_SPARE: Final = 4
+"""So many times the memories that are to be asked for are looked at: some cannot be."""
+_ABSENT_SHARE: Final = 5
+"""For so many questions there is one of what is not there."""
+_HELD_OUT: Final = 0.3
+"""Of marked recalls the latest share: what is learnt from the ledger has not seen it yet."""
+_SHARES: Final = {"p50": 0.5, "p95": 0.95}
+
+
+@dataclass(frozen=True, slots=True)
+class _Still:
+    """Says one moment for every question, and measures like any other."""
+
+    at: datetime
+    running: Clock
+
+    def now(self) -> datetime:
+        return self.at
+
+    def elapsed_ms(self) -> float:
+        return self.running.elapsed_ms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of one question; plain enough to be kept by a job between two steps."""
+
+    sort: Sort
+    ranks: tuple[int, ...]
+    """Where what answers stands among the first ten, from 1."""
+    gold: int
+    """How much answers."""
+    packed: float
+    """The share of what answers that an answer of usual size says in words."""
+    is_found: bool
+    """Whether recall said that it had found something."""
+    ms: float
+    lacks: tuple[str, ...] = ()
+    """The parts of recall that did not answer: what was measured is the rest."""
+
+    def plain(self) -> list[object]:
+        """Write it as JSON values."""
+        return [
+            self.sort, list(self.ranks), self.gold, self.packed, self.is_found, self.ms,
+            list(self.lacks),
+        ]  # fmt: skip
+
+    @classmethod
+    def read(cls, plain: Sequence[object]) -> Answer:
+        """Read what `plain` wrote."""
+        sort, ranks, gold, packed, is_found, ms, lacks = plain
+        return cls(
+            sort=Sort(str(sort)),
+            ranks=tuple(ranks),  # type: ignore[arg-type]
+            gold=int(gold),  # type: ignore[call-overload]
+            packed=float(packed),  # type: ignore[arg-type]
+            is_found=bool(is_found),
+            ms=float(ms),  # type: ignore[arg-type]
+            lacks=tuple(lacks),  # type: ignore[arg-type]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exam:
+    """Questions to one store at one moment, and whoever is asked them."""
+
+    at: datetime
+    questions: tuple[Question, ...]
+    setup: Mapping[str, object]
+    recall: Recall
+
+    def ask(self, question: Question) -> Answer:
+        """Ask once for the order, and once as agents ask, which is what is timed."""
+        clock = self.recall.house.clock
+        began_ms = clock.elapsed_ms()
+        served = self.recall(question.text, bump=False)
+        took_ms = clock.elapsed_ms() - began_ms
+        ranked = self.recall(
+            question.text, max_items=DEPTH, max_tokens=RECALL_TOKENS_MAX, bump=False
+        )
+        gold = question.gold
+        places = enumerate(_ids(ranked), 1)
+        told = gold.intersection(_ids(served, is_in_words=True))
+        return Answer(
+            sort=question.sort,
+            ranks=tuple(place for place, id_ in places if id_ in gold),
+            gold=len(gold),
+            packed=len(told) / len(gold) if gold else 0.0,
+            is_found=served.verdict is Verdict.FOUND,
+            ms=round(took_ms, 3),
+            lacks=tuple(part.partition(":")[0] for part in served.degraded),
+        )
+
+
+def _ids(found: Recollection, *, is_in_words: bool = False) -> list[int]:
+    return [
+        ids.parse(ids.MEMORY, item.id)
+        for item in found.items
+        if not is_in_words or item.body is not None or item.excerpt is not None
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate:
+    """Evaluation for one caller, who is asked about nothing that they may not see."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        *,
+        questions: int = EVALUATED_DEFAULT,
+        seed: int = 0,
+        on_progress: Callable[[float], None] = lambda _: None,
+    ) -> Evaluation:
+        """Measure recall on questions that this store's memories and marked recalls give.
+
+        Nothing is counted as an access and no recall is traced; only the result is kept.
+
+        Args:
+            questions: how many of each sort at most.
+            seed: the same one asks the same of the same store.
+            on_progress: told how far it is, 0..1.
+
+        Raises:
+            Invalid: the number of questions is out of bounds.
+            Refused: `too_little`, the store holds too few memories to tell anything.
+
+        """
+        exam = self.prepare(self.house.clock.now(), questions=questions, seed=seed)
+        answers: list[Answer] = []
+        for question in exam.questions:
+            answers.append(exam.ask(question))
+            on_progress(len(answers) / len(exam.questions))
+        drawn_id = ids.make_id(exam.at, self.house.chance.bits(ids.RANDOM_BITS))
+        done = self.result(exam, answers, id_=drawn_id)
+        with self.house.store.begin(self.caller.tenant) as tx:
+            tx.evaluations.add(done)
+        return done
+
+    def history(self, name: str = SELF, *, limit: int = 100) -> list[Evaluation]:
+        """List what was measured under a name, the newest first."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            return tx.evaluations.listed(name, limit=limit)
+
+    def prepare(self, at: datetime, *, questions: int, seed: int) -> Exam:
+        """Make the questions of one moment; what was stored later changes none of them.
+
+        Raises:
+            Invalid: the number of questions is out of bounds.
+            Refused: `too_little`.
+
+        """
+        if not EVALUATED_MIN <= questions <= EVALUATED_MAX:
+            raise Invalid(
+                f"questions is {questions}; {EVALUATED_MIN} to {EVALUATED_MAX} are allowed."
+            )
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            memories = self._sample(tx, at, seed=seed, count=_SPARE * questions)
+            known = known_items(memories, seed=seed, count=questions)
+            if len(known) < EVALUATED_MIN:
+                raise Refused(
+                    f"Too few memories can be asked about: {len(known)}; it takes {EVALUATED_MIN} "
+                    "to tell anything.",
+                    code="too_little",
+                    hint="Come back when the store holds more.",
+                )
+            again = self._asked(tx, at, count=questions)
+            setup = self._setup(tx)
+        few = max(EVALUATED_MIN, ceil(questions / _ABSENT_SHARE))
+        nothing = absent(memories, seed=seed, count=few)
+        return Exam(
+            at=at,
+            questions=(*known, *again, *nothing),
+            setup={**setup, "questions": questions, "seed": seed},
+            recall=Recall(self._still(at), self.caller),
+        )
+
+    def result(self, exam: Exam, answers: Sequence[Answer], *, id_: int) -> Evaluation:
+        """Sum up what came of all questions."""
+        took = sorted(one.ms for one in answers)
+        took_ms = {
+            name: round(took[min(len(took) - 1, int(share * len(took)))], 1)
+            for name, share in _SHARES.items()
+        }
+        return Evaluation(
+            id=id_,
+            name=SELF,
+            at=exam.at,
+            agent=self.caller.agent,
+            figures=_figures(answers),
+            setup={**exam.setup, "lacks": sorted({part for one in answers for part in one.lacks})},
+            took_ms=took_ms,
+        )
+
+    def _still(self, at: datetime) -> House:
+        """Give the house with its clock stopped, in which nothing that reads leave is kept."""
+        house, clock = self.house, _Still(at, self.house.clock)
+        journal = Journal(house.store, house.screen, clock=clock, ledger=Ledger(share=0.0))
+        return replace(house, clock=clock, journal=journal, telemetry=SILENT)
+
+    def _sample(self, tx: Transaction, at: datetime, *, seed: int, count: int) -> Sequence[Memory]:
+        """Draw memories that this caller's recall may give, the same for the same seed."""
+        drawn_ids = nsmallest(count, _all_ids(tx, at), key=lambda id_: drawn(seed, id_))
+        found = tx.memories.get(drawn_ids)
+        return [found[id_] for id_ in drawn_ids if id_ in found and self._may(found[id_], at)]
+
+    def _asked(self, tx: Transaction, at: datetime, *, count: int) -> list[Question]:
+        """Ask again what was asked last, of what is marked and can still be found."""
+        # What others asked is an admin's to read, in the ledger as in what is made of it.
+        is_admin = self.caller.role is Role.ADMIN
+        wanted = EntryFilter(agent=None if is_admin else self.caller.agent, is_marked=True)
+        before, enough = ids.make_id(at, -1), ceil(count / _HELD_OUT)
+        entries = tx.ledger.latest(wanted, before=before, limit=enough)
+        late = entries[: ceil(len(entries) * _HELD_OUT)]
+        gold = tx.memories.get(sorted({id_ for entry in late for id_ in entry.marks}))
+        findable = [id_ for id_, memory in gold.items() if self._may(memory, at)]
+        return asked(late, findable=findable, count=count)
+
+    def _may(self, memory: Memory, at: datetime) -> bool:
+        return is_allowed(memory, self.caller, wanted=Filter(), now=at)
+
+    def _setup(self, tx: Transaction) -> dict[str, object]:
+        """Tell what will answer: a difference between two results may be its doing."""
+        serving = tx.registry.serving(ModelRole.RERANKER)
+        active = [card.id for card in serving if card.state is ModelState.ACTIVE]
+        ranker = ids.show(ids.MODEL, active[0]) if active else "fixed weights"
+        return {
+            "version": version("commonbrain"),
+            "space": self.house.store.space.name,
+            "reranker": ranker,
+            "memories": sum(tx.memories.counts().values()),
+        }
+
+
+def _all_ids(tx: Transaction, at: datetime) -> Iterator[int]:
+    """Give the ids of memories up to a moment, no more of them than may be looked at."""
+    last, after, seen = ids.make_id(at, -1), 0, 0
+    while seen < EVALUATION_SCANNED_MAX:
+        page = tx.memories.page(after=after, limit=_PAGE)
+        if not page:
+            return
+        yield from (id_ for id_ in page if id_ <= last)
+        after, seen = page[-1], seen + len(page)
+
+
+def _figures(answers: Sequence[Answer]) -> dict[str, Figure]:
+    figures: dict[str, Figure] = {}
+    for sort, prefix in ((Sort.KNOWN, ""), (Sort.ASKED, "asked_")):
+        those = [one for one in answers if one.sort is sort]
+        for name, values in _found(those).items() if those else ():
+            figures[f"{prefix}{name}"] = figure(values)
+    nothing = [float(not one.is_found) for one in answers if one.sort is Sort.ABSENT]
+    return {**figures, "abstained": figure(nothing)}
+
+
+def _found(answers: Sequence[Answer]) -> dict[str, list[float]]:
+    """Give each measure of each answer."""
+    first = [min(one.ranks, default=0) for one in answers]
+    return {
+        **{f"hit_{depth}": [float(0 < rank <= depth) for rank in first] for depth in (1, 5, DEPTH)},
+        "mrr": [1 / rank if rank else 0.0 for rank in first],
+        "ndcg": [gain(one.ranks, of=one.gold) for one in answers],
+        "packed": [one.packed for one in answers],
+    }

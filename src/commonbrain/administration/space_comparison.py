@@ -1,0 +1,232 @@
+"""Two spaces held against each other by what each answers to the same questions."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from statistics import fmean, median
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.errors import NotFound
+from commonbrain.model.limits import (
+    COMPARED_MAX,
+    COMPARED_PAGE,
+    COMPARED_PAGES_MAX,
+    RECALL_TOKENS_MAX,
+)
+from commonbrain.model.query import Entry, Mark
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import Caller
+from commonbrain.observability.interface import SILENT
+from commonbrain.retrieval.service import Recall
+from commonbrain.retrieval.write_behind import Journal, Ledger
+from commonbrain.services import House
+from commonbrain.storage.maintenance import Progress
+from commonbrain.storage.records import EntryFilter
+
+TOP: Final = 10
+"""So many items of an answer are compared: few agents read on."""
+_RESAMPLES: Final = 1000
+"""Enough for an interval's ends to move by less than a hundredth between two comparisons."""
+_TAIL: Final = 0.025
+"""What lies beyond either end of an interval of 95%."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one space answered to one question."""
+
+    ids: tuple[int, ...]
+    """Best first."""
+    is_answered: bool
+    """Whether it was taken for an answer."""
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One question asked in both spaces, and the memories that helped who asked it."""
+
+    one: Answer
+    other: Answer
+    helped: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """How one space fared."""
+
+    space: str
+    mrr: float | None
+    """The mean of 1 / the rank of the first that helped; None where nothing was marked."""
+    unanswered: float
+    """The share of the questions without an answer."""
+    median_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How another space would answer in the place of the one that serves."""
+
+    questions: int
+    marked: int
+    """Those of them of which it is known what helped."""
+    serving: Figures
+    other: Figures
+    overlap: float
+    """The mean share of the first ten that both give."""
+    gain: tuple[float, float] | None
+    """Between what the other's MRR is higher, with 95% confidence; None where nothing tells."""
+
+    @property
+    def better(self) -> str | None:
+        """The space that puts what helped higher; None where it cannot be told."""
+        if self.gain is None or self.gain[0] <= 0 <= self.gain[1]:
+            return None
+        return self.other.space if self.gain[0] > 0 else self.serving.space
+
+
+def overlap(one: Sequence[int], other: Sequence[int]) -> float:
+    """Give the share of the first ten that two answers have in common, 1 where both are empty."""
+    first, second = set(one[:TOP]), set(other[:TOP])
+    longer = max(len(first), len(second))
+    return len(first & second) / longer if longer else 1.0
+
+
+def reciprocal_rank(ids: Sequence[int], helped: Collection[int]) -> float:
+    """Give 1 / the rank of the first that helped among the first ten; 0 where none is there."""
+    ranks = (rank for rank, id_ in enumerate(ids[:TOP], 1) if id_ in helped)
+    return 1 / next(ranks, float("inf"))
+
+
+def compare(
+    asked: Sequence[Compared], *, names: tuple[str, str], draw: Callable[[int], int]
+) -> Comparison:
+    """Sum up at least one question asked in the space that serves and in another.
+
+    Args:
+        asked: the answers of both.
+        names: the two spaces.
+        draw: gives a number from 0 up to one less than it is given, each as likely.
+
+    """
+    marked = [one for one in asked if one.helped]
+    ranks = [
+        [reciprocal_rank(answer.ids, one.helped) for one, answer in zip(marked, own, strict=True)]
+        for own in ([one.one for one in marked], [one.other for one in marked])
+    ]
+    gains = [after - before for before, after in zip(*ranks, strict=True)]
+    return Comparison(
+        questions=len(asked),
+        marked=len(marked),
+        serving=_figures(names[0], [one.one for one in asked], ranks=ranks[0]),
+        other=_figures(names[1], [one.other for one in asked], ranks=ranks[1]),
+        overlap=fmean(overlap(one.one.ids, one.other.ids) for one in asked),
+        gain=interval(gains, draw=draw) if gains else None,
+    )
+
+
+def interval(values: Sequence[float], *, draw: Callable[[int], int]) -> tuple[float, float]:
+    """Give the bootstrap interval of 95% of a mean, by percentiles (Efron 1979)."""
+    count = len(values)
+    means = sorted(fmean(values[draw(count)] for _ in values) for _ in range(_RESAMPLES))
+    beyond = int(_RESAMPLES * _TAIL)
+    return means[beyond], means[-1 - beyond]
+
+
+def _figures(name: str, answers: Sequence[Answer], *, ranks: Sequence[float]) -> Figures:
+    return Figures(
+        space=name,
+        mrr=fmean(ranks) if ranks else None,
+        unanswered=fmean(not one.is_answered for one in answers),
+        median_ms=median(one.took_ms for one in answers),
+    )
+
+
+_HELPED: Final = frozenset({Mark.USED, Mark.USEFUL})
+COMPARED_SINCE: Final = timedelta(days=30)
+"""What was asked longer ago tells less of what will be asked."""
+_DRAWN_BITS: Final = 32
+"""So many that what remains of a division by a few hundred favours none of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What somebody asked, and what helped them."""
+
+    query: str
+    agent: str
+    helped: frozenset[int]
+
+
+def compared(house: House, other: House, *, caller: Caller, on_progress: Progress) -> Comparison:
+    """Ask the latest questions of the ledger in both houses' spaces.
+
+    Raises:
+        NotFound: the ledger holds no question.
+        Unavailable: an embedder or the store does not answer.
+
+    """
+    questions = asked_before(house, caller)
+    if not questions:
+        raise NotFound(
+            "The ledger holds no question that could be asked again.",
+            hint="Use the store for a while with COMMONBRAIN_TRACE_SHARE above 0.",
+        )
+    done: list[Compared] = []
+    for one in questions:
+        as_asked = replace(caller, agent=one.agent)
+        answers = [_answer(each, as_asked, query=one.query) for each in (house, other)]
+        done.append(Compared(one=answers[0], other=answers[1], helped=one.helped))
+        on_progress(len(done) / len(questions))
+    return compare(
+        done,
+        names=(house.store.space.name, other.store.space.name),
+        draw=lambda count: house.chance.bits(_DRAWN_BITS) % count,
+    )
+
+
+def asked_before(house: House, caller: Caller) -> list[Question]:
+    """Give the latest questions of a tenant, each once, those rather that were marked."""
+    latest: dict[str, Question] = {}
+    for entry in _entries(house, caller):
+        # What helped once helps whoever asks the same again.
+        known = latest.pop(entry.query, None)
+        helped = _helped(entry).union(known.helped if known else ())
+        latest[entry.query] = Question(query=entry.query, agent=entry.agent, helped=helped)
+    # Sorting keeps the order: those of which it is known what helped come last, each by its age.
+    by_worth = sorted(latest.values(), key=lambda one: bool(one.helped))
+    return by_worth[-COMPARED_MAX:]
+
+
+def _entries(house: House, caller: Caller) -> Iterator[Entry]:
+    """Read the ledger page by page, what is of the last weeks."""
+    wanted = EntryFilter(since=house.clock.now() - COMPARED_SINCE)
+    after = 0
+    for _ in range(COMPARED_PAGES_MAX):
+        with house.store.snapshot(caller.tenant) as tx:
+            page = tx.ledger.entries(wanted, after=after, limit=COMPARED_PAGE)
+        yield from (one for one in page if one.query)
+        if len(page) < COMPARED_PAGE:
+            return
+        after = page[-1].id
+
+
+def _helped(entry: Entry) -> frozenset[int]:
+    return frozenset(
+        id_ for id_, marks in entry.marks.items() if marks & _HELPED and Mark.WRONG not in marks
+    )
+
+
+def _answer(house: House, caller: Caller, *, query: str) -> Answer:
+    """Ask, and leave nothing behind."""
+    nothing = Ledger(share=0.0)
+    journal = Journal(house.store, house.screen, clock=house.clock, ledger=nothing)
+    silent = replace(house, journal=journal, telemetry=SILENT)
+    began_ms = house.clock.elapsed_ms()
+    told = Recall(silent, caller)(query, max_items=TOP, max_tokens=RECALL_TOKENS_MAX, bump=False)
+    return Answer(
+        ids=tuple(ids.parse(ids.MEMORY, item.id) for item in told.items),
+        is_answered=told.verdict is Verdict.FOUND,
+        took_ms=house.clock.elapsed_ms() - began_ms,
+    )

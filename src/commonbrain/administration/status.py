@@ -1,0 +1,137 @@
+"""Status and doctor: what is held, and whether it can be relied on."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from commonbrain.administration.backup import Repaired
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.scope import Caller
+from commonbrain.model.timestamps import show_instant
+from commonbrain.services import House
+from commonbrain.storage.job_queue import key_of
+from commonbrain.storage.maintenance import Finding
+
+_LATE: Final = timedelta(days=7)
+"""It is due daily, where somebody works; a week without says that nobody does."""
+_AWAY: Final = "the server's store"
+"""What callers of networked doors are told of where it lies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """What the store holds for this tenant, and in which vector space."""
+
+    store: str
+    """Where it lies, for who is on the same machine as it."""
+    memories: int
+    """Current ones: active and archived."""
+    by_kind: Mapping[str, int]
+    by_state: Mapping[str, int]
+    embedding_pending: int
+    jobs: Mapping[str, int]
+    """Of every state that has any; those that are dead want somebody to look."""
+    space: str
+    traces_dropped: int
+    accesses_dropped: int
+    heartbeats_dropped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """Every check with its result; `is_sound` when all passed."""
+
+    store: str
+    is_sound: bool
+    findings: tuple[Finding, ...]
+    repaired: Repaired | None = None
+    """What was written anew before these checks, when that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Counting for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(self) -> Condition:
+        """Count what is held.
+
+        Raises:
+            Unavailable: the store cannot be read.
+
+        """
+        counts, pending, jobs = self.house.store.read(
+            self.caller.tenant,
+            lambda tx: (tx.memories.counts(), tx.index.pending(), tx.jobs.counts()),
+        )
+        by_kind: Counter[str] = Counter()
+        by_state: Counter[str] = Counter()
+        for (kind, state), count in counts.items():
+            by_state[state] += count
+            by_kind[kind] += count if state in CURRENT_STATES else 0
+        return Condition(
+            store=_AWAY if self.caller.admission else self.house.store.location,
+            memories=by_kind.total(),
+            by_kind=+by_kind,
+            by_state=by_state,
+            embedding_pending=pending,
+            jobs={str(state): count for state, count in sorted(jobs.items())},
+            space=self.house.store.space.name,
+            traces_dropped=self.house.journal.dropped,
+            accesses_dropped=self.house.journal.accesses_dropped,
+            heartbeats_dropped=self.house.journal.beats_dropped,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """Checking for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(self) -> Diagnosis:
+        """Check the store, what is derived from it, and the embedder; changes nothing."""
+        findings = (*self.house.store.examine(), self._upkeep(), self._embedder(), self._space())
+        return Diagnosis(
+            store=self.house.store.location,
+            is_sound=all(finding.is_sound for finding in findings),
+            findings=findings,
+        )
+
+    def _space(self) -> Finding:
+        moved_to, own = self.house.store.moved_to, self.house.store.space.name
+        if moved_to is None:
+            return Finding(check="space", is_sound=True, detail=f"{own} serves")
+        return Finding(
+            check="space",
+            is_sound=False,
+            detail=f"this program knows {own}, {moved_to} serves",
+            hint="Start it with the embedder of the space that serves; `brain space list` shows.",
+        )
+
+    def _upkeep(self) -> Finding:
+        """Say when the store was last kept: where no server or hook runs, nobody does it."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            last = tx.jobs.newest("maintain", key=key_of("maintain", {}))
+        is_late = last is None or last + _LATE <= self.house.clock.now()
+        return Finding(
+            check="upkeep",
+            is_sound=True,
+            detail=f"last {show_instant(last)}" if last else "never done yet",
+            hint="brain maintain does it now." if is_late else "",
+        )
+
+    def _embedder(self) -> Finding:
+        name = self.house.embedder.space.name
+        try:
+            # Not as a question, whose vector may be known from before.
+            self.house.embedder.passages(["Is anybody there?"])
+        except Unavailable as error:
+            return Finding(check="embedder", is_sound=False, detail=f"{name}: {error}")
+        return Finding(check="embedder", is_sound=True, detail=f"{name} answers")

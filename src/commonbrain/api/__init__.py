@@ -1,0 +1,1 @@
+"""Operations: one table that every transport is built from."""

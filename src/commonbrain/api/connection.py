@@ -1,0 +1,43 @@
+"""One client's way in: which session its calls are of, from the first one to the last."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from threading import Lock
+
+from commonbrain.client import Brain
+from commonbrain.model.sessions import UNKNOWN, Contact
+
+
+@dataclass(slots=True, kw_only=True)
+class Connection:
+    """Gives each call its session; a server makes one of these for every client it serves.
+
+    A call is of the session that the caller names, else of the one that the client told of, else of
+    one drawn for this connection. `find` tells what can be known of the client, at the first call;
+    `told` gives the key that it told at the beginning.
+    """
+
+    find: Callable[[Brain], Contact] = lambda _: UNKNOWN
+    told: Callable[[Brain], str | None] = lambda _: None
+    _contact: Contact | None = None
+    _last: Brain | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def view(self, brain: Brain, *, client: str | None = None) -> Brain:
+        """See the brain as the connection's session does, in its project; count a sign of life."""
+        with self._lock:
+            if self._contact is None:
+                self._contact = replace(self.find(brain), client=client)
+            known = self._last.caller.session if self._last else self.told(brain)
+            seen = brain.acting_as(contact=self._contact)
+            session = seen.session.meet(last=known)
+            project = session.project or brain.caller.project
+            self._last = seen.acting_as(session=session.key, project=project)
+            return self._last
+
+    def close(self) -> None:
+        """Tell that the client hung up; it is written when the brain is closed, or soon."""
+        with self._lock:
+            if self._last is not None:
+                self._last.session.leave()
+                self._last = None

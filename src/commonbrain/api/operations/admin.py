@@ -1,0 +1,380 @@
+"""The operation admin: who may call in a tenant, with what, and what was refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from commonbrain.administration.tenants import AgentWish, Govern, KeyWish, NewKey, Usage
+from commonbrain.api.operation import Command, Name, Operation, Profile, Request
+from commonbrain.client import Brain
+from commonbrain.model.agents import KEY_SIGN, Agent, ApiKey, KeyScope
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX, ROTATION_MINUTES_DEFAULT
+from commonbrain.model.scope import Policy, PolicyChange, Role
+from commonbrain.model.timestamps import show_instant
+from commonbrain.model.trust import Trust
+from commonbrain.storage.administration import AccessEntry
+
+_AGENT: Final = frozenset({"agent"})
+_KEY: Final = frozenset({"key"})
+
+ADMIN_COMMANDS: Final = (
+    Command(
+        name="agent list",
+        purpose="List who may call, with what role and trust.",
+        preset={"op": "agents"},
+        fields=frozenset(),
+    ),
+    Command(
+        name="agent set",
+        purpose="Make an agent, or change its role and trust.",
+        preset={"op": "agent_set"},
+        fields=_AGENT | {"role", "trust_default", "trust_ceiling"},
+        positional=("agent",),
+        required=_AGENT,
+    ),
+    Command(
+        name="agent disable",
+        purpose="Let an agent call no more; its keys and memories stay.",
+        preset={"op": "agent_set", "disabled": True},
+        fields=_AGENT,
+        positional=("agent",),
+        required=_AGENT,
+        is_weighty=True,
+    ),
+    Command(
+        name="agent enable",
+        purpose="Let a disabled agent call again.",
+        preset={"op": "agent_set", "disabled": False},
+        fields=_AGENT,
+        positional=("agent",),
+        required=_AGENT,
+    ),
+    Command(
+        name="key list",
+        purpose="List keys, good or not, the newest first.",
+        preset={"op": "keys"},
+        fields=_AGENT,
+    ),
+    Command(
+        name="key create",
+        purpose="Make a key for an agent and show it, this once.",
+        preset={"op": "key_create"},
+        fields=_AGENT | {"role", "label", "scopes", "networks", "days"},
+        positional=("agent",),
+        required=_AGENT,
+    ),
+    Command(
+        name="key rotate",
+        purpose="Make a key like another one, which ends after some minutes.",
+        preset={"op": "key_rotate"},
+        fields=_KEY | {"minutes"},
+        positional=("key",),
+        required=_KEY,
+    ),
+    Command(
+        name="key revoke",
+        purpose="End a key at once.",
+        preset={"op": "key_revoke"},
+        fields=_KEY,
+        positional=("key",),
+        required=_KEY,
+        is_weighty=True,
+    ),
+    Command(
+        name="tenant usage",
+        purpose="Show what the tenant uses of what it may.",
+        preset={"op": "usage"},
+        fields=frozenset(),
+    ),
+    Command(
+        name="tenant refusals",
+        purpose="List what was refused and governed of late, the newest first.",
+        preset={"op": "refusals"},
+        fields=frozenset({"limit"}),
+    ),
+)
+
+
+Op = Literal[
+    "agents",
+    "agent_set",
+    "keys",
+    "key_create",
+    "key_rotate",
+    "key_revoke",
+    "policy",
+    "usage",
+    "refusals",
+]
+
+
+class AdminRequest(Request):
+    """What to see or change; each op reads its own fields."""
+
+    op: Op = Field(
+        description="agent_set: make or change one; key_create, key_rotate: the key is shown once; "
+        "refusals: what was refused and governed of late"
+    )
+    agent: Name = Field(default=None, description="Of agent_set, key_create, keys")
+    role: Role | None = Field(
+        default=None, description="agent_set; key_create: to make the agent with"
+    )
+    trust_default: Trust | None = Field(default=None, description="agent_set: where none is told")
+    trust_ceiling: Trust | None = Field(
+        default=None, description="agent_set: the most it may claim"
+    )
+    disabled: bool | None = Field(default=None, description="agent_set: whether it may not call")
+    key: Name = Field(default=None, description="The 8 digits of key_rotate, key_revoke")
+    label: Name = Field(default=None, description="key_create: what it is for")
+    scopes: list[KeyScope] = Field(
+        default=[], description="key_create: read, write, admin; none: all of the agent's role"
+    )
+    networks: list[str] = Field(
+        default=[], description="key_create: addresses or networks it may be used from; none: any"
+    )
+    days: float | None = Field(default=None, description="key_create: how long it holds")
+    minutes: int = Field(
+        default=ROTATION_MINUTES_DEFAULT, description="key_rotate: how long the old one goes on"
+    )
+    boot_required: bool | None = Field(
+        default=None, description="policy: whether sessions must boot first"
+    )
+    auto_promote: bool | None = Field(
+        default=None, description="policy: whether a proven canary serves all by itself"
+    )
+    retention: list[str] = Field(
+        default=[],
+        description="policy: what is kept only for so long, each as: kind=event label=log "
+        "scope=team days=30 action=archive (or forget); the word none: all is kept for ever",
+    )
+    limit: int = Field(
+        default=20, ge=1, le=ITEMS_PER_CALL_MAX, description="refusals: how many, the newest first"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownKey:
+    """A key, without what would let anybody use it."""
+
+    key: str
+    agent: str
+    label: str | None
+    scopes: tuple[KeyScope, ...]
+    networks: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Governed:
+    """What there is after a call."""
+
+    op: str
+    tenant: str
+    agents: tuple[Agent, ...] | None = None
+    keys: tuple[ShownKey, ...] | None = None
+    secret: str | None = None
+    """The whole text of a new key; it is not kept and cannot be shown again."""
+    policy: Policy | None = None
+    usage: Usage | None = None
+    refusals: tuple[AccessEntry, ...] | None = None
+
+
+_Parts = dict[str, Any]
+_Call = Callable[[Govern, AdminRequest], _Parts]
+
+
+def _made(new: NewKey) -> _Parts:
+    return {"keys": (_shown(new.key),), "secret": str(new.text)}
+
+
+def _create(govern: Govern, told: AdminRequest) -> _Parts:
+    wish = KeyWish(
+        agent=_needed(told, "agent"),
+        label=told.label,
+        scopes=tuple(told.scopes),
+        networks=tuple(told.networks),
+        days=told.days,
+        role=told.role,
+    )
+    return _made(govern.create_key(wish))
+
+
+def _set_agent(govern: Govern, told: AdminRequest) -> _Parts:
+    wish = AgentWish(
+        role=told.role,
+        trust_default=told.trust_default,
+        trust_ceiling=told.trust_ceiling,
+        is_disabled=told.disabled,
+    )
+    return {"agents": (govern.set_agent(_needed(told, "agent"), wish),)}
+
+
+def _policy(govern: Govern, told: AdminRequest) -> _Parts:
+    change = PolicyChange()
+    if told.boot_required is not None:
+        change["is_boot_required"] = told.boot_required
+    if told.auto_promote is not None:
+        change["is_promotion_automatic"] = told.auto_promote
+    if told.retention:
+        change["retention"] = retention_of(told.retention)
+    return {"policy": govern.policy(**change)}
+
+
+def retention_of(told: Sequence[str]) -> tuple[str, ...]:
+    """Give rules of retention as they were told; `none` stands for none."""
+    return () if list(told) == ["none"] else tuple(told)
+
+
+_CALLS: Final[Mapping[Op, _Call]] = {
+    "agents": lambda govern, _: {"agents": tuple(govern.agents())},
+    "agent_set": _set_agent,
+    "keys": lambda govern, told: {
+        "keys": tuple(_shown(key) for key in govern.keys(agent=told.agent))
+    },
+    "key_create": _create,
+    "key_rotate": lambda govern, told: _made(
+        govern.rotate_key(_prefix(told), minutes=told.minutes)
+    ),
+    "key_revoke": lambda govern, told: {"keys": (_shown(govern.revoke_key(_prefix(told))),)},
+    "policy": _policy,
+    "usage": lambda govern, _: {"usage": govern.usage()},
+    "refusals": lambda govern, told: {"refusals": tuple(govern.noted(limit=told.limit))},
+}
+
+
+def _handle(brain: Brain, request: AdminRequest) -> Governed:
+    parts = _CALLS[request.op](brain.govern, request)
+    return Governed(op=request.op, tenant=brain.caller.tenant, **parts)
+
+
+def _weighty(brain: Brain, request: AdminRequest) -> Governed | None:
+    """Show what would be shut out."""
+    tenant = brain.caller.tenant
+    if request.op == "key_revoke":
+        prefix = _prefix(request)
+        known = brain.govern.keys()
+        keys = tuple(_shown(key) for key in known if key.prefix == prefix)
+        return Governed(op="keys", tenant=tenant, keys=keys)
+    if request.op == "agent_set" and request.disabled:
+        agents = tuple(one for one in brain.govern.agents() if one.name == request.agent)
+        return Governed(op="agents", tenant=tenant, agents=agents)
+    return None
+
+
+def _needed(told: AdminRequest, field: Literal["agent", "key"]) -> str:
+    given: str | None = getattr(told, field)
+    if not given:
+        raise Invalid(f"{told.op} needs {field}.", hint="See the tool's schema.")
+    return given
+
+
+def _prefix(told: AdminRequest) -> str:
+    """Read which key is meant: its digits, also as a list shows them; never a whole key."""
+    given = _needed(told, "key")
+    return given.rpartition("_")[2] if given.startswith(KEY_SIGN) else given
+
+
+def _shown(key: ApiKey) -> ShownKey:
+    return ShownKey(
+        key=key.prefix,
+        agent=key.agent,
+        label=key.label,
+        scopes=key.scopes,
+        networks=key.networks,
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        last_used_at=key.last_used_at,
+    )
+
+
+def _tell(reply: Governed) -> str:
+    lines = [*(_agent_line(one) for one in reply.agents or ())]
+    lines += (_key_line(one) for one in reply.keys or ())
+    if reply.secret is not None:
+        lines.append(f"The key, which is not kept and never shown again: {reply.secret}")
+    if reply.policy is not None:
+        lines.append(policy_line(reply.policy))
+    if reply.usage is not None:
+        lines.append(usage_line(reply.usage))
+    lines += (_refusal_line(one) for one in reply.refusals or ())
+    return "\n".join(inert_line(line) for line in lines) or f"No {reply.op} in {reply.tenant}."
+
+
+def usage_line(usage: Usage) -> str:
+    """Say what a tenant uses."""
+    most = usage.policy.memories_max
+    bound = "" if most is None else f" of {most}"
+    return (
+        f"memories: {usage.memories}{bound}; agents: {usage.agents}; good keys: {usage.keys}; "
+        f"{policy_line(usage.policy)}"
+    )
+
+
+def policy_line(policy: Policy) -> str:
+    """Say what a policy settles."""
+    usual = "as the server has it"
+    parts = [
+        f"calls a minute of a key: {policy.key_calls_per_minute or usual}, "
+        f"of the tenant: {policy.tenant_calls_per_minute or usual}",
+        f"boot: {'required' if policy.is_boot_required else 'not required'}",
+    ]
+    if policy.is_promotion_automatic:
+        parts.append("models are promoted by guards")
+    if policy.retention:
+        parts.append(f"kept only for so long: {', '.join(policy.retention)}")
+    return "; ".join(parts)
+
+
+def _agent_line(one: Agent) -> str:
+    state = " | disabled" if one.disabled_at else ""
+    return (
+        f"{one.name} | {one.role} | trust {one.trust_default}, at most {one.trust_ceiling}{state}"
+    )
+
+
+def _key_line(one: ShownKey) -> str:
+    told = [one.key, one.agent, *([one.label] if one.label else [])]
+    told.append(f"scopes {', '.join(one.scopes) or 'all'}")
+    told += [f"from {', '.join(one.networks)}"] if one.networks else []
+    for what, at in (
+        ("made", one.created_at),
+        ("used", one.last_used_at),
+        ("ends", one.expires_at),
+        ("revoked", one.revoked_at),
+    ):
+        told += [f"{what} {show_instant(at)}"] if at else []
+    return " | ".join(told)
+
+
+def _refusal_line(one: AccessEntry) -> str:
+    who = one.agent or "somebody"
+    what = f"refused: {one.code}" if one.code else f"done {one.subject or ''}".strip()
+    often = f" ({one.count} times)" if one.count > 1 else ""
+    return f"{show_instant(one.at)} | {who} | {one.action} | {what}{often}"
+
+
+ADMIN = Operation(
+    name="admin",
+    title="Admin",
+    purpose="Govern who may call in your tenant: agents, API keys, policy; see what was refused.",
+    request=AdminRequest,
+    profile=Profile.OPERATOR,
+    reply=Governed,
+    handle=_handle,
+    tell=_tell,
+    role=Role.ADMIN,
+    is_destructive=True,
+    weighty=_weighty,
+    has_own_command=False,
+    positional=("op",),
+    commands=ADMIN_COMMANDS,
+)

@@ -1,0 +1,59 @@
+"""The operation atomize."""
+
+from pydantic import Field
+
+from commonbrain.api.operation import Door, Name, Operation, Request
+from commonbrain.api.operations.remember import tell_outcome
+from commonbrain.causality.extraction import Atomized
+from commonbrain.client import Brain
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX
+from commonbrain.model.scope import Role
+
+
+class AtomizeRequest(Request):
+    """Which memories to look for causes in."""
+
+    ids: list[str] = Field(default=[], description="Ids; default: the newest memories")
+    kinds: list[str] = Field(default=[], description="Only of these kinds")
+    project: Name = Field(default=None, description="Only of this project and of none")
+    limit: int = Field(
+        default=ITEMS_PER_CALL_MAX, description=f"How many at most, 1 to {ITEMS_PER_CALL_MAX}"
+    )
+    before: str | None = Field(
+        default=None, description="Go on before this memory: the `next` of the call before"
+    )
+
+
+def _handle(brain: Brain, request: AtomizeRequest) -> Atomized:
+    return brain.atomize(
+        request.ids,
+        kinds=request.kinds,
+        project=request.project,
+        limit=request.limit,
+        before=request.before,
+    )
+
+
+def _tell(reply: Atomized) -> str:
+    counts = (
+        f"Memories read by {reply.extractor}: {reply.read}. "
+        f"Atoms stored: {reply.stored}, known: {reply.known}, rejected: {reply.rejected}."
+    )
+    more = [f"More are left: call it again with before {reply.next}."] if reply.next else []
+    return "\n".join([counts, *(tell_outcome(one) for one in reply.items), *more])
+
+
+ATOMIZE = Operation(
+    name="atomize",
+    title="Atomize",
+    purpose="Find in stored memories what caused what, and keep it as atoms derived from them.",
+    request=AtomizeRequest,
+    reply=Atomized,
+    handle=_handle,
+    tell=_tell,
+    role=Role.WRITER,
+    adds=lambda _: True,
+    positional=("ids",),
+    doors=frozenset({Door.CLI}),
+    is_idempotent=True,
+)

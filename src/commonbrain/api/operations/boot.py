@@ -1,0 +1,48 @@
+"""The operation boot."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from commonbrain.api.operation import Name, Operation, Profile, Request
+from commonbrain.api.project_folder import folder_of
+from commonbrain.client import Brain
+from commonbrain.coordination.briefing import Briefing
+
+
+class BootRequest(Request):
+    """Who begins what, and where."""
+
+    project: Name = Field(default=None, description="Default: the folder's")
+    task: str | None = Field(default=None, description="What you are to do")
+    client: Name = Field(default=None, description="Your program")
+
+
+def _handle(brain: Brain, request: BootRequest) -> Briefing:
+    project = request.project or brain.caller.project or _project_of(brain.caller.contact.cwd)
+    return brain.boot(project, request.task, client=request.client)
+
+
+def _project_of(cwd: str | None) -> str | None:
+    """Give the project of the folder that the client was started in, where one is known."""
+    return folder_of(Path(cwd)).project if cwd else None
+
+
+def _tell(reply: Briefing) -> str:
+    return reply.text
+
+
+BOOT = Operation(
+    name="boot",
+    title="Boot",
+    purpose="Begin: the rules that bind you, open tasks, the last handoff, messages, who else "
+    "is at work. Call it first.",
+    request=BootRequest,
+    profile=Profile.LITE,
+    reply=Briefing,
+    handle=_handle,
+    tell=_tell,
+    # That a session began is noted as every call is: what agents share stays as it is.
+    is_read_only=True,
+    is_first=True,
+)

@@ -1,0 +1,54 @@
+"""The operation doctor."""
+
+from dataclasses import replace
+
+from pydantic import Field
+
+from commonbrain.administration.status import Diagnosis
+from commonbrain.api.errors import EXIT_CORRUPT
+from commonbrain.api.operation import Door, Operation, Request
+from commonbrain.client import Brain
+from commonbrain.model.scope import Role
+from commonbrain.storage.maintenance import Progress, unwatched
+
+
+class DoctorRequest(Request):
+    """Whether to mend as well as to look."""
+
+    repair: bool = Field(
+        default=False,
+        description="First write full text and vectors anew from the rows; others may go on.",
+    )
+
+
+def _handle(brain: Brain, request: DoctorRequest) -> Diagnosis:
+    return _watched(brain, request, on_progress=unwatched)
+
+
+def _watched(brain: Brain, request: DoctorRequest, *, on_progress: Progress) -> Diagnosis:
+    repaired = brain.repair(on_progress) if request.repair else None
+    return replace(brain.doctor(), repaired=repaired)
+
+
+def _tell(reply: Diagnosis) -> str:
+    marks = {True: "sound", False: "UNSOUND"}
+    return "\n".join(
+        f"{marks[one.is_sound]}: {one.check}, {one.detail}. {one.hint}".rstrip()
+        for one in reply.findings
+    )
+
+
+DOCTOR = Operation(
+    name="doctor",
+    title="Doctor",
+    purpose="Check that the store is whole and that its indexes agree with its rows, or make them.",
+    request=DoctorRequest,
+    reply=Diagnosis,
+    handle=_handle,
+    watched=_watched,
+    tell=_tell,
+    role=Role.WRITER,
+    doors=frozenset({Door.CLI}),
+    exit_code=lambda reply: 0 if reply.is_sound else EXIT_CORRUPT,
+    is_idempotent=True,
+)

@@ -1,0 +1,128 @@
+"""The operation forget, which also erases, prunes and undoes."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from commonbrain.api.errors import EXIT_REFUSED
+from commonbrain.api.operation import UNSEEN, Bound, Command, Name, Operation, Request
+from commonbrain.client import Brain
+from commonbrain.history.selection import Named, SelectorFields, Stage, Swept
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import HANDFUL
+from commonbrain.model.scope import Role
+
+_SELECTING = ("agent", "session", "project", "kinds", "labels", "tags", "scope", "since", "until")
+_ALLOWED = {
+    "forget": frozenset({"ids", "dry_run", *_SELECTING}),
+    "erase": frozenset({"ids", *_SELECTING}),
+    "undo": frozenset({"agent", "session", "since", "until"}),
+    "prune": frozenset({"days", "kinds"}),
+}
+"""What each operation can be told beside reason and confirm."""
+
+_SHARED = frozenset({"reason", "confirm"})
+_COMMANDS = {
+    "undo": "Take back what an agent, a session or a time changed.",
+    "erase": "Take the text of memories out of the store for ever (admins only).",
+    "prune": "Forget what nobody has read for long; rules, messages and pins stay.",
+}
+
+
+class ForgetRequest(Request):
+    """Which memories to take away, and why; all conditions given must hold."""
+
+    ids: list[str] = Field(default=[], description="mem_...; or what they have in common:")
+    op: Literal["forget", "erase", "prune", "undo"] = Field(
+        default="forget",
+        description="erase: no byte stays; prune: the unread; undo: take back changes",
+    )
+    reason: str = Field(default="", description="Why; kept. Needed but for prune")
+    confirm: int | None = Field(default=None, description="The count that the preview told")
+    agent: Name = None
+    session: Name = None
+    project: Name = None
+    kinds: list[str] = Field(default=[])
+    labels: list[str] = Field(default=[])
+    tags: list[str] = Field(default=[])
+    scope: Name = None
+    since: Bound = None
+    until: Bound = None
+    dry_run: bool = Field(default=False, description="forget: preview", json_schema_extra=UNSEEN)
+    days: int | None = Field(default=None, description="prune: untouched so long, at least 30")
+
+
+def _handle(brain: Brain, request: ForgetRequest) -> Swept:
+    given: dict[str, Any] = request.model_dump(
+        exclude={"op", "reason", "confirm"}, exclude_defaults=True
+    )
+    foreign = sorted(set(given) - _ALLOWED[request.op])
+    if foreign:
+        known = ", ".join(sorted(_ALLOWED[request.op]))
+        raise Invalid(f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}.")
+    confirm, reason = request.confirm, request.reason
+    match request.op:
+        case "forget":
+            dry_run = given.pop("dry_run", False)
+            matching = SelectorFields(**given)
+            return brain.forget(reason=reason, confirm=confirm, dry_run=dry_run, **matching)
+        case "erase":
+            return brain.erase(reason=reason, confirm=confirm, **SelectorFields(**given))
+        case "undo":
+            return brain.undo(reason=reason, confirm=confirm, **given)
+        case "prune":
+            return brain.prune(confirm=confirm, **given)
+
+
+def _weighty(brain: Brain, request: ForgetRequest) -> Swept | None:
+    """Give what forgetting one memory would unseat, where that is much."""
+    if request.op != "forget" or len(request.ids) != 1 or request.dry_run:
+        return None
+    foretold = _handle(brain, request.model_copy(update={"dry_run": True}))
+    is_much = foretold.unseated is not None and foretold.unseated.count > HANDFUL
+    return foretold if is_much else None
+
+
+def tell_swept(reply: Swept) -> str:
+    """Say what was done or would be, with the first of each list."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
+    lines = [f"{reply.action} {reply.status}: {reply.count}" + (f" ({kinds})" if kinds else "")]
+    lines += _list(reply.items, count=reply.count, mark="-")
+    lines += _list(reply.spared, count=reply.spared_count, mark="- spared")
+    lines += _list(reply.dependents, count=reply.dependents_count, mark="- rests on them:")
+    if reply.unseated:
+        lines.append(reply.unseated.line())
+    if reply.receipt:
+        lines.append("receipt: " + ", ".join(f"{k} {v}" for k, v in reply.receipt.items()))
+    if reply.is_more:
+        lines.append("More match than one call takes.")
+    return "\n".join([*lines, *([reply.hint] if reply.hint else [])])
+
+
+def _list(named: tuple[Named, ...], *, count: int, mark: str) -> list[str]:
+    why = {one.id: f" | {one.why}" if one.why else "" for one in named}
+    lines = [f"{mark} {one.id} {one.headline}{why[one.id]}" for one in named]
+    return [*lines, f"{mark} and {count - len(named)} more"] if count > len(named) else lines
+
+
+FORGET = Operation(
+    name="forget",
+    title="Forget",
+    purpose="Take wrong or unwanted memories out of every recall, or undo what an agent did. "
+    "Several are previewed first: repeat with confirm. To correct one, use revise.",
+    request=ForgetRequest,
+    reply=Swept,
+    handle=_handle,
+    tell=tell_swept,
+    role=Role.WRITER,
+    positional=("ids",),
+    weighty=_weighty,
+    is_destructive=True,
+    is_idempotent=True,
+    exit_code=lambda reply: EXIT_REFUSED * (reply.status is Stage.PREVIEW and reply.count > 0),
+    unconfirmed=lambda reply: reply.count if reply.status is Stage.PREVIEW else None,
+    commands=tuple(
+        Command(name=op, purpose=purpose, preset={"op": op}, fields=_ALLOWED[op] | _SHARED)
+        for op, purpose in _COMMANDS.items()
+    ),
+)

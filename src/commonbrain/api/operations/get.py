@@ -1,0 +1,141 @@
+"""The operation get."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Final, Literal, cast
+
+from pydantic import BeforeValidator, Field
+
+from commonbrain.api.operation import Command, Name, Operation, Profile, Request
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.timestamps import show_day, show_instant
+from commonbrain.retrieval.get import Shown
+from commonbrain.retrieval.provenance import Origin, Provenance
+from commonbrain.retrieval.views import View
+
+
+def _listed(given: object) -> object:
+    """Take one id for a list of it."""
+    return [given] if isinstance(given, str) else given
+
+
+ViewName = Literal["history", "provenance", "links", "annotations", "policy", "dependents"]
+
+
+class GetRequest(Request):
+    """Which memories to fetch, and what to show of them."""
+
+    id: Annotated[list[str], BeforeValidator(_listed)] = Field(
+        default=[], description="mem_..., one or several"
+    )
+    skill: Name = Field(default=None, description="A skill's name, instead of id")
+    views: list[ViewName] = Field(default=[], description="What else to show")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched(Shown):
+    """The memory asked for; the others, where several were, stand in `more`."""
+
+    more: tuple[Shown, ...] = ()
+
+
+def _handle(brain: Brain, request: GetRequest) -> Fetched:
+    if not request.skill and not request.id:
+        raise Invalid("Nothing to get.", hint="Give id, one or several, or the name of a skill.")
+    if request.skill:
+        first, *more = (brain.get(skill=request.skill, views=request.views),)
+    else:
+        first, *more = brain.get.several(request.id, views=request.views)
+    own = {field.name: getattr(first, field.name) for field in fields(Shown)}
+    return Fetched(**own, more=tuple(more))
+
+
+def _tell(reply: Fetched) -> str:
+    return "\n\n".join("\n".join(_lines(one)) for one in (reply, *reply.more))
+
+
+def _lines(reply: Shown) -> Iterator[str]:
+    if reply.banner:
+        yield inert_line(reply.banner)
+    by = inert_line(reply.agent)
+    yield f"{reply.id} | {reply.kind} | {show_instant(reply.occurred_at)} | by {by}"
+    yield from (f"> {inert(line)}" for line in (reply.body or reply.headline).splitlines())
+    yield from (conflict.line() for conflict in reply.conflicts or ())
+    if reply.namesakes:
+        yield f"Other skills have this name: {', '.join(reply.namesakes)}"
+    for view in View:
+        for row in rows_of(getattr(reply, view)):
+            told = (f"{name} {value}" for name, value in row.items() if value not in (None, ()))
+            yield f"{view}: {inert_line(', '.join(told))}"
+    if reply.provenance is not None:
+        yield from _way_back(reply.provenance)
+
+
+def _way_back(known: Provenance) -> Iterator[str]:
+    yield from (f"{'  ' * one.depth}{told_origin(one)}" for one in known.origins)
+    if known.is_cut:
+        yield "It goes on beyond what is shown."
+    if known.because:
+        yield known.because
+
+
+def rows_of(side: object) -> Sequence[Mapping[str, object]]:
+    """Give the rows of a view, each name with what it holds; one not asked for has none.
+
+    The way back of a provenance is no row: it is a tree, and shown as one.
+    """
+    if side is None:
+        return ()
+    rows = cast("tuple[object, ...]", side) if isinstance(side, tuple) else (side,)
+    return [
+        {name: getattr(row, name) for name in getattr(row, "__slots__", ()) if name not in _TREE}
+        for row in rows
+    ]
+
+
+_TREE: Final = frozenset({"origins", "is_cut", "because"})
+
+
+def told_origin(one: Origin) -> str:
+    """Tell of one step back on one line."""
+    known = (
+        f"{one.via} {one.id}",
+        one.kind,
+        f"by {one.agent}",
+        show_day(one.occurred_at),
+        f"trust {one.trust}",
+        f"session {one.session}" if one.session else "",
+        f"source {one.source_ref}" if one.source_ref else "",
+        f"in {one.thread} {one.thread_subject}" if one.thread else "",
+        f"{one.state}" if one.state not in CURRENT_STATES else "",
+    )
+    return inert_line(f"{' | '.join(part for part in known if part)}: {one.headline}")
+
+
+GET = Operation(
+    name="get",
+    title="Get",
+    purpose="Fetch memories whole by id, or a skill by name: where they come from, whether they "
+    "still hold.",
+    request=GetRequest,
+    profile=Profile.LITE,
+    reply=Fetched,
+    handle=_handle,
+    tell=_tell,
+    positional=("id",),
+    is_read_only=True,
+    is_idempotent=True,
+    commands=(
+        Command(
+            name="skill show",
+            purpose="Show the skill of a name, that of the project before that of all projects.",
+            preset={},
+            fields=frozenset({"skill", "views"}),
+            positional=("skill",),
+            required=frozenset({"skill"}),
+        ),
+    ),
+)

@@ -1,0 +1,317 @@
+"""The operation job: what is done behind the calls, and what became of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, cast
+
+from pydantic import Field, JsonValue
+
+from commonbrain.api.operation import PLAIN, UNSEEN, Command, Name, Operation, Request
+from commonbrain.causality.result import counted
+from commonbrain.client import Brain
+from commonbrain.jobs.registry import JOBS, as_taken
+from commonbrain.jobs.service import JobsShown, ShownJob
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import JOBS_PAGE_DEFAULT, JOBS_PAGE_MAX
+from commonbrain.model.scope import Role
+
+Result = Mapping[str, Any]
+"""As it is kept; a job that another version did may lack something, or tell more."""
+
+
+def said(kind: str, result: Mapping[str, object], *, is_preview: bool = False) -> str:
+    """Say what came of a job; of a kind that this program does not know, what it counted."""
+    if result.get("outcome") == "too_little_data":
+        why = str(result.get("why", "")).rstrip(".")
+        return (
+            f"{why}." if kind == "eval" else f"There is too little to learn from: this store {why}."
+        )
+    tell = _SENTENCES.get(kind)
+    if tell is None:
+        return ", ".join(f"{name} {_brief(value)}" for name, value in result.items())
+    told = tell(result)
+    return f"It would be so: {told}" if is_preview and any(result.values()) else told
+
+
+def entries(result: Mapping[str, object]) -> Iterator[str]:
+    """Give what a result lists, each entry in lines of its own."""
+    for name, value in result.items():
+        for entry in cast("list[Any]", value) if isinstance(value, list) else ():
+            tell = _ENTRIES.get(name)
+            yield from tell(entry) if tell else (f"{name}: {entry}",)
+
+
+def _brief(value: object) -> object:
+    """Give a value of a result, or of a list how long it is."""
+    return len(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def _n(result: Result, name: str, *, one: str, many: str) -> str:
+    """Count something of a result in words; of a list, how long it is."""
+    return counted(cast("int", _brief(result.get(name, 0))), one, many=many)
+
+
+def _memories(result: Result, name: str) -> str:
+    return _n(result, name, one="memory", many="memories")
+
+
+def _some(result: Result, **told: str) -> list[str]:
+    """Give of some counts those that are not 0, each with what it counts."""
+    return [f"{result[name]:,} {what}" for name, what in told.items() if result.get(name)]
+
+
+def _embedded(result: Result) -> str:
+    if not result.get("embedded"):
+        return "No memory lacked vectors."
+    return f"Gave vectors to {_memories(result, 'embedded')}."
+
+
+def _atomized(result: Result) -> str:
+    found = _n(result, "atoms", one="atom", many="atoms")
+    told = f"Read {_memories(result, 'read')} and found {found}"
+    return ", ".join([told, *_some(result, rejected="refused")]) + "."
+
+
+def _trained(result: Result) -> str:
+    """Say how a model fared, by the one metric that its role is judged by."""
+    model, outcome = result.get("model"), result.get("outcome")
+    metric = "nDCG@10" if "nDCG@10" in result else "auc"
+    fared = f"{metric} {result.get(metric)}, gain {result.get('gain')}"
+    match outcome:
+        case "better":
+            return f"{model} is better ({fared}) and serves nobody yet: brain model show {model}."
+        case "too_slow":
+            return f"{model} orders better ({fared}), but too slowly: it is kept and never serves."
+        case _:
+            return f"{model} is not proven better ({fared}): it is kept and never serves."
+
+
+def _reflected(result: Result) -> str:
+    told = ", ".join([
+        f"Read {_n(result, 'read', one='event or message', many='events and messages')}",
+        f"made {_n(result, 'episodes', one='episode', many='episodes')}",
+        f"proposed {_n(result, 'candidates', one='fact or rule', many='facts and rules')}",
+        *_some(result, known="known already", rejected="refused"),
+    ])  # fmt: skip
+    if not result.get("calls"):
+        return f"{told}."
+    asked = f"{result.get('reflector')} was asked {_n(result, 'calls', one='time', many='times')}"
+    spent = _some(result, tokens_in="tokens in", tokens_out="tokens out", fallbacks="in vain")
+    return f"{told}. {', '.join([asked, *spent])}."
+
+
+def _evaluated(result: Result) -> str:
+    def share(name: str) -> str:
+        value = result.get(name)
+        return "-" if value is None else f"{value:.0%}"
+
+    return (
+        f"What was asked for came first in {share('hit_1')} of questions and among the first five "
+        f"in {share('hit_5')}; {share('abstained')} of what is not there was not found. "
+        "brain eval history shows the rest."
+    )
+
+
+def _imported(result: Result) -> str:
+    became = _some(
+        result, stored="stored", exists="known already", changed="brought up to date",
+        quarantined="held for review", rejected="refused", unreadable="unreadable",
+    )  # fmt: skip
+    read = f"Read {_n(result, 'read', one='piece', many='pieces')} of {result.get('source')}"
+    return f"{read}: {', '.join(became)}." if became else f"{read}."
+
+
+def _exported(result: Result) -> str:
+    records = _n(result, "records", one="record", many="records")
+    held = f"{_memories(result, 'memories')}, {records} in all"
+    size = _n(result, "bytes", one="byte", many="bytes")
+    return f"Wrote {held}, {size}, to be fetched within {result.get('kept_h')} hours."
+
+
+def _respaced(result: Result) -> str:
+    space = result.get("space")
+    if result.get("lacking"):
+        return f"{_memories(result, 'lacking')} still without vectors of {space}: run it again."
+    return f"Every memory has vectors of {space}: compare it, then brain space switch {space}."
+
+
+def _consolidated(result: Result) -> str:
+    return (
+        f"Compared {_n(result, 'read', one='rule or fact', many='rules and facts')}: "
+        f"{_n(result, 'near_pairs', one='pair says', many='pairs say')} nearly the same, in "
+        f"{_n(result, 'cliques', one='group', many='groups')}; "
+        f"{_n(result, 'revised', one='was', many='were')} corrected twice or more."
+    )
+
+
+def _maintained(result: Result) -> str:
+    kept = _some(
+        result, expired="expired", stale="overdue (tasks)", archived="archived",
+        forgotten="forgotten", unseated="left without what they rest on",
+        jobs="old jobs dropped", events="old events dropped",
+        evaluations="old results of evaluations dropped",
+        artifacts="ended models left without artifact",
+        discards="given-up jobs of kind discard tried again",
+        reworded="put back into the full text",
+        bodiless="without their text (see brain doctor)", unembedded="await vectors",
+    )  # fmt: skip
+    return f"{', '.join(kept)}." if kept else "Nothing was due."
+
+
+def _clique(entry: Result) -> Iterator[str]:
+    near, ids = entry.get("weakest"), cast("Sequence[str]", entry.get("ids", ()))
+    yield f"nearly the same (cosine {near} or more): {', '.join(ids)}"
+    yield from (f"to make one of them: brain {call}" for call in entry.get("settle", ()))
+
+
+def _revised(entry: Result) -> Iterator[str]:
+    yield f"corrected {_n(entry, 'revisions', one='time', many='times')}: {entry.get('id')}"
+
+
+def _refused(entry: Result) -> Iterator[str]:
+    yield f"{entry.get('where')}: {entry.get('reason')}"
+
+
+_SENTENCES: Final[Mapping[str, Callable[[Result], str]]] = {
+    "embed": _embedded,
+    "atomize": _atomized,
+    "train_salience": _trained,
+    "train_reranker": _trained,
+    "reflect": _reflected,
+    "reword": lambda result: f"Wrote the full text of {_memories(result, 'reworded')} anew.",
+    "eval": _evaluated,
+    "import": _imported,
+    "export": _exported,
+    "discard": lambda result: f"Dropped files of {_n(result, 'bytes', one='byte', many='bytes')}.",
+    "respace": _respaced,
+    "consolidate": _consolidated,
+    "maintain": _maintained,
+}
+"""By kind of job; a test holds it to the table of kinds."""
+_ENTRIES: Final[Mapping[str, Callable[[Result], Iterator[str]]]] = {
+    "cliques": _clique,
+    "revised": _revised,
+    "refusals": _refused,
+}
+"""By the name of the list."""
+
+
+_ALLOWED: Final = {
+    "list": frozenset({"state", "kind", "limit", "before"}),
+    "show": frozenset({"id"}),
+    "run": frozenset({"kind", "given"}),
+    "retry": frozenset({"id"}),
+    "cancel": frozenset({"id"}),
+}
+"""What each can be told; of `id` and `kind` it needs those it takes, but for list."""
+_KINDS: Final = ", ".join(JOBS)
+_FOR_AGENTS: Final = ", ".join(name for name, kind in JOBS.items() if kind.role is not Role.ADMIN)
+"""What every agent may ask for; whoever names another is told of all."""
+
+
+class JobRequest(Request):
+    """What is asked about which job."""
+
+    op: Literal["list", "show", "run", "retry", "cancel"] = Field(
+        default="list", description="What to do", json_schema_extra=PLAIN
+    )
+    id: str | None = Field(default=None, description="job_...")
+    kind: Name = Field(default=None, description=_FOR_AGENTS)
+    given: dict[str, JsonValue] = Field(
+        default={},
+        description="What it is given, by name; a kind that takes something else says what",
+        json_schema_extra=UNSEEN,
+    )
+    state: Name = Field(
+        default=None,
+        description="Only those that are queued, running, done, dead or cancelled",
+        json_schema_extra=PLAIN,
+    )
+    limit: int = Field(
+        default=JOBS_PAGE_DEFAULT,
+        description=f"How many at most, 1 to {JOBS_PAGE_MAX}",
+        json_schema_extra=UNSEEN,
+    )
+    before: str | None = Field(
+        default=None, description="Go on before this job", json_schema_extra=UNSEEN
+    )
+
+
+def _handle(brain: Brain, request: JobRequest) -> JobsShown:
+    given = request.model_dump(exclude={"op"}, exclude_defaults=True)
+    foreign = sorted(set(given) - _ALLOWED[request.op])
+    if foreign:
+        known = ", ".join(sorted(_ALLOWED[request.op]))
+        raise Invalid(f"{request.op} takes no {', '.join(foreign)}.", hint=f"It takes {known}.")
+    if request.op == "list":
+        return brain.jobs(**given)
+    return JobsShown(jobs=(_one(brain, request),))
+
+
+def _one(brain: Brain, request: JobRequest) -> ShownJob:
+    match request:
+        case JobRequest(op="run", kind=str(kind)):
+            return brain.jobs.run(kind, as_taken(kind, request.given))
+        case JobRequest(op="show", id=str(id_)):
+            return brain.jobs.show(id_)
+        case JobRequest(op="retry", id=str(id_)):
+            return brain.jobs.retry(id_)
+        case JobRequest(op="cancel", id=str(id_)):
+            return brain.jobs.cancel(id_)
+        case _:
+            needed = "kind" if request.op == "run" else "id"
+            raise Invalid(f"{request.op} needs {needed}.", hint=f"Give {needed}.")
+
+
+def _tell(reply: JobsShown) -> str:
+    lines = [tell_job(one) for one in reply.jobs] or ["No job."]
+    if len(reply.jobs) == 1:
+        lines += [f"  {inert_line(one)}" for one in entries(reply.jobs[0].result or {})]
+    return "\n".join([*lines, *(["There are more."] if reply.is_more else [])])
+
+
+def tell_job(one: ShownJob) -> str:
+    """Give a job on one line."""
+    parts = [one.id, one.kind, f"{one.state} {one.progress:.0%}"]
+    if one.attempts:
+        parts.append(f"attempt {one.attempts}")
+    if one.result is not None:
+        is_preview = bool((one.given or {}).get("dry_run"))
+        parts.append(said(one.kind, one.result, is_preview=is_preview))
+    if one.error is not None:
+        parts.append(f"{one.error}: {one.reason}")
+    return inert_line(" | ".join(parts))
+
+
+_PURPOSES: Final = {
+    "list": "List jobs, the newest first; --state dead: those that failed for good.",
+    "show": "Show one job: how far it has come, what came of it, why it failed.",
+    "run": f"Ask for a job: {_KINDS}.",
+    "retry": "Give a dead letter, or what was cancelled, all its attempts again.",
+    "cancel": "End a job that waits or runs; what it did so far stays.",
+}
+_POSITIONAL: Final = {"show": ("id",), "run": ("kind",), "retry": ("id",), "cancel": ("id",)}
+
+JOB = Operation(
+    name="job",
+    title="Job",
+    purpose="See or start work behind the calls.",
+    request=JobRequest,
+    reply=JobsShown,
+    handle=_handle,
+    tell=_tell,
+    role=Role.WRITER,
+    is_idempotent=True,
+    commands=tuple(
+        Command(
+            name=f"job {op}",
+            purpose=purpose,
+            preset={"op": op},
+            fields=_ALLOWED[op],
+            positional=_POSITIONAL.get(op, ()),
+            required=frozenset(_POSITIONAL.get(op, ())),
+            is_awaited=op == "run",
+        )
+        for op, purpose in _PURPOSES.items()
+    ),
+)

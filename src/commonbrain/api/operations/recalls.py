@@ -1,0 +1,80 @@
+"""The operation ledger: what recalls considered, and why they answered as they did."""
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from commonbrain.api.operation import Door, Name, Operation, Request
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import LEDGER_PAGE_DEFAULT, LEDGER_PAGE_MAX
+from commonbrain.retrieval.log import LedgerPage, ShownCandidate, ShownRecall
+
+
+class LedgerRequest(Request):
+    """Which recalls to show: one with all that it considered, or the latest."""
+
+    trace: str | None = Field(
+        default=None, description="trc_..., as recall gives it: this one, with all it considered"
+    )
+    agent: Name = Field(default=None, description="Only this agent's; others' need the role admin")
+    session: Name = Field(default=None, description="Only this session's")
+    marked: bool = Field(default=False, description="Only those of which something was used")
+    limit: int = Field(
+        default=LEDGER_PAGE_DEFAULT, description=f"How many at most, 1 to {LEDGER_PAGE_MAX}"
+    )
+    before: str | None = Field(default=None, description="Go on before this trace")
+
+
+def _handle(brain: Brain, request: LedgerRequest) -> LedgerPage:
+    given = request.model_dump(exclude_defaults=True)
+    if request.trace is None:
+        return brain.ledger(**given)
+    if len(given) > 1:
+        raise Invalid("trace goes with nothing else.", hint="Give trace alone, or leave it out.")
+    return LedgerPage(recalls=(brain.ledger.one(request.trace),))
+
+
+def _tell(reply: LedgerPage) -> str:
+    lines = [line for one in reply.recalls for line in _lines(one)]
+    more = [f"There are more: --before {reply.before}"] if reply.before else []
+    return "\n".join([*lines, *more]) or "No recall is kept."
+
+
+def _lines(one: ShownRecall) -> Iterator[str]:
+    asked = f"{one.asked_at:%Y-%m-%d %H:%M:%S}"
+    who = f"{one.agent} {one.session}" if one.session else one.agent
+    took = f"{sum(one.stages_ms.values()):.1f} ms"
+    by = one.ranker or "fixed weights"
+    marks = [", ".join(f"{count} {mark}" for mark, count in one.marks.items())] if one.marks else []
+    counts = f"{one.packed} of {one.considered}"
+    yield inert_line(" | ".join([one.id, asked, who, one.verdict, counts, by, took, *marks]))
+    yield f"  {inert_line(one.query) or '(no question)'}"
+    yield from (f"  skipped: {inert_line(what)}" for what in one.degraded)
+    for candidate in one.candidates or ():
+        yield from _candidate(candidate)
+
+
+def _candidate(one: ShownCandidate) -> Iterator[str]:
+    fate = one.shown or one.left_out or "not shown"
+    marks = f" [{', '.join(one.marks)}]" if one.marks else ""
+    told = one.headline or "(no words of it are to be seen)"
+    yield "  " + inert_line(f"{one.place}. {one.id} {one.score:.3f} {fate}{marks}: {told}")
+    features = ", ".join(f"{name} {value:g}" for name, value in one.features.items())
+    yield f"     {inert_line(features)}"
+
+
+LEDGER = Operation(
+    name="ledger",
+    title="Ledger",
+    purpose="Show what recalls considered, what they told of it, and what was used since.",
+    request=LedgerRequest,
+    reply=LedgerPage,
+    handle=_handle,
+    tell=_tell,
+    doors=frozenset({Door.CLI, Door.REST}),
+    positional=("trace",),
+    is_read_only=True,
+    is_idempotent=True,
+)

@@ -1,0 +1,119 @@
+"""The operation reflect."""
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from commonbrain.api.operation import Door, Name, Operation, Request
+from commonbrain.api.operations.job import tell_job
+from commonbrain.client import Brain
+from commonbrain.consolidation.reflection import Compacted, Foreseen, Sketch
+from commonbrain.jobs.service import ShownJob
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.limits import (
+    QUERY_CHARS_MAX,
+    REFLECT_CANDIDATES_DEFAULT,
+    REFLECT_CANDIDATES_MAX,
+    REFLECT_HOURS_DEFAULT,
+    REFLECT_HOURS_MAX,
+)
+from commonbrain.model.scope import Role
+from commonbrain.model.timestamps import show_day
+from commonbrain.storage.job_queue import REFLECT as KIND
+
+
+class ReflectRequest(Request):
+    """What is reflected on, and whether it is only looked at."""
+
+    window_hours: int = Field(
+        default=REFLECT_HOURS_DEFAULT,
+        ge=1,
+        le=REFLECT_HOURS_MAX,
+        description=f"How far back, by when it was recorded: 1 to {REFLECT_HOURS_MAX} hours",
+    )
+    max_candidates: int = Field(
+        default=REFLECT_CANDIDATES_DEFAULT,
+        ge=1,
+        le=REFLECT_CANDIDATES_MAX,
+        description=f"Facts and rules to propose at most, 1 to {REFLECT_CANDIDATES_MAX}",
+    )
+    project: Name = Field(default=None, description="Only of this project and of none")
+    query: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=QUERY_CHARS_MAX,
+        description="Sum up at once what was told of this, and nothing else",
+    )
+    dry_run: bool = Field(default=False, description="Show what would be made; store nothing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reflected:
+    """The job that reflects, or what it would make."""
+
+    job: ShownJob | None = None
+    foreseen: Foreseen | None = None
+    compacted: Compacted | None = None
+    """The episode that a query asked for."""
+
+
+def _handle(brain: Brain, request: ReflectRequest) -> Reflected:
+    given = request.model_dump(exclude={"dry_run"}, exclude_defaults=True)
+    if request.query is not None:
+        if "window_hours" in given or "max_candidates" in given:
+            raise Invalid(
+                "query goes with neither window_hours nor max_candidates.",
+                hint="Leave them out: what is found for a query is of any time.",
+            )
+        made = brain.reflect.compact(
+            request.query, project=request.project, is_preview=request.dry_run
+        )
+        return Reflected(compacted=made)
+    if request.dry_run:
+        return Reflected(foreseen=brain.reflect(**given))
+    return Reflected(job=brain.jobs.run(KIND, given))
+
+
+def _tell(reply: Reflected) -> str:
+    if reply.job is not None:
+        return tell_job(reply.job)
+    if reply.compacted is not None:
+        return _tell_compacted(reply.compacted)
+    seen = reply.foreseen or Foreseen(read=0)
+    lines = [f"Of {seen.read} events and messages it would make {_count(seen)}."]
+    lines += [_line(one) for one in (*seen.episodes, *seen.candidates)]
+    return "\n".join([*lines, *(["There is more to look at."] if seen.is_more else [])])
+
+
+def _tell_compacted(made: Compacted) -> str:
+    share = f"{made.reduction_ratio:.0%} shorter"
+    named = " | ".join(one for one in (made.id, made.status) if one) or "would be made"
+    head = f"{named} | from {len(made.sources)}, {share} | {made.headline}"
+    lines = [head, *made.body.splitlines()] if made.body else []
+    return "\n".join(map(inert_line, [*lines, *made.warnings]))
+
+
+def _count(seen: Foreseen) -> str:
+    episodes, candidates = len(seen.episodes), len(seen.candidates)
+    return f"{episodes} episodes, and propose {candidates} facts and rules"
+
+
+def _line(one: Sketch) -> str:
+    on = f" | {show_day(one.started_at)}" if one.started_at else ""
+    return inert_line(f"{one.kind} | from {one.sources}{on} | {one.headline}")
+
+
+REFLECT = Operation(
+    name="reflect",
+    title="Reflect",
+    purpose="Make episodes of what happened lately, and propose facts and rules to be approved.",
+    request=ReflectRequest,
+    reply=Reflected,
+    handle=_handle,
+    tell=_tell,
+    role=Role.WRITER,
+    adds=lambda request: not request.dry_run,
+    doors=frozenset({Door.CLI, Door.REST}),
+    is_idempotent=True,
+)

@@ -1,0 +1,198 @@
+"""The operation remember."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from pydantic import Field
+
+from commonbrain.api.errors import EXIT_REFUSED
+from commonbrain.api.operation import (
+    PLAIN,
+    UNSEEN,
+    Command,
+    Moment,
+    Name,
+    Operation,
+    Profile,
+    Request,
+)
+from commonbrain.client import Brain
+from commonbrain.ingestion.result import Outcome, Part, Remembered, Status
+from commonbrain.ingestion.service import DraftFields, draft_of
+from commonbrain.model.errors import Invalid
+from commonbrain.model.memory import Draft
+from commonbrain.model.scope import Role
+
+
+class RememberRequest(Request):
+    """One text to remember, with whatever is known of it."""
+
+    text: str = Field(description="One statement that stands alone; paragraphs are cut apart")
+    kind: Name = Field(
+        default=None,
+        description="rule, fact, incident, task, event, episode, atom, message; "
+        "default: by its words",
+    )
+    headline: str | None = Field(default=None, description="Max 15 words")
+    severity: Name = Field(default=None, description="BLOCKER or PATTERN")
+    label: Name = Field(default=None, description="decision, bug, ..")
+    project: Name = Field(default=None, description="Default: every project")
+    scope: Name = Field(default=None, description="private, team, global")
+    tags: list[str] = Field(default=[], description="Keywords", json_schema_extra=PLAIN)
+    people: list[str] = Field(default=[], description="Names", json_schema_extra=PLAIN)
+    trust: Name = Field(default=None, description="user_claim or untrusted_web")
+    confidence: float | None = Field(default=None, description="0 to 1", json_schema_extra=PLAIN)
+    source_ref: str | None = Field(default=None, description="URL, file:line")
+    derived_from: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
+    depends_on: list[str] = Field(default=[], description="Ids", json_schema_extra=PLAIN)
+    occurred_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    expires_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    due_at: Moment = Field(default=None, description="ISO 8601", json_schema_extra=PLAIN)
+    priority: Name = Field(default=None, description="low, medium, high")
+    assignee: Name = Field(default=None, description="Whose task", json_schema_extra=UNSEEN)
+    must_ack: bool = Field(
+        default=False,
+        description="A task or rule that others must answer before they write",
+        json_schema_extra=PLAIN,
+    )
+    subject: Name = Field(default=None, description="Of a fact")
+    ttl_s: int | None = Field(
+        default=None, description="Seconds that a fact holds", json_schema_extra=UNSEEN
+    )
+    root_cause: str | None = Field(
+        default=None, description="Of an incident", json_schema_extra=PLAIN
+    )
+    resolution: str | None = Field(
+        default=None, description="Of an incident", json_schema_extra=PLAIN
+    )
+    skill_name: Name = Field(default=None, description="Makes the rule a skill")
+    keywords: list[str] = Field(default=[], description="Of the skill", json_schema_extra=PLAIN)
+    skill_projects: list[str] = Field(
+        default=[], description="Of the skill", json_schema_extra=PLAIN
+    )
+    always_on: bool = Field(default=False, description="Of the skill", json_schema_extra=PLAIN)
+    finds_tasks: bool = Field(default=False, description="Duties become tasks")
+    finds_causes: bool = Field(
+        default=False,
+        description="Causes become atoms, as they do of messages",
+        json_schema_extra=UNSEEN,
+    )
+    distinct_because: str | None = Field(
+        default=None, description="Why it is no duplicate", json_schema_extra=PLAIN
+    )
+    idempotency_key: Name = Field(default=None, description="One per call", json_schema_extra=PLAIN)
+
+
+_SKILL: Final = {
+    "skill_name": "name",
+    "keywords": "keywords",
+    "skill_projects": "projects",
+    "always_on": "always_on",
+}
+"""What the fields are called that make up the trigger of a skill."""
+
+
+_OF_TASKS: Final = frozenset(
+    {"text", "headline", "project", "scope", "tags", "due_at", "priority", "assignee", "must_ack"}
+)
+"""The fields that the command for tasks takes."""
+
+
+def _handle(brain: Brain, request: RememberRequest) -> Remembered:
+    reply = brain.remember(request.text, idempotency_key=request.idempotency_key, **_known(request))
+    # How long the stages took is for who measures, and costs who reads.
+    return replace(reply, stages_ms=None)
+
+
+def _handle_many(brain: Brain, requests: Sequence[RememberRequest]) -> Remembered:
+    keys = {request.idempotency_key for request in requests}
+    if len(keys) > 1:
+        raise Invalid("One call has one idempotency_key.", hint="Give it beside the file.")
+    drafts = [_draft(request, number=number) for number, request in enumerate(requests, 1)]
+    return replace(brain.remember(drafts, idempotency_key=next(iter(keys), None)), stages_ms=None)
+
+
+def _draft(request: RememberRequest, *, number: int) -> Draft:
+    try:
+        return draft_of(request.text, **_known(request))
+    except Invalid as error:
+        raise Invalid(f"Item {number}: {error.message}", hint=error.hint) from None
+
+
+def _known(request: RememberRequest) -> DraftFields:
+    given = request.model_dump(exclude={"text", "idempotency_key"}, exclude_defaults=True)
+    skill = {part: given.pop(name) for name, part in _SKILL.items() if name in given}
+    if skill:
+        given["skill"] = skill
+    return DraftFields(**given)
+
+
+def _tell(reply: Remembered) -> str:
+    told = [tell_outcome(outcome) for outcome in reply.items]
+    if reply.unseated:
+        told.append(reply.unseated.line())
+    if reply.skipped:
+        told.append(f"Passages of fewer than five words, left out: {reply.skipped}.")
+    return "\n".join(told)
+
+
+def tell_outcome(outcome: Outcome) -> str:
+    """Say what became of one item, and what to do when it did not get in."""
+    lines = [f"{outcome.status} {outcome.id or ''}: {outcome.headline or ''}".rstrip(": ")]
+    lines += [text for text in (outcome.reason, outcome.hint) if text]
+    lines += list(outcome.warnings)
+    lines += [f"contradicts {one.id}: {one.headline}" for one in outcome.conflicts]
+    lines += [f"{one.status} {one.id or ''}: {_said(one)}" for one in outcome.derived]
+    if outcome.status is Status.STORED:
+        near = (
+            f"similar {one.id} ({one.similarity:.2f}): {one.headline}" for one in outcome.similar
+        )
+        lines += near
+    lines += [f"may rest on {one.id}: {one.headline} ({one.how})" for one in outcome.suggestions]
+    lines += [f"If so: {one.accept}" for one in outcome.suggestions[:1]]
+    if outcome.unseated:
+        lines.append(outcome.unseated.line())
+    if outcome.embedding_pending:
+        lines.append("Found by its words only until the embedder is back.")
+    return "\n".join(lines)
+
+
+def _said(part: Part) -> str:
+    return part.headline or part.reason or ""
+
+
+REMEMBER = Operation(
+    name="remember",
+    title="Remember",
+    purpose="Store what was decided, learnt or asked for, so that every agent can recall it.",
+    request=RememberRequest,
+    profile=Profile.LITE,
+    reply=Remembered,
+    handle=_handle,
+    many=_handle_many,
+    tell=_tell,
+    exit_code=lambda reply: EXIT_REFUSED * any(one.status.is_refused for one in reply.items),
+    role=Role.WRITER,
+    adds=lambda _: True,
+    positional=("text",),
+    commands=(
+        Command(
+            name="task add",
+            purpose="Remember what is to be done.",
+            preset={"kind": "task"},
+            fields=_OF_TASKS,
+            required=frozenset({"text"}),
+        ),
+        Command(
+            name="skill add",
+            purpose="Store a rule that comes up by itself where one of its keywords is named.",
+            preset={"kind": "rule"},
+            fields=frozenset(
+                {"text", "headline", "severity", "label", "project", "scope", "source_ref", *_SKILL}
+            ),
+            positional=("skill_name", "text"),
+            required=frozenset({"skill_name", "text"}),
+        ),
+    ),
+)

@@ -1,0 +1,272 @@
+"""The operation session: who else is at work, and what one's own session is at."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from commonbrain.api.errors import EXIT_REFUSED
+from commonbrain.api.operation import PLAIN, Command, Name, Operation, Profile, Request
+from commonbrain.api.operations.remember import tell_outcome
+from commonbrain.client import Brain
+from commonbrain.coordination.session_views import Checked, Lease, Noted, Owed, Peer, Told
+from commonbrain.coordination.sessions import Sessions
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import TaskPriority, TaskStatus
+from commonbrain.model.scope import Role
+from commonbrain.model.tasks import LEASE_MINUTES_DEFAULT
+from commonbrain.model.timestamps import show_instant
+
+_PARTS: Final = frozenset({"next_steps", "blockers", "context"})
+
+SESSION_COMMANDS: Final = (
+    Command(
+        name="session list",
+        purpose="List who else is at work, on what and since when.",
+        preset={"op": "list"},
+        fields=frozenset({"project", "agent"}),
+    ),
+    Command(
+        name="session task",
+        purpose="Say what you do now.",
+        preset={"op": "task"},
+        fields=frozenset({"text"}),
+        positional=("text",),
+        required=frozenset({"text"}),
+    ),
+    Command(
+        name="session handoff",
+        purpose="Leave to the next session what it must know; - reads text or JSON from stdin.",
+        preset={"op": "handoff"},
+        fields=_PARTS | {"text"},
+        positional=("text",),
+        required=frozenset({"text"}),
+    ),
+    Command(
+        name="session end",
+        purpose="End this session, with a handoff if there is one.",
+        preset={"op": "end"},
+        fields=_PARTS | {"text"},
+        positional=("text",),
+    ),
+    Command(
+        name="session note",
+        purpose="Keep a value under a key for this session; an empty one takes it away.",
+        preset={"op": "note"},
+        fields=frozenset({"key", "text", "pinned"}),
+        positional=("key", "text"),
+        required=frozenset({"key", "text"}),
+    ),
+    Command(
+        name="session notes",
+        purpose="List what is noted in this session and pinned in its project.",
+        preset={"op": "notes"},
+        fields=frozenset(),
+    ),
+    Command(
+        name="session checkpoint",
+        purpose="Ask which rules bind a risky action before you take it.",
+        preset={"op": "checkpoint"},
+        fields=frozenset({"text"}),
+        positional=("text",),
+        required=frozenset({"text"}),
+    ),
+)
+
+
+DUTY_OPS: Final = frozenset({"note", "notes", "checkpoint", "tasks", "claim", "release"})
+"""What is told by these lines alone."""
+
+
+def duty_lines(reply: Told) -> list[str]:
+    """Tell what a session keeps, owes and claims, of what a reply speaks of."""
+    lines: list[str] = []
+    if reply.notes is not None:
+        lines += [_note_line(one) for one in reply.notes] or ["Nothing is noted."]
+    if reply.tasks is not None:
+        lines += [_task_line(one) for one in reply.tasks] or ["Nothing is to be done."]
+        more = (reply.tasks_total or 0) - len(reply.tasks)
+        lines += [f"And {more} more."] if more else []
+    if reply.lease is not None:
+        lines += [_lease_line(reply.lease)]
+    if reply.checked is not None:
+        lines += _checked_lines(reply.checked)
+    return lines
+
+
+def _note_line(one: Noted) -> str:
+    # What others pinned stands here too: its further lines are not to be taken for ours.
+    value = "\n> ".join(one.value.splitlines())
+    return f"{one.key}{f' (pinned by {one.agent})' if one.pinned else ''}: {value}"
+
+
+def _task_line(one: Owed) -> str:
+    notes = (
+        None if one.priority is TaskPriority.MEDIUM else str(one.priority),
+        None if one.status is TaskStatus.OPEN else str(one.status),
+        f"due {show_instant(one.due_at)}" if one.due_at else None,
+        f"for {one.assignee}" if one.assignee else None,
+        "action item" if one.must_ack else None,
+        f"claimed by {one.holder} until {show_instant(one.until)}" if one.until else None,
+    )
+    told = ", ".join(note for note in notes if note)
+    return f"{one.id} {one.headline}{f' ({told})' if told else ''}"
+
+
+def _lease_line(one: Lease) -> str:
+    whose = f" by {one.holder} until {show_instant(one.until)}" if one.until else ""
+    return f"{one.id} {one.status}{whose}: {one.headline}"
+
+
+def _checked_lines(checked: Checked) -> list[str]:
+    if checked.is_repeated:
+        return [f"Already checked at {show_instant(checked.at)}, nothing changed since."]
+    lines = [f"BLOCKER {one.id}: {one.headline}" for one in checked.blockers]
+    lines += ["More blockers: recall, kinds rule."] if checked.is_more else []
+    lines += [f"PATTERN {one.id}: {one.headline}" for one in checked.patterns]
+    lines += [f"skill:{one.skill} {one.id}: {one.headline}" for one in checked.skills]
+    return lines or ["No rule binds this."]
+
+
+Op = Literal[
+    "list", "task", "handoff", "end", "note", "notes", "checkpoint", "tasks", "claim", "release"
+]
+
+
+class SessionRequest(Request):
+    """What to say or ask; each op reads its own fields."""
+
+    op: Op = Field(
+        description="list: who else is at work; task: say what you do now; handoff, also at end: "
+        "leave to the next session what it must know; checkpoint: which rules bind a risky action; "
+        "claim: a task for minutes"
+    )
+    text: str = Field(
+        default="",
+        description="task, checkpoint: in a sentence; handoff: the summary; note: its value",
+    )
+    next_steps: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
+    blockers: list[str] = Field(default=[], description="handoff", json_schema_extra=PLAIN)
+    context: str = Field(default="", description="handoff", json_schema_extra=PLAIN)
+    key: Name = Field(default=None, description="Of the note", json_schema_extra=PLAIN)
+    pinned: bool = Field(
+        default=False,
+        description="note: every boot of the project shows it",
+        json_schema_extra=PLAIN,
+    )
+    id: Name = Field(default=None, description="mem_... of a task")
+    minutes: int = Field(
+        default=LEASE_MINUTES_DEFAULT, description="Of the claim", json_schema_extra=PLAIN
+    )
+    project: Name = None
+    agent: Name = None
+
+
+_Call = Callable[[Sessions, SessionRequest], Told]
+_CALLS: Final[Mapping[Op, _Call]] = {
+    "list": lambda sessions, told: sessions.list(project=told.project, agent=told.agent),
+    "task": lambda sessions, told: sessions.task(told.text),
+    "note": lambda sessions, told: sessions.note(
+        _needed(told, "key"), told.text, pinned=told.pinned
+    ),
+    "notes": lambda sessions, _: sessions.notes(),
+    "checkpoint": lambda sessions, told: sessions.checkpoint(told.text),
+    "tasks": lambda sessions, told: sessions.tasks(project=told.project),
+    "claim": lambda sessions, told: sessions.claim(_needed(told, "id"), minutes=told.minutes),
+    "release": lambda sessions, told: sessions.release(_needed(told, "id")),
+    "handoff": lambda sessions, told: sessions.handoff(**_handoff(told)),
+    "end": lambda sessions, told: sessions.end(**_handoff(told)),
+}
+
+
+class _Parts(Request):
+    """A handoff as one JSON object in the place of the text, as a script pipes it in."""
+
+    summary: str
+    next_steps: list[str] = Field(default=[])
+    blockers: list[str] = Field(default=[])
+    context: str = ""
+
+
+def _handoff(told: SessionRequest) -> dict[str, Any]:
+    given = told.model_dump(include={"next_steps", "blockers", "context"}, exclude_defaults=True)
+    if not told.text.startswith("{"):
+        return {"summary": told.text, **given}
+    try:
+        parts = _Parts.model_validate_json(told.text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the object"
+        raise Invalid(
+            f"The handoff is no such JSON object: {where[:40]}: {first['msg'][:80]}.",
+            hint="Give summary, next_steps, blockers, context.",
+        ) from None
+    return parts.model_dump() | given
+
+
+def _needed(told: SessionRequest, field: Literal["key", "id"]) -> str:
+    given: str | None = getattr(told, field)
+    if not given:
+        raise Invalid(f"{told.op} needs {field}.", hint="See the tool's schema.")
+    return given
+
+
+def _handle(brain: Brain, request: SessionRequest) -> Told:
+    return _CALLS[request.op](brain.session, request)
+
+
+def _tell(reply: Told) -> str:
+    lines = [f"{reply.op} {reply.session or ''} {reply.task or ''}".strip()]
+    if reply.sessions is not None:
+        lines += [_line(one) for one in reply.sessions] or ["Nobody else is at work."]
+    lines += duty_lines(reply)
+    if reply.outcome is not None:
+        lines.append(tell_outcome(reply.outcome))
+    return "\n".join(lines)
+
+
+def _line(one: Peer) -> str:
+    where = f" in {one.project}" if one.project else ""
+    heard = f"idle {one.heartbeat_age_s} s" if one.is_idle else "active"
+    return f"{one.session} {one.agent}{where} ({heard}): {one.task or 'no task told'}"
+
+
+SESSION = Operation(
+    name="session",
+    title="Session",
+    purpose="See who else is at work on what; say what you are at; keep notes; claim tasks; "
+    "hand over; end.",
+    request=SessionRequest,
+    profile=Profile.LITE,
+    reply=Told,
+    handle=_handle,
+    tell=_tell,
+    exit_code=lambda reply: EXIT_REFUSED * bool(reply.outcome and reply.outcome.status.is_refused),
+    role=Role.WRITER,
+    positional=("op", "text"),
+    commands=(
+        *SESSION_COMMANDS,
+        Command(
+            name="task list",
+            purpose="List what is to be done, the most urgent first.",
+            preset={"op": "tasks"},
+            fields=frozenset({"project"}),
+        ),
+        Command(
+            name="task claim",
+            purpose="Claim a task for a while, so that nobody else does it too.",
+            preset={"op": "claim"},
+            fields=frozenset({"id", "minutes"}),
+            positional=("id",),
+            required=frozenset({"id"}),
+        ),
+        Command(
+            name="task release",
+            purpose="Give a claimed task back.",
+            preset={"op": "release"},
+            fields=frozenset({"id"}),
+            positional=("id",),
+            required=frozenset({"id"}),
+        ),
+    ),
+)

@@ -1,0 +1,71 @@
+"""The operation skill: which skills there are, and which of them a question fires."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from commonbrain.api.operation import Command, Door, Name, Operation, Request
+from commonbrain.client import Brain
+from commonbrain.ingestion.skills import ListedSkill, SkillList
+from commonbrain.model.escaping import inert_line
+
+
+class SkillRequest(Request):
+    """Whether to list all skills or those that a question fires."""
+
+    op: Literal["list", "test"] = Field(default="list", description="test: what a question fires")
+    query: str = Field(default="", description="The question, as it would be recalled")
+    project: Name = Field(default=None, description="Where it is asked")
+
+
+def _handle(brain: Brain, request: SkillRequest) -> SkillList:
+    if request.op == "test":
+        return brain.skills.firing(request.query, project=request.project)
+    return brain.skills()
+
+
+def _tell(reply: SkillList) -> str:
+    return "\n".join(inert_line(" | ".join(_parts(one))) for one in reply.skills) or "No skill."
+
+
+def _parts(one: ListedSkill) -> Iterator[str]:
+    yield one.name
+    yield one.id
+    yield one.headline
+    if one.keywords:
+        yield f"keywords {', '.join(one.keywords)}"
+    if one.projects:
+        yield f"projects {', '.join(one.projects)}"
+    if one.always_on:
+        yield "always on"
+
+
+SKILL = Operation(
+    name="skill",
+    title="Skill",
+    purpose="List skills, or those that a question fires.",
+    request=SkillRequest,
+    reply=SkillList,
+    handle=_handle,
+    tell=_tell,
+    doors=frozenset({Door.CLI, Door.REST}),
+    is_read_only=True,
+    is_idempotent=True,
+    commands=(
+        Command(
+            name="skill list",
+            purpose="List every skill: by which words, where, it comes up.",
+            preset={"op": "list"},
+            fields=frozenset(),
+        ),
+        Command(
+            name="skill test",
+            purpose="Show the skills that a question would bring up, the first to be shown first.",
+            preset={"op": "test"},
+            fields=frozenset({"query", "project"}),
+            positional=("query",),
+            required=frozenset({"query"}),
+        ),
+    ),
+)

@@ -1,0 +1,129 @@
+"""The operation status."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+
+from pydantic import Field
+
+from commonbrain.administration.call_metrics import Fault, Figures, Health
+from commonbrain.administration.status import Condition
+from commonbrain.api.operation import PLAIN, UNSEEN, Operation, Request
+from commonbrain.api.operations.review import tell_agenda
+from commonbrain.client import Brain
+from commonbrain.history.review_queue import Agenda
+from commonbrain.model.limits import FAULTS_MAX
+from commonbrain.model.scope import Role
+from commonbrain.observability.health import Reads
+
+
+class StatusRequest(Request):
+    """What to tell beside the counts."""
+
+    unsettled: bool = Field(
+        default=False,
+        description="List open conflicts, what needs review, what is proposed",
+        json_schema_extra=PLAIN,
+    )
+    health: bool = Field(
+        default=False,
+        description="Knock at the doors of store, embedder and queue, 5 s at most",
+        json_schema_extra=UNSEEN,
+    )
+    metrics: bool = Field(
+        default=False,
+        description="Calls, errors and latencies by tool, of the last day",
+        json_schema_extra=PLAIN,
+    )
+    errors: int = Field(
+        default=0,
+        ge=0,
+        le=FAULTS_MAX,
+        description="List so many of the latest calls that failed",
+        json_schema_extra=UNSEEN,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted(Condition):
+    """The counts, as whom they were asked for, and what else was asked for."""
+
+    tenant: str
+    agent: str
+    role: Role
+    unsettled: Agenda | None = None
+    version: str = ""
+    health: Health | None = None
+    metrics: Mapping[str, Figures] | None = None
+    errors: tuple[Fault, ...] | None = None
+
+
+def _handle(brain: Brain, request: StatusRequest) -> Counted:
+    counted = brain.status()
+    own = {field.name: getattr(counted, field.name) for field in fields(Condition)}
+    return Counted(
+        **own,
+        tenant=brain.caller.tenant,
+        agent=brain.caller.agent,
+        role=brain.caller.role,
+        unsettled=brain.unsettled() if request.unsettled else None,
+        version=version("commonbrain"),
+        health=brain.watching.health() if request.health else None,
+        metrics=brain.watching.figures() if request.metrics else None,
+        errors=brain.watching.faults(request.errors) if request.errors else None,
+    )
+
+
+def _tell(reply: Counted) -> str:
+    return "\n".join(_lines(reply))
+
+
+def _lines(reply: Counted) -> Iterator[str]:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(reply.by_kind.items()))
+    yield f"{reply.memories} memories ({kinds or 'none yet'}) in {reply.store}"
+    yield f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}."
+    if reply.embedding_pending:
+        yield f"{reply.embedding_pending} wait for an embedding."
+    if reply.jobs:
+        counts = ", ".join(f"{count} {state}" for state, count in reply.jobs.items())
+        yield f"Jobs: {counts}."
+    if reply.unsettled is not None:
+        yield tell_agenda(reply.unsettled)
+    yield from watched_lines(reply)
+
+
+def watched_lines(reply: Counted) -> Iterator[str]:
+    """Tell of health, figures and faults, a line each, as far as they were asked for."""
+    for one in reply.health.dependencies if reply.health else ():
+        is_there = "answers" if one.is_there else "is away"
+        yield f"{one.name} {is_there} ({one.detail}, {one.took_ms:.0f} ms)"
+    for one in reply.health.replicas if reply.health else ():
+        counts = f"{one.answered} reads answered, {one.lagged} too early, {one.failed} failed"
+        name = one.replica.removeprefix("replica ")
+        yield f"replica {name} {_state(one)} ({counts}); the primary answers the rest"
+    for tool, of in (reply.metrics or {}).items():
+        yield (
+            f"{tool}: {of.calls} calls, {of.errors} errors, mean {of.mean_ms:.1f}, p50 "
+            f"{of.p50_ms:.1f}, p95 {of.p95_ms:.1f}, p99 {of.p99_ms:.1f} ms, {of.slow} slow"
+        )
+    for fault in reply.errors or ():
+        yield f"{fault.at:%Y-%m-%d %H:%M:%S} {fault.tool} {fault.code} by {fault.agent} {fault.id}"
+
+
+def _state(one: Reads) -> str:
+    if one.trouble is not None:
+        return f"is not read from: {one.trouble}"
+    return f"lags by {one.behind_bytes:,} bytes" if one.behind_bytes else "keeps up"
+
+
+STATUS = Operation(
+    name="status",
+    title="Status",
+    purpose="Count what is stored; list what wants a decision.",
+    request=StatusRequest,
+    reply=Counted,
+    handle=_handle,
+    tell=_tell,
+    is_read_only=True,
+    is_idempotent=True,
+)

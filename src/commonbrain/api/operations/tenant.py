@@ -1,0 +1,160 @@
+"""The operation tenant: what the owner of a store does across tenants, at its machine only."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import Field
+
+from commonbrain.administration.tenants import Usage
+from commonbrain.api.operation import Command, Door, Operation, Request
+from commonbrain.api.operations.admin import policy_line, retention_of, usage_line
+from commonbrain.client import Brain
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.scope import PolicyChange, Role
+from commonbrain.model.timestamps import show_instant
+from commonbrain.storage.administration import Tenant
+
+
+class TenantRequest(Request):
+    """Which tenant, and what to do with it."""
+
+    op: Literal["list", "create", "show", "suspend", "resume", "policy"] = Field(
+        default="list", description="What to do"
+    )
+    name: str = Field(default="", max_length=63, description="Of the tenant: a-z, 0-9 and -")
+    key_calls_per_minute: int | None = Field(
+        default=None, ge=0, description="Of one credential; 0: as the server's settings say"
+    )
+    tenant_calls_per_minute: int | None = Field(
+        default=None, ge=0, description="Of all together; 0: as the server's settings say"
+    )
+    memories_max: int | None = Field(
+        default=None, ge=-1, description="How many it may hold; -1: without a bound"
+    )
+    boot_required: bool | None = Field(default=None, description="Whether sessions must boot first")
+    auto_promote: bool | None = Field(
+        default=None, description="Whether a proven canary serves all by itself"
+    )
+    retention: list[str] = Field(
+        default=[],
+        description="What is kept only for so long, each as: kind=event label=log scope=team "
+        "days=30 action=archive; the word none: all is kept for ever",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The tenants that were asked for, or changed."""
+
+    op: str
+    tenants: tuple[Tenant, ...]
+    usage: Usage | None = None
+
+
+def _handle(brain: Brain, request: TenantRequest) -> Told:
+    tenants, usage = brain.tenants, None
+    match request.op:
+        case "list":
+            return Told(op=request.op, tenants=tuple(tenants.list()))
+        case "create":
+            one = tenants.make(request.name)
+        case "show":
+            one, usage = tenants.get(request.name), tenants.usage(request.name)
+        case "suspend" | "resume":
+            one = tenants.suspend(request.name, is_suspended=request.op == "suspend")
+        case "policy":
+            one = tenants.policy(request.name, **_change(request))
+    return Told(op=request.op, tenants=(one,), usage=usage)
+
+
+def _change(told: TenantRequest) -> PolicyChange:
+    change = PolicyChange()
+    if told.key_calls_per_minute is not None:
+        change["key_calls_per_minute"] = told.key_calls_per_minute or None
+    if told.tenant_calls_per_minute is not None:
+        change["tenant_calls_per_minute"] = told.tenant_calls_per_minute or None
+    if told.memories_max is not None:
+        change["memories_max"] = None if told.memories_max < 0 else told.memories_max
+    if told.boot_required is not None:
+        change["is_boot_required"] = told.boot_required
+    if told.auto_promote is not None:
+        change["is_promotion_automatic"] = told.auto_promote
+    if told.retention:
+        change["retention"] = retention_of(told.retention)
+    return change
+
+
+def _weighty(brain: Brain, request: TenantRequest) -> Told | None:
+    """Show whom a suspension would shut out."""
+    if request.op != "suspend":
+        return None
+    return Told(
+        op="show",
+        tenants=(brain.tenants.get(request.name),),
+        usage=brain.tenants.usage(request.name),
+    )
+
+
+def _tell(reply: Told) -> str:
+    lines = [_line(one) for one in reply.tenants]
+    if reply.usage is not None:
+        lines.append(usage_line(reply.usage))
+    elif reply.op == "policy":
+        most = reply.tenants[0].policy.memories_max
+        lines.append(f"memories: {'no bound' if most is None else f'at most {most}'}")
+        lines.append(policy_line(reply.tenants[0].policy))
+    return "\n".join(inert_line(line) for line in lines)
+
+
+def _line(one: Tenant) -> str:
+    since = f" | suspended {show_instant(one.suspended_at)}" if one.suspended_at else ""
+    return f"{one.name} | made {show_instant(one.created_at)}{since}"
+
+
+_NAME: Final = frozenset({"name"})
+_POLICY: Final = frozenset(
+    {
+        "key_calls_per_minute",
+        "tenant_calls_per_minute",
+        "memories_max",
+        "boot_required",
+        "auto_promote",
+        "retention",
+    }
+)
+
+
+def _command(op: str, purpose: str, *, fields: frozenset[str] = _NAME) -> Command:
+    return Command(
+        name=f"tenant {op}",
+        purpose=purpose,
+        preset={"op": op},
+        fields=fields,
+        positional=("name",) if fields else (),
+        required=fields & _NAME,
+        is_weighty=op == "suspend",
+    )
+
+
+TENANT = Operation(
+    name="tenant",
+    title="Tenant",
+    purpose="List, make, show, suspend and bound the tenants of this store.",
+    request=TenantRequest,
+    reply=Told,
+    handle=_handle,
+    tell=_tell,
+    role=Role.ADMIN,
+    doors=frozenset({Door.CLI}),
+    is_destructive=True,
+    weighty=_weighty,
+    positional=("op", "name"),
+    commands=(
+        _command("list", "List every tenant of this store.", fields=frozenset()),
+        _command("create", "Make a tenant."),
+        _command("show", "Show a tenant, and what it uses of what it may."),
+        _command("suspend", "Shut the networked doors to a tenant; what it holds stays."),
+        _command("resume", "Open the networked doors to a suspended tenant again."),
+        _command("policy", "Show or change what a tenant may use.", fields=_NAME | _POLICY),
+    ),
+)

@@ -1,0 +1,39 @@
+"""The operation train, for who knows other memory servers; ours have `model train` and `job`."""
+
+from pydantic import Field
+
+from commonbrain.api.operation import Door, Operation, Request
+from commonbrain.api.operations.job import tell_job
+from commonbrain.client import Brain
+from commonbrain.jobs.service import ShownJob
+from commonbrain.model.limits import LOOKBACK_DAYS_DEFAULT, LOOKBACK_DAYS_MAX, LOOKBACK_DAYS_MIN
+from commonbrain.model.scope import Role
+
+
+class TrainRequest(Request):
+    """What is learnt from."""
+
+    lookback_days: int = Field(
+        default=LOOKBACK_DAYS_DEFAULT,
+        ge=LOOKBACK_DAYS_MIN,
+        le=LOOKBACK_DAYS_MAX,
+        description=f"Recalls of so many days, {LOOKBACK_DAYS_MIN} to {LOOKBACK_DAYS_MAX}",
+    )
+
+
+def _handle(brain: Brain, request: TrainRequest) -> ShownJob:
+    return brain.jobs.run("train_reranker", request.model_dump(exclude_defaults=True))
+
+
+TRAIN = Operation(
+    name="train",
+    title="Train",
+    purpose="Ask for the job that learns from marked recalls how to order what is found.",
+    request=TrainRequest,
+    reply=ShownJob,
+    handle=_handle,
+    tell=tell_job,
+    role=Role.ADMIN,
+    doors=frozenset({Door.REST}),
+    is_idempotent=True,
+)

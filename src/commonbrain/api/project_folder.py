@@ -1,0 +1,115 @@
+"""Which project a folder belongs to, and what its owner said of hooks in it.
+
+The nearest folder upwards that names a project in `.commonbrain.toml`, or that is a repository,
+decides. Nothing is read but those two names.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import NAME_CHARS_MAX
+
+FILE: Final = ".commonbrain.toml"
+"""What an owner puts into a folder, for it and everything below."""
+CAPTURES: Final = ("off", "marks", "turns")
+"""What hooks keep of an agent's last message: nothing, what it marks, also what it decided."""
+_DEPTH_MAX: Final = 64
+_BYTES_MAX: Final = 65_536
+_WORKTREES: Final = "/.git/worktrees/"
+"""What stands in the `.git` file of a worktree, behind its repository's folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """What is known of a folder; None where nobody said."""
+
+    project: str | None = None
+    has_hooks: bool = True
+    capture: str | None = None
+    told_by: Path | None = None
+    """The file that said so."""
+
+
+def folder_of(path: Path) -> Folder:
+    """Say what is known of a folder from it and those above.
+
+    Raises:
+        Invalid: the nearest `.commonbrain.toml` cannot be understood.
+
+    """
+    above = [path, *path.parents][:_DEPTH_MAX]
+    file = next((one / FILE for one in above if (one / FILE).is_file()), None)
+    told = _read(file)
+    named = _text(told, "project", file=file)
+    nearer = above[: above.index(file.parent)] if file and named else above
+    return Folder(
+        project=next(_repositories(nearer), None) or named,
+        has_hooks=_flag(told, "hooks", file=file),
+        capture=_choice(told, "capture", file=file),
+        told_by=file,
+    )
+
+
+def _repositories(folders: list[Path]) -> Iterator[str]:
+    """Give the names of the repositories among folders, nearest first.
+
+    Many keep their settings in a repository that is all of their home: that is no project.
+    """
+    home = Path.home()
+    for folder in folders:
+        mark = folder / ".git"
+        if folder != home and mark.exists():
+            name = _main_worktree(mark).name
+            if name.isprintable() and 0 < len(name) <= NAME_CHARS_MAX:
+                yield name
+
+
+def _main_worktree(mark: Path) -> Path:
+    """Give the folder that a worktree was made from: all of them are one project."""
+    if mark.is_file():
+        points_to, _, _ = _head(mark).decode(errors="replace").partition(_WORKTREES)
+        repository = points_to.removeprefix("gitdir:").strip()
+        if repository and _WORKTREES in _head(mark).decode(errors="replace"):
+            return Path(repository)
+    return mark.parent
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(_BYTES_MAX)
+
+
+def _read(file: Path | None) -> Mapping[str, object]:
+    if file is None:
+        return {}
+    try:
+        return tomllib.loads(_head(file).decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Invalid(f"{file} is not valid TOML.", hint="Mend or remove it.") from error
+
+
+def _text(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
+    value = told.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not (value.isprintable() and 0 < len(value) <= NAME_CHARS_MAX):
+        raise Invalid(f"{key} in {file} is no name.", hint=f'Write {key} = "a name".')
+    return value
+
+
+def _flag(told: Mapping[str, object], key: str, *, file: Path | None) -> bool:
+    value = told.get(key, True)
+    if not isinstance(value, bool):
+        raise Invalid(f"{key} in {file} is neither true nor false.", hint=f"Write {key} = false.")
+    return value
+
+
+def _choice(told: Mapping[str, object], key: str, *, file: Path | None) -> str | None:
+    value = _text(told, key, file=file)
+    if value is not None and value not in CAPTURES:
+        raise Invalid(f"{key} in {file} is unknown.", hint=f"Choose one of {', '.join(CAPTURES)}.")
+    return value

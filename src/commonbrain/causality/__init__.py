@@ -1,0 +1,1 @@
+"""Causes and effects: extraction, traversal and patterns."""

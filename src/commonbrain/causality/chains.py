@@ -1,0 +1,182 @@
+"""Causes and effects of one memory, and the roots that explain many."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from commonbrain.causality.result import Step, Traced, counted, rooted, shown, step_of
+from commonbrain.causality.traversal import (
+    EPISODES_MIN,
+    SILENCE_MAX,
+    STEPS_MAX,
+    Chain,
+    Hop,
+    Trail,
+    in_order,
+    ranked_roots,
+)
+from commonbrain.model.kinds import AtomDetail
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import CURRENT_STATES, Memory
+from commonbrain.retrieval.provenance import seen
+from commonbrain.storage.knowledge import Way
+
+GAPS_MAX: Final = 20
+
+
+def gaps_of(hops: Iterable[Hop], memories: Mapping[int, Memory], *, way: Way) -> tuple[str, ...]:
+    """Name the steps that are thin: words alone, time that runs backwards, a long silence."""
+    lines = (line for hop in hops for line in _thin(hop, memories, way=way))
+    return tuple(line for line, _ in zip(lines, range(GAPS_MAX), strict=False))
+
+
+def _thin(hop: Hop, memories: Mapping[int, Memory], *, way: Way) -> Iterable[str]:
+    there, here = memories[hop.there], memories[hop.here]
+    cause, effect = (there, here) if way is Way.AGAINST else (here, there)
+    ends = f"{shown(cause.id)} and {shown(effect.id)}"
+    if hop.link is None:
+        yield f"No link joins {ends}: only their words are alike ({hop.score:.2f})."
+    between = effect.occurred_at - cause.occurred_at
+    if between.total_seconds() < 0:
+        yield f"{shown(cause.id)} is dated after {shown(effect.id)}, to which it is said to lead."
+    elif between > SILENCE_MAX and not _explains(cause):
+        days = counted(between.days, "day lies", many="days lie")
+        yield f"{days} between {ends}, and nothing known in between."
+
+
+def _explains(memory: Memory) -> bool:
+    """Say whether a delay is known after which its effect comes."""
+    return isinstance(memory.detail, AtomDetail) and memory.detail.outcome_delay_s is not None
+
+
+def limits_of(chain: Chain, memories: Mapping[int, Memory], *, trail: Trail) -> tuple[str, ...]:
+    """Say what a chain as a whole cannot carry."""
+    hops = chain.hops
+    if not hops:
+        what = "to have led to it" if trail.way is Way.AGAINST else "to have come of it"
+        return (f"Depth 0: nothing is known {what}.",)
+    total = counted(len(hops), "step", many="steps")
+    once = sum(1 for hop in hops if hop.link and hop.link.observations < EPISODES_MIN)
+    only = sum(1 for hop in hops if hop.link and hop.link.type is LinkType.PRECEDES)
+    words = sum(1 for hop in hops if hop.link is None)
+    past = sum(1 for hop in hops if not _holds(memories[hop.there], trail.now))
+    counted_lines = (
+        (once, f"of {total} seen fewer than {EPISODES_MIN} times: a coincidence looks the same."),
+        (only, f"of {total} merely came before: that is time, not cause."),
+        (words, f"of {total} rest on alike words alone."),
+        (past, f"of {total} no longer hold."),
+    )
+    lines = [f"{count} {line}" for count, line in counted_lines if count]
+    return (*lines, *open_ends(chain, depth_max=trail.depth_max))
+
+
+def _holds(memory: Memory, now: datetime) -> bool:
+    return memory.state in CURRENT_STATES and not memory.is_over(now)
+
+
+def open_ends(chain: Chain, *, depth_max: int) -> Sequence[str]:
+    """Say where a chain goes on, or that it goes round."""
+    lines: list[str] = []
+    if chain.is_cut:
+        lines.append(f"There is more: only the nearest {STEPS_MAX} steps are shown.")
+    if chain.is_deeper:
+        lines.append(f"It goes on beyond depth {depth_max}.")
+    if not chain.ends and not lines:
+        lines.append("It closes on itself: nothing in it comes first.")
+    return lines
+
+
+_ROOTS_MAX = 10
+
+
+def chain_of(trail: Trail, start: Memory, *, op: str, asked: str) -> Traced:
+    """Tell what led to a memory, or came of it, with where the chain is thin."""
+    chain = trail.chain(start)
+    memories = memories_of(trail, [chain], starts=[start])
+    is_back = trail.way is Way.AGAINST
+    roots = [id_ for id_ in chain.ends if id_ != start.id] if is_back else []
+    surest = sorted(roots, key=lambda id_: (id_ in chain.guessed, chain.depths[id_], id_))
+    return Traced(
+        op=op,
+        asked=asked,
+        steps=tuple(steps_of(trail, chain, memories=memories)),
+        roots=rooted(dict.fromkeys(surest[:_ROOTS_MAX], 1), memories, guessed=chain.guessed),
+        gaps=gaps_of(chain.hops, memories, way=trail.way),
+        limits=limits_of(chain, memories, trail=trail),
+        is_cut=chain.is_cut or chain.is_deeper,
+    )
+
+
+def roots_of(trail: Trail, targets: Sequence[Memory], *, op: str, asked: str) -> Traced:
+    """Rank the roots of several episodes by how many they explain."""
+    chains = [trail.chain(one) for one in targets]
+    memories = memories_of(trail, chains, starts=targets)
+    explained: defaultdict[int, set[int]] = defaultdict(set)
+    nearness: dict[int, int] = {}
+    sure: set[int] = set()
+    for chain in chains:
+        for id_ in chain.ends:
+            if id_ != chain.start:
+                explained[id_].add(chain.start)
+                nearness[id_] = min(chain.depths[id_], nearness.get(id_, chain.depths[id_]))
+                sure |= {id_} - chain.guessed
+    guessed = explained.keys() - sure
+    ranked = sorted(ranked_roots(explained, nearness), key=guessed.__contains__)
+    gaps = [line for one in chains for line in gaps_of(one.hops, memories, way=trail.way)]
+    return Traced(
+        op=op,
+        asked=asked,
+        steps=tuple(step for one in chains for step in steps_of(trail, one, memories=memories)),
+        roots=rooted(
+            {id_: len(explained[id_]) for id_ in ranked[:_ROOTS_MAX]}, memories, guessed=guessed
+        ),
+        gaps=tuple(dict.fromkeys(gaps))[:GAPS_MAX],
+        limits=_limits(chains, memories, trail=trail),
+        is_cut=any(one.is_cut or one.is_deeper for one in chains) or len(ranked) > _ROOTS_MAX,
+    )
+
+
+def _limits(
+    chains: Sequence[Chain], memories: Mapping[int, Memory], *, trail: Trail
+) -> tuple[str, ...]:
+    known = [chain for chain in chains if chain.hops]
+    if not known:
+        return ("Depth 0: of nothing that was found a cause is known.",)
+    lines: list[str] = []
+    if len(known) < len(chains):
+        some = counted(len(chains) - len(known), "episode", many="episodes")
+        lines.append(f"Depth 0: of {some} of {len(chains)} no cause is known.")
+    if len(known) < EPISODES_MIN:
+        some = counted(len(known), "episode", many="episodes")
+        lines.append(f"Only {some} with a known cause; {EPISODES_MIN} begin to tell a pattern.")
+    each = [line for one in known for line in limits_of(one, memories, trail=trail)]
+    return (*lines, *dict.fromkeys(each))
+
+
+def memories_of(
+    trail: Trail, chains: Sequence[Chain], *, starts: Sequence[Memory]
+) -> Mapping[int, Memory]:
+    """Fetch all that chains lead to."""
+    wanted = dict.fromkeys(hop.there for chain in chains for hop in chain.hops)
+    return {one.id: one for one in starts} | trail.tx.memories.get(list(wanted))
+
+
+def steps_of(trail: Trail, chain: Chain, *, memories: Mapping[int, Memory]) -> Sequence[Step]:
+    """Show a chain as a tree laid out in a list, what was asked about first."""
+    inside = [memories[chain.start], *(memories[hop.there] for hop in chain.hops)]
+    told = [one.source_message_id for one in inside if one.source_message_id is not None]
+    messages = seen(trail.tx, trail.caller, wanted=told)
+    roots = set(chain.ends) - {chain.start} if trail.way is Way.AGAINST else set[int]()
+
+    def said(memory: Memory) -> Memory | None:
+        source = memory.source_message_id
+        return messages.get(source) if source is not None else None
+
+    start = memories[chain.start]
+    steps = [step_of(start, depth=0, message=said(start))]
+    for hop, depth in in_order(chain.start, chain.hops):
+        one = memories[hop.there]
+        is_root = one.id in roots
+        steps.append(step_of(one, depth=depth, hop=hop, is_root=is_root, message=said(one)))
+    return steps

@@ -1,0 +1,250 @@
+"""Atomize: what stored memories say caused what becomes atoms that are derived from them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.ingestion.service import Course, Remember
+from commonbrain.model import ids as keys
+from commonbrain.model.errors import (
+    CommonbrainError,
+    Invalid,
+    NotFound,
+    Refused,
+    Unavailable,
+    one_of,
+)
+from commonbrain.model.kinds import Atom, Kind
+from commonbrain.model.limits import ITEMS_PER_CALL_MAX
+from commonbrain.model.memory import CURRENT_STATES, Draft, Memory
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller, Role, Scope, is_visible
+from commonbrain.model.scoring import confidence_of
+from commonbrain.services import House
+from commonbrain.storage.interface import Look, Transaction
+from commonbrain.text.normalisation import normalise_line
+
+_TEXTS: Final = frozenset(Kind) - {Kind.ATOM, Kind.TASK}
+"""Kinds that tell of what was; an atom is one already, and a task is yet to be done."""
+_WHY_UNREAD: Final = {
+    Kind.ATOM: "An atom tells of a cause already: none is looked for in it.",
+    Kind.TASK: "A task is yet to be done: it tells of no cause.",
+}
+_DOWN: Final = "extractor_down"
+_DOWN_MAX: Final = 3
+"""Failures in a row after which an extractor is not asked again: each may take long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atomized:
+    """How many memories were read, and what became of the atoms found in them."""
+
+    extractor: str
+    read: int
+    stored: int
+    known: int
+    """Atoms that were there already."""
+    rejected: int
+    """Atoms that were not stored, and memories that could not be read."""
+    items: tuple[Outcome, ...] = ()
+    next: str | None = None
+    """The last memory of this call, to go on before it; None where there are no more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Done:
+    """What has become of the memories so far, each by itself."""
+
+    items: list[Outcome] = field(default_factory=list[Outcome])
+    read: int = 0
+    last: int | None = None
+    error: CommonbrainError | None = None
+    down: int = 0
+    """Times in a row that the extractor did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Atomize:
+    """Making atoms for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        ids: Sequence[str] | str = (),
+        *,
+        kinds: Sequence[Kind | str] = (),
+        project: str | None = None,
+        limit: int = ITEMS_PER_CALL_MAX,
+        before: str | None = None,
+    ) -> Atomized:
+        """Find causes in memories by the extractor that settings name; doing it again adds none.
+
+        Atoms are derived from what they were found in: no more trusted, no wider, of its project,
+        and of the time at which it occurred. Each memory is read and settled by itself.
+
+        Args:
+            ids: which memories; by default the newest that the caller may see.
+            kinds: only of these kinds.
+            project: only of this project and of none.
+            limit: how many at most, 1 to 100.
+            before: go on with what occurred before this memory, the `next` of the last call.
+
+        Returns:
+            What was read and stored, and of what could not be, why.
+
+        Raises:
+            NotFound: one of the ids is none, or not to be seen; nothing was stored.
+            Refused: the limit, or the count of ids, is out of bounds, or the caller may not write;
+                nothing was stored.
+            Invalid: a kind is none, or one in which no causes are looked for.
+            Unavailable: `extractor_down` for every memory, and nothing was stored; or the store
+                cannot be written, and what was stored before stays.
+
+        """
+        wanted = (ids,) if isinstance(ids, str) else tuple(ids)
+        if not 1 <= limit <= ITEMS_PER_CALL_MAX or len(wanted) > ITEMS_PER_CALL_MAX:
+            raise Refused(
+                f"1 to {ITEMS_PER_CALL_MAX} memories a call are allowed.",
+                code="limit_exceeded",
+                hint="Call it again for more: the answer says where to go on.",
+            )
+        among = _texts(kinds)
+        where = Filter(kinds=among, project=normalise_line(project), trust_min=0.0)
+        look = Look(caller=self.caller, filter=where, now=self.house.clock.now())
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            if wanted:
+                sources, is_more = self._named(tx, wanted), False
+            else:
+                listed = self._listed(tx, look, limit=limit + 1, before=before)
+                known = tx.memories.get(listed[:limit])
+                sources = [known[id_] for id_ in listed[:limit] if id_ in known]
+                is_more = len(listed) > limit
+        return self._settle(sources, is_more=is_more)
+
+    def _named(self, tx: Transaction, wanted: Sequence[str]) -> list[Memory]:
+        parsed = [keys.parse(keys.MEMORY, one) for one in wanted]
+        known = tx.memories.get(parsed)
+        for id_ in parsed:
+            one = known.get(id_)
+            if one is None or one.state not in CURRENT_STATES or not is_visible(self.caller, one):
+                raise NotFound(
+                    f"There is no memory {keys.show(keys.MEMORY, id_)} to find causes in.",
+                    hint="Check the id.",
+                )
+        return [known[id_] for id_ in dict.fromkeys(parsed)]
+
+    def _listed(
+        self, tx: Transaction, look: Look, *, limit: int, before: str | None
+    ) -> Sequence[int]:
+        """List the newest, or what comes behind one of them."""
+        if before is None:
+            return [hit.id for hit in tx.memories.newest(look, limit=limit)]
+        id_ = keys.parse(keys.MEMORY, before)
+        place = tx.memories.get([id_]).get(id_)
+        if place is None or not is_visible(self.caller, place):
+            raise NotFound(f"There is no memory {before} to go on before.", hint="Check the id.")
+        end = place.occurred_at.timestamp(), place.id
+        until = replace(look, filter=replace(look.filter, until=place.occurred_at))
+        size = limit
+        while True:
+            hits = tx.memories.newest(until, limit=size)
+            behind = [hit.id for hit in hits if (hit.score, hit.id) < end]
+            if len(behind) >= limit or len(hits) < size:
+                return behind[:limit]
+            # So many occurred in the same instant, as what is imported does.
+            size *= 2
+
+    def _settle(self, sources: Sequence[Memory], *, is_more: bool) -> Atomized:
+        done = _Done()
+        for one in sources:
+            if done.down < _DOWN_MAX:
+                self._settle_one(one, done)
+        if done.error is not None and not done.read:
+            raise done.error
+        statuses = [one.status for one in done.items]
+        is_more = is_more or done.down >= _DOWN_MAX
+        return Atomized(
+            extractor=self.house.extractor.name,
+            read=done.read,
+            stored=statuses.count(Status.STORED) + statuses.count(Status.QUARANTINED),
+            known=statuses.count(Status.EXISTS),
+            rejected=statuses.count(Status.REJECTED) + statuses.count(Status.DUPLICATE),
+            items=tuple(done.items),
+            next=keys.show(keys.MEMORY, done.last) if is_more and done.last is not None else None,
+        )
+
+    def _settle_one(self, source: Memory, done: _Done) -> None:
+        """Read one memory and store what is found; what keeps it out keeps out no other."""
+        if source.kind not in _TEXTS:
+            done.items.append(_unread(source))
+            return
+        try:
+            # Asking a model may take long: no transaction is open meanwhile.
+            drafts = [self._draft(one, source) for one in self.house.extractor.atoms(source.body)]
+            done.items += self._write(drafts)
+        except (Invalid, NotFound, Refused, Unavailable) as error:
+            if isinstance(error, Unavailable) and error.code != _DOWN:
+                raise
+            done.error = error
+            done.items.append(_kept_out(source, error))
+            if error.code == _DOWN:
+                done.down += 1
+                return
+        else:
+            done.read += 1
+        done.last, done.down = source.id, 0
+
+    def _write(self, drafts: Sequence[Draft]) -> Iterable[Outcome]:
+        course = Course(compares_meaning=False)
+        return Remember(self.house, self.caller).write(drafts, course).items if drafts else ()
+
+    def _draft(self, atom: Atom, source: Memory) -> Draft:
+        """Give an atom as what is derived from its source, which settles trust and scope."""
+        # What is global was written by an admin; who reads it may tell the team.
+        is_beyond = source.scope is Scope.GLOBAL and self.caller.role is not Role.ADMIN
+        return Draft(
+            body=atom.body,
+            kind=Kind.ATOM,
+            columns=atom.columns,
+            confidence=min(
+                source.confidence, confidence_of(atom, of=source.kind, trust=source.trust)
+            ),
+            project=source.project,
+            scope=Scope.TEAM if is_beyond else source.scope,
+            source_ref=source.source_ref,
+            occurred_at=source.occurred_at,
+            audience=source.audience,
+            auto_captured=True,
+            derived_from=(source.id,),
+            source_message_id=source.id if source.kind is Kind.MESSAGE else None,
+        )
+
+
+def _texts(kinds: Sequence[Kind | str]) -> tuple[Kind, ...]:
+    asked = tuple(one_of(Kind, kind) for kind in kinds)
+    for kind in asked:
+        if kind not in _TEXTS:
+            raise Invalid(_WHY_UNREAD[kind], hint="Leave the kind out.")
+    return asked or tuple(_TEXTS)
+
+
+def _unread(source: Memory) -> Outcome:
+    return Outcome(
+        status=Status.REJECTED,
+        kind=source.kind,
+        code="no_text",
+        reason=f"{keys.show(keys.MEMORY, source.id)}: {_WHY_UNREAD[source.kind]}",
+    )
+
+
+def _kept_out(source: Memory, error: CommonbrainError) -> Outcome:
+    return Outcome(
+        status=Status.REJECTED,
+        kind=source.kind,
+        code=error.code,
+        reason=f"{keys.show(keys.MEMORY, source.id)}: {error.message}",
+        hint=error.hint,
+    )

@@ -1,0 +1,199 @@
+"""What usually came before an outcome, and what its occurrences have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from commonbrain.causality.result import (
+    Before,
+    Pattern,
+    Precursor,
+    Step,
+    Traced,
+    average,
+    counted,
+    peak_hour,
+    precursors,
+    step_of,
+)
+from commonbrain.causality.traversal import ALIKE_MIN, EPISODES_MIN, covered, leads_to, subject_of
+from commonbrain.model.kinds import AtomDetail, Kind
+from commonbrain.model.memory import Memory
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller
+from commonbrain.model.timestamps import show_instant
+from commonbrain.retrieval.provenance import seen
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.storage.interface import Look, Transaction
+from commonbrain.text.time_expressions.calendar import EARLIEST
+
+OCCURRENCES_MAX: Final = 50
+_WINDOW_MAX: Final = 20
+"""Memories that are looked at before one occurrence, the nearest."""
+_WINDOWS_MAX: Final = 20
+"""Occurrences before which is looked, the latest."""
+_SHOWN_MAX: Final = 50
+_INSTANT: Final = timedelta(milliseconds=1)
+"""The least time there is between two that are not at once."""
+_OUTCOMES: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT)
+_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The time before an outcome, for one caller."""
+
+    tx: Transaction
+    caller: Caller
+    now: datetime
+    hours: float
+
+    def occurrences(self, outcome: str) -> Sequence[Memory]:
+        """Find when an outcome came about: what tells most of these words as its outcome."""
+        asked = search_terms(outcome)
+        look = self._look(Filter(kinds=_OUTCOMES, project=self.caller.project))
+        hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=OCCURRENCES_MAX)]
+        found = seen(self.tx, self.caller, wanted=hits).values()
+        told_ = [one for one in found if covered(asked, search_terms(leads_to(one))) >= ALIKE_MIN]
+        return sorted(told_, key=lambda one: (one.occurred_at, one.id))
+
+    def leading_to(self, those: Sequence[Memory]) -> Sequence[Sequence[Memory]]:
+        """List what came before each occurrence, the nearest first."""
+        return self._fetched([self._until(one.occurred_at, one.project) for one in those])
+
+    def until(self, moment: datetime, *, project: str | None) -> Sequence[Memory]:
+        """List what came before a moment, the nearest first."""
+        [earlier] = self._fetched([self._until(moment, project)])
+        return earlier
+
+    def _fetched(self, windows: Sequence[Sequence[int]]) -> Sequence[Sequence[Memory]]:
+        wanted = dict.fromkeys(id_ for window in windows for id_ in window)
+        found = seen(self.tx, self.caller, wanted=list(wanted))
+        return [[found[id_] for id_ in window if id_ in found] for window in windows]
+
+    def _until(self, moment: datetime, project: str | None) -> Sequence[int]:
+        # There is no time before the earliest.
+        since = moment - min(timedelta(hours=self.hours), moment - EARLIEST)
+        until = max(moment, EARLIEST + _INSTANT) - _INSTANT
+        wanted = Filter(kinds=_TELLING, project=project, since=since, until=until)
+        return [hit.id for hit in self.tx.memories.newest(self._look(wanted), limit=_WINDOW_MAX)]
+
+    def _look(self, wanted: Filter) -> Look:
+        return Look(caller=self.caller, filter=wanted, now=self.now)
+
+
+def before(window: Window, those: Sequence[Memory], *, asked: str) -> Traced:
+    """Tell what came before each occurrence, and what usually does."""
+    latest = those[-_WINDOWS_MAX:]
+    leading = window.leading_to(latest)
+    steps = [
+        step for one, earlier in zip(latest, leading, strict=True) for step in _steps(one, earlier)
+    ]
+    return Traced(
+        op="before",
+        asked=asked,
+        steps=tuple(steps[:_SHOWN_MAX]),
+        precursors=_precursors(latest, leading),
+        limits=(*_limits(those, is_empty=not any(leading), hours=window.hours), *_bounds(those)),
+        is_cut=len(steps) > _SHOWN_MAX or len(those) > len(latest) or any(map(_is_full, leading)),
+    )
+
+
+def before_moment(window: Window, moment: datetime, *, asked: str) -> Traced:
+    """Tell what came before a moment, the nearest first."""
+    earlier = window.until(moment, project=window.caller.project)
+    told = f"Before {show_instant(moment)}, {window.hours:g} hours; no outcome was asked for."
+    nothing = () if earlier else (f"Nothing is known of the {window.hours:g} hours before.",)
+    return Traced(
+        op="before",
+        asked=asked,
+        steps=tuple(step_of(one, depth=0) for one in earlier),
+        limits=(told, *nothing),
+        is_cut=_is_full(earlier),
+    )
+
+
+def patterns(window: Window, outcome: str) -> Traced:
+    """Tell delays, precursors and the hour of the day, where there are enough occurrences."""
+    found = window.occurrences(outcome)
+    details = [one.detail for one in found if isinstance(one.detail, AtomDetail)]
+    those = episodes(window.tx, found)
+    count = len(those)
+    if count < EPISODES_MIN:
+        told = counted(count, "observation", many="observations")
+        line = f"{told} of this outcome; a pattern needs at least {EPISODES_MIN}."
+        return Traced(op="patterns", asked=outcome, limits=(line,))
+    peak = peak_hour(one.occurred_at for one in those)
+    latest = those[-_WINDOWS_MAX:]
+    limits = ["Times and orders are counted; that one thing follows another is no proof of cause."]
+    limits += [] if peak else ["No hour of the day stands out."]
+    return Traced(
+        op="patterns",
+        asked=outcome,
+        steps=tuple(step_of(one, depth=0) for one in those[:_SHOWN_MAX]),
+        precursors=_precursors(latest, window.leading_to(latest)),
+        pattern=Pattern(
+            observations=count,
+            outcome_delay_s=average(one.outcome_delay_s for one in details),
+            consequence_delay_s=average(one.consequence_delay_s for one in details),
+            peak_hour=peak[0] if peak else None,
+            peak_count=peak[1] if peak else None,
+        ),
+        limits=(*limits, *_bounds(those)),
+        is_cut=count > _SHOWN_MAX or count >= OCCURRENCES_MAX,
+    )
+
+
+def episodes(tx: Transaction, those: Sequence[Memory]) -> Sequence[Memory]:
+    """Leave out the atoms of what is there itself: one event is not to be counted twice."""
+    here = {one.id for one in those}
+    sources = {(one.from_id, one.to_id) for one in tx.graph.supports(sorted(here))}
+    told = {from_id for from_id, to_id in sources if to_id in here}
+    told |= {one.id for one in those if one.source_message_id in here}
+    return [one for one in those if one.kind is not Kind.ATOM or one.id not in told]
+
+
+def _is_full(window: Sequence[Memory]) -> bool:
+    return len(window) >= _WINDOW_MAX
+
+
+def _precursors(
+    those: Sequence[Memory], leading: Sequence[Sequence[Memory]]
+) -> tuple[Precursor, ...]:
+    return precursors([_told(one, ones) for one, ones in zip(those, leading, strict=True)])
+
+
+def _bounds(those: Sequence[Memory]) -> tuple[str, ...]:
+    """Say that what came before was not looked up for every occurrence."""
+    count = len(those)
+    line = f"What came before is counted for the latest {_WINDOWS_MAX} of {count} occurrences."
+    return (line,) if count > _WINDOWS_MAX else ()
+
+
+def _told(one: Memory, earlier: Sequence[Memory]) -> list[Before]:
+    """Say of what came before by which subject it counts, and whether it reads like a cause."""
+    asked = search_terms(leads_to(one))
+    return [
+        Before(
+            subject=subject_of(other),
+            minutes=(one.occurred_at - other.occurred_at).total_seconds() / 60,
+            is_candidate=isinstance(other.detail, AtomDetail)
+            and covered(asked, search_terms(leads_to(other))) >= ALIKE_MIN,
+        )
+        for other in earlier
+    ]
+
+
+def _steps(one: Memory, earlier: Sequence[Memory]) -> list[Step]:
+    return [step_of(one, depth=0), *(step_of(other, depth=1) for other in earlier)]
+
+
+def _limits(those: Sequence[Memory], *, is_empty: bool, hours: float) -> tuple[str, ...]:
+    if not those:
+        return ("Depth 0: nothing stored tells of this outcome.",)
+    lines = [f"Nothing is known of the {hours:g} hours before."] if is_empty else []
+    if len(those) < EPISODES_MIN:
+        some = counted(len(those), "occurrence", many="occurrences")
+        lines.append(f"Only {some}; {EPISODES_MIN} begin to tell a pattern.")
+    return tuple(lines)

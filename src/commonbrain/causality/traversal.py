@@ -1,0 +1,264 @@
+"""What a trace is made of: hops from memory to memory, their order, and what they leave open."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from commonbrain.model.kinds import AtomDetail, IncidentDetail, Kind
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.memory import Memory, State
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller
+from commonbrain.retrieval.provenance import seen
+from commonbrain.retrieval.query_plan import search_terms
+from commonbrain.storage.interface import Look, Transaction
+from commonbrain.storage.knowledge import Reader, Way
+
+CAUSAL: Final = (LinkType.CAUSES, LinkType.ENABLES, LinkType.PRECEDES)
+"""What a walk over causes follows; what merely goes along with something leads nowhere."""
+EPISODES_MIN: Final = 3
+"""Fewer observations than this tell no pattern from a coincidence."""
+ALIKE_MIN: Final = 0.5
+"""The share of words from which two texts are taken to tell of the same thing."""
+ALIKE_WORDS_MIN: Final = 2
+"""Words that two texts must share at least; one alone is no likeness."""
+SILENCE_MAX: Final = timedelta(days=1)
+"""A longer time between a cause and its effect, which no delay explains, is told as a gap."""
+_SAME_FROM: Final = 0.7
+"""The share of words, either way, from which two texts tell of the same and not of its cause."""
+_STEM_CHARS_MIN: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """One step of a trace: from a memory to what it came from, or led to."""
+
+    here: int
+    there: int
+    link: Link | None = None
+    """None: no link says so, only their words do."""
+    score: float | None = None
+    """How much of the words is shared, where only they say so."""
+
+    @property
+    def weight(self) -> float:
+        """How sure it is: a link by its strength, and every link before mere words."""
+        return 1 + self.link.strength if self.link else self.score or 0.0
+
+
+def in_order(start: int, hops: Iterable[Hop]) -> Iterator[tuple[Hop, int]]:
+    """Put each hop under the one before it, the surest first, with its depth."""
+    under: defaultdict[int, list[Hop]] = defaultdict(list)
+    for hop in hops:
+        under[hop.here].append(hop)
+    waiting = [(hop, 1) for hop in _surest_last(under[start])]
+    while waiting:
+        hop, depth = waiting.pop()
+        yield hop, depth
+        waiting += ((one, depth + 1) for one in _surest_last(under[hop.there]))
+
+
+def _surest_last(hops: Iterable[Hop]) -> list[Hop]:
+    return sorted(hops, key=lambda hop: (hop.weight, -hop.there))
+
+
+def alike(asked: Collection[str], said: Collection[str]) -> float:
+    """Say which share of the fewer words is in the other text, word forms told apart loosely."""
+    fewer, more = sorted((set(asked), set(said)), key=len)
+    shared = _shared(fewer, more)
+    return shared / len(fewer) if shared >= ALIKE_WORDS_MIN else 0.0
+
+
+def covered(asked: Collection[str], said: Collection[str]) -> float:
+    """Say which share of the words asked for a text has."""
+    return _shared(set(asked), set(said)) / len(set(asked)) if asked else 0.0
+
+
+def is_same(one: Collection[str], other: Collection[str]) -> bool:
+    """Say whether two texts say nearly the same, be it a recurrence, a report or a denial of it."""
+    return min(covered(one, other), covered(other, one)) >= _SAME_FROM
+
+
+def _shared(words: set[str], others: set[str]) -> int:
+    stems = {of[:_STEM_CHARS_MIN] for of in others}
+    forms = {word for word in words - others if word[:_STEM_CHARS_MIN] in stems}
+    exact = len(words & others)
+    return exact + sum(1 for word in forms if any(_is_form(word, of) for of in others))
+
+
+def _is_form(word: str, of: str) -> bool:
+    """Take a word and a longer form of it for the same: fail, failed, failure."""
+    if len(word) < len(of):
+        return len(word) >= _STEM_CHARS_MIN and of.startswith(word)
+    return len(of) >= _STEM_CHARS_MIN and word.startswith(of)
+
+
+def comes_of(memory: Memory) -> str:
+    """Say what of a memory another would name as its result: who did what, or the root cause."""
+    match memory.detail:
+        case AtomDetail(subject=subject, action=action) if subject or action:
+            return f"{subject or ''} {action or ''}".strip()
+        case IncidentDetail(root_cause=str(cause)):
+            return cause
+        case _:
+            return memory.text
+
+
+def leads_to(memory: Memory) -> str:
+    """Say what of a memory another would name as its cause: its outcome and consequences."""
+    match memory.detail:
+        case AtomDetail(outcome=outcome, consequences=after) if outcome or after:
+            return f"{outcome or ''} {after or ''}".strip()
+        case _:
+            return memory.text
+
+
+def subject_of(memory: Memory) -> str:
+    """Name what a memory is about, so that equal ones can be counted."""
+    match memory.detail:
+        case AtomDetail(subject=str(subject)) if subject:
+            return subject
+        case _:
+            return memory.headline
+
+
+def ranked_roots(
+    explained: Mapping[int, Collection[int]], nearness: Mapping[int, int]
+) -> Sequence[int]:
+    """Rank roots by how many targets they explain, then by how near they are, then by age."""
+    return sorted(explained, key=lambda id_: (-len(explained[id_]), nearness.get(id_, 0), id_))
+
+
+STEPS_MAX: Final = 50
+"""Steps of one trace, the nearest."""
+_HITS_MAX: Final = 10
+_WORDS_MAX: Final = 8
+"""Words that are looked up at once; each costs a search as long as it is common."""
+_TELLING: Final = (Kind.ATOM, Kind.INCIDENT, Kind.EVENT, Kind.EPISODE, Kind.MESSAGE)
+"""Kinds that tell what happened."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Chain:
+    """What was found from one memory in one direction."""
+
+    start: int
+    hops: list[Hop] = field(default_factory=list[Hop])
+    depths: dict[int, int] = field(default_factory=dict[int, int])
+    ends: list[int] = field(default_factory=list[int])
+    """From where nothing leads on: the roots, where the walk goes backwards."""
+    guessed: set[int] = field(default_factory=set[int])
+    """What lies beyond a step that only words make."""
+    is_cut: bool = False
+    is_deeper: bool = False
+    """Whether it goes on beyond the depth that was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """Walks for one caller in one direction."""
+
+    tx: Transaction
+    caller: Caller
+    way: Way
+    now: datetime
+    depth_max: int
+    types: tuple[LinkType, ...] = CAUSAL
+    trust_min: float = 0.0
+    searches_max: int = 0
+    """How often one chain looks for what no link leads to."""
+
+    def chain(self, start: Memory) -> Chain:
+        """Walk from a memory; where links end, go on once by words, and over links from there."""
+        chain = Chain(start=start.id, depths={start.id: 0})
+        waiting, searches = deque([start.id]), 0
+        while waiting:
+            stops = self._walk(chain, waiting.popleft())
+            for end in stops:
+                found = None
+                is_open = len(chain.hops) < STEPS_MAX and chain.depths[end] < self.depth_max
+                if is_open and searches < self.searches_max:
+                    searches += 1
+                    found = self._by_words(end, known=chain.depths)
+                if found is None:
+                    chain.ends.append(end)
+                    continue
+                chain.hops.append(found)
+                chain.depths[found.there] = chain.depths[end] + 1
+                chain.guessed.add(found.there)
+                waiting.append(found.there)
+        return chain
+
+    def _walk(self, chain: Chain, base: int) -> list[int]:
+        """Add what links lead to from one memory; give where they end."""
+        offset, closed = chain.depths[base], chain.depths.keys() - {base}
+        graph = self.tx.graph.seen_by(Reader(caller=self.caller, trust_min=self.trust_min))
+        room = STEPS_MAX - len(chain.hops)
+        walk = graph.walk(
+            [base],
+            self.way,
+            types=self.types,
+            limit=room + 1 + len(closed),
+            depth_max=self.depth_max - offset + 1,
+            stops=sorted(closed),
+        )
+        new = [one for one in walk.reached if one.id not in closed]
+        fresh = [one for one in new if offset + one.depth <= self.depth_max]
+        reached = [base, *(one.id for one in fresh[:room])]
+        links = graph.among(reached, types=self.types)
+        known = {(self._here(link), self._there(link), link.type): link for link in links}
+        for one in fresh[:room]:
+            link = known[one.via_id, one.id, one.type]
+            chain.hops.append(Hop(here=one.via_id, there=one.id, link=link))
+            chain.depths[one.id] = offset + one.depth
+        if base in chain.guessed:
+            chain.guessed.update(reached)
+        is_deeper = len(new) > len(fresh)
+        chain.is_cut |= len(fresh) > room or (walk.is_cut and not is_deeper)
+        chain.is_deeper |= is_deeper and not chain.is_cut
+        onward = graph.onward(reached, self.way, types=self.types)
+        return [id_ for id_ in reached if id_ not in onward]
+
+    def _here(self, link: Link) -> int:
+        return link.from_id if self.way is Way.ALONG else link.to_id
+
+    def _there(self, link: Link) -> int:
+        return link.to_id if self.way is Way.ALONG else link.from_id
+
+    def _by_words(self, end: int, *, known: Mapping[int, int]) -> Hop | None:
+        """Find what reads like the cause, or the effect, of a memory that no link leads on from."""
+        memory = seen(self.tx, self.caller, wanted=[end]).get(end)
+        if memory is None or memory.state is State.FORGOTTEN or memory.kind not in _TELLING:
+            return None
+        is_back = self.way is Way.AGAINST
+        asked = search_terms(comes_of(memory) if is_back else leads_to(memory))[:_WORDS_MAX]
+        wanted = Filter(
+            kinds=_TELLING,
+            project=memory.project,
+            since=None if is_back else memory.occurred_at,
+            until=memory.occurred_at if is_back else None,
+        )
+        look = Look(caller=self.caller, filter=wanted, now=self.now)
+        hits = [hit.id for hit in self.tx.index.lexical(asked, look, limit=_HITS_MAX)]
+        fresh = [id_ for id_ in hits if id_ not in known]
+        scored = (
+            (self._likeness(memory, other, asked=asked), other.id)
+            for other in seen(self.tx, self.caller, wanted=fresh).values()
+            if other.project in {memory.project, None}
+        )
+        score, best = max(scored, key=lambda one: (one[0], -one[1]), default=(0.0, 0))
+        return Hop(here=end, there=best, score=score) if score >= ALIKE_MIN else None
+
+    def _likeness(self, memory: Memory, other: Memory, *, asked: Sequence[str]) -> float:
+        """Compare what one comes of with what the other leads to; the cause must come first."""
+        is_back = self.way is Way.AGAINST
+        cause, effect = (other, memory) if is_back else (memory, other)
+        if cause.occurred_at >= effect.occurred_at and Kind.ATOM not in {cause.kind, effect.kind}:
+            return 0.0
+        if is_same(search_terms(cause.text), search_terms(effect.text)):
+            return 0.0
+        return alike(asked, search_terms(leads_to(other) if is_back else comes_of(other)))

@@ -1,0 +1,99 @@
+"""`brain backup` and `brain restore`: what is replaced is shown first, and kept."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from pydantic import TypeAdapter
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from commonbrain.cli.context import State
+from commonbrain.cli.progress import bar
+from commonbrain.cli.render import Inert, counted
+from commonbrain.model.errors import Invalid
+from commonbrain.model.timestamps import show_instant
+from commonbrain.storage.maintenance import Backup, Holdings, Replacement, Restored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is to be restored, and whether it was agreed to or is only to be seen."""
+
+    file: Path
+    digest: str | None
+    is_agreed: bool
+    is_rehearsal: bool
+
+
+def run_backup(state: State, destination: Path, *, replace: bool, as_json: bool) -> None:
+    """Write a backup and print its size, memories and digest."""
+    with state.open() as brain, bar("backing up", is_shown=not as_json) as move:
+        done = brain.backup(destination, replace=replace, on_progress=move)
+    if as_json:
+        typer.echo(TypeAdapter(Backup).dump_json(done).decode())
+    else:
+        Console().print(Inert(_backup(done)))
+
+
+def run_restore(state: State, wish: Wish, *, as_json: bool) -> None:
+    """Show what would be replaced, ask, and replace it.
+
+    Raises:
+        Invalid: a program asks, which nobody can be asked for.
+
+    """
+    # The adapters are what takes long to load; help and completion do without.
+    from commonbrain.runtime.bootstrap import preview_restore, restore  # noqa: PLC0415
+
+    if as_json and not (wish.is_agreed or wish.is_rehearsal):
+        raise Invalid("With --json nobody is asked.", hint="Add --yes, or --dry-run to look.")
+    plan = preview_restore(wish.file, state.store)
+    if wish.is_rehearsal and as_json:
+        typer.echo(TypeAdapter(Replacement).dump_json(plan).decode())
+        return
+    if not as_json:
+        Console().print(Inert(_replacement(plan)))
+    if wish.is_rehearsal:
+        typer.echo("Nothing was changed. Run it again without --dry-run.")
+        return
+    if not wish.is_agreed:
+        typer.confirm("Put the backup in its place?", abort=True)
+    with bar("restoring", is_shown=not as_json) as move:
+        done = restore(wish.file, state.store, digest=wish.digest, on_progress=move)
+    if as_json:
+        typer.echo(TypeAdapter(Restored).dump_json(done).decode())
+    else:
+        kept = f" What was there before is in {done.kept}." if done.kept else ""
+        text = Text(f"{done.store} holds {_memories(done.memories)}.{kept}", overflow="fold")
+        Console().print(Inert(text))
+
+
+def _backup(done: Backup) -> RenderableType:
+    held = f"{_memories(done.memories)}, {done.size_bytes:,} bytes, schema {done.schema_version}"
+    return Group(
+        Text(f"Wrote and verified {done.path}", overflow="fold"),
+        Text(held),
+        Text(f"sha256 {done.digest}", style="dim"),
+    )
+
+
+def _replacement(plan: Replacement) -> RenderableType:
+    table = Table()
+    for name in ("", "memories", "newest", "file"):
+        table.add_column(name, overflow="fold")
+    table.add_row("comes", *_held(plan.comes), Text(plan.file))
+    table.add_row("goes", *_held(plan.goes), Text(plan.store))
+    trouble = [Text(plan.trouble, style="yellow")] if plan.trouble else []
+    return Group(table, *trouble)
+
+
+def _memories(count: int) -> str:
+    return counted(count, "memory", many="memories")
+
+
+def _held(held: Holdings | None) -> tuple[str, str]:
+    if held is None:
+        return "none that can be read", ""
+    return f"{held.memories:,}", show_instant(held.newest_at) if held.newest_at else ""

@@ -1,0 +1,328 @@
+"""Commands drawn from the operations: a request's fields become arguments and options."""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NoReturn, get_args, get_origin
+
+import typer
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from commonbrain.api.errors import EXIT_REFUSED
+from commonbrain.api.operations import Command, Operation
+from commonbrain.cli.choices import CHOICES
+from commonbrain.cli.context import State, opened
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import escaped
+from commonbrain.model.limits import RAW_TEXT_BYTES_MAX
+
+# A list is given by repeating its option, which reads better in the singular.
+SINGULAR: Final = {
+    "tags": "tag",
+    "kinds": "kind",
+    "labels": "label",
+    "keywords": "keyword",
+    "skill_projects": "skill-project",
+    "states": "state",
+    "views": "view",
+    "next_steps": "next",
+    "blockers": "blocker",
+    "scopes": "scope",
+    "networks": "network",
+}
+_FROM_STDIN: Final = "-"
+
+File = Annotated[
+    Path | None, typer.Option("--file", help="Several at once: one JSON object a line.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do what the preview counts, unasked.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Until it has ended, with a bar.")]
+
+_NAMED: Final = (("as_json", Json), ("yes", Yes))
+
+
+def draw(operation: Operation[Any, Any], special: Command | None = None) -> Callable[..., None]:
+    """Make the command of one operation: parse, run, show, and exit by what became of it."""
+    name = special.name if special else operation.name
+
+    def command(
+        context: typer.Context,
+        /,
+        *,
+        as_json: bool,
+        yes: bool = False,
+        wait: bool = False,
+        file: Path | None = None,
+        **given: Any,  # noqa: ANN401
+    ) -> None:
+        state: State = context.obj
+        if operation.many is not None and file is not None:
+            requests = _requests(operation, given, file=file, command=name)
+            with opened(state, operation, request=None) as (brain, call):
+                reply = operation.many(brain, requests)
+                call.answered(operation.exit_code(reply))
+            _answer(operation, reply, as_json=as_json)
+        preset = dict(special.preset) if special else {}
+        request = _request(operation, given | preset, command=name)
+        with opened(state, operation, request=request) as (brain, call):
+            if not (as_json or yes) and _is_watched():
+                _ask_first(operation, request, brain=brain)
+            reply = (
+                operation.handle(brain, request)
+                if as_json
+                else _handled(operation, request, brain=brain)
+            )
+            counted = operation.unconfirmed(reply)
+            if counted and (yes or (not as_json and _agrees(operation, reply, counted=counted))):
+                sure = request.model_copy(update={"confirm": counted})
+                reply = operation.handle(brain, sure)
+            if wait:
+                reply = _waited_for(brain, reply, as_json=as_json)
+            call.answered(operation.exit_code(reply))
+        _answer(operation, reply, as_json=as_json)
+
+    is_weighty = special.is_weighty if special else operation.weighty is not None
+    asks = "confirm" in operation.request.model_fields or is_weighty
+    named = _NAMED if asks else _NAMED[:1]
+    named += (("wait", Wait),) if special and special.is_awaited else ()
+    filed = inspect.Parameter("file", inspect.Parameter.KEYWORD_ONLY, annotation=File, default=None)
+    parameters = [
+        inspect.Parameter(
+            "typer_context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        ),
+        *_parameters(operation, special),
+        *([filed] if _takes_file(operation, special) else []),
+        *(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=how, default=False)
+            for name, how in named
+        ),
+    ]
+
+    def adapted(**given: Any) -> None:  # noqa: ANN401 the signature below types it
+        command(given.pop("typer_context"), **given)
+
+    adapted.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    adapted.__doc__ = special.purpose if special else operation.purpose
+    adapted.__name__ = name
+    return adapted
+
+
+def _answer(operation: Operation[Any, Any], reply: Any, *, as_json: bool) -> NoReturn:  # noqa: ANN401
+    """Show a reply and leave by what became of it."""
+    if as_json:
+        typer.echo(escaped(json.dumps(operation.to_json(reply), ensure_ascii=False)))
+    else:
+        _show(operation, reply)
+    raise typer.Exit(operation.exit_code(reply))
+
+
+def _requests(
+    operation: Operation[Any, Any], given: dict[str, Any], *, file: Path, command: str
+) -> list[Any]:
+    """Read a file of requests; what else was typed holds for each of them."""
+    if any(given.get(name) for name in operation.positional):
+        raise Invalid("Give a text or a file, not both.", hint=f"See brain {command} --help.")
+    # Only who has a file waits for its reader to be loaded.
+    from commonbrain.cli.batch import read_requests  # noqa: PLC0415
+
+    fields = operation.request.model_fields
+    told = {
+        name: value for name, value in given.items() if value not in (None, _default(fields[name]))
+    }
+    return read_requests(file, operation.request, shared=told)
+
+
+def _handled(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> Any:  # noqa: ANN401
+    """Do what was asked, with a bar where it may take long."""
+    if operation.watched is None:
+        return operation.handle(brain, request)
+    # Bars take long to load, as tables do.
+    from commonbrain.cli.progress import bar  # noqa: PLC0415
+
+    with bar(operation.name, is_shown=True) as move:
+        return operation.watched(brain, request, on_progress=move)
+
+
+def _waited_for(brain: Brain, reply: Any, *, as_json: bool) -> Any:  # noqa: ANN401 see _answer
+    # What works on jobs is loaded for who waits for one.
+    from commonbrain.cli.wait import wait_for  # noqa: PLC0415
+
+    return wait_for(brain, reply, is_shown=not as_json)
+
+
+def _show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+    # Tables and colours take longer to load than a program waits for JSON.
+    from commonbrain.cli.render import show  # noqa: PLC0415
+
+    show(operation, reply)
+
+
+def _agrees(operation: Operation[Any, Any], reply: Any, *, counted: int) -> bool:  # noqa: ANN401
+    """Show a preview and ask, where somebody sits at the other end."""
+    if not _is_watched():
+        return False
+    _show(operation, reply)
+    return typer.confirm(f"Go on with these {counted}?")
+
+
+def _ask_first(operation: Operation[Any, Any], request: Any, *, brain: Brain) -> None:  # noqa: ANN401
+    """Show what would follow from a change on which much rests, and ask."""
+    preview = operation.weighty(brain, request) if operation.weighty else None
+    if preview is None:
+        return
+    _show(operation, preview)
+    if not typer.confirm("Go on?"):
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _is_watched() -> bool:
+    """Say whether somebody sits at the other end."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _parameters(operation: Operation[Any, Any], special: Command | None) -> list[inspect.Parameter]:
+    fields = operation.request.model_fields
+    taken = [name for name in fields if special is None or name in special.fields]
+    order = (special and special.positional) or operation.positional
+    positional = [name for name in order if name in taken]
+    named = [name for name in taken if name not in positional]
+    spared = _takes_file(operation, special)
+    required = special.required if special else ()
+    needed = {name for name in taken if fields[name].is_required() or name in required}
+    single = special.single if special else ()
+    return [
+        _one_of_a_list(parameter) if parameter.name in single else parameter
+        for parameter in (
+            _parameter(
+                name,
+                fields[name],
+                is_positional=name in positional,
+                is_needed=name in needed,
+                is_spared=spared,
+            )
+            for name in (*positional, *named)
+        )
+    ]
+
+
+def _one_of_a_list(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Take one where the request takes several, which it reads as a list of it."""
+    _, how = get_args(parameter.annotation)
+    return parameter.replace(annotation=Annotated[str, how])
+
+
+def _takes_file(operation: Operation[Any, Any], special: Command | None) -> bool:
+    """Say whether a command takes a file of requests, which none does that settles some fields."""
+    return operation.many is not None and special is None
+
+
+def _parameter(
+    name: str, field: FieldInfo, *, is_positional: bool, is_needed: bool, is_spared: bool
+) -> inspect.Parameter:
+    """Draw one parameter; `is_spared` when a file may be given in the place of what is required."""
+    help_ = _help(field)
+    required = is_needed and not is_spared
+    if is_positional:
+        how: object = typer.Argument(help=help_, autocompletion=CHOICES.get(name))
+    else:
+        option = f"--{SINGULAR.get(name, name).replace('_', '-')}"
+        shape = "NAME=VALUE" if get_origin(field.annotation) is dict else None
+        how = typer.Option(option, help=help_, autocompletion=CHOICES.get(name), metavar=shape)
+    type_ = _plain(field.annotation)
+    default = inspect.Parameter.empty if required else _default(field)
+    if required and type(None) in get_args(type_):
+        type_ = str
+    if is_spared and is_needed:
+        type_, default = type_ | None, None
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[type_, how], default=default
+    )
+
+
+def _help(field: FieldInfo) -> str | None:
+    """Describe a field, with the words of a closed set, which a schema would list by itself."""
+    told = field.description
+    words = _words(field.annotation)
+    return f"{', '.join(words)}{f' ({told})' if told else ''}" if words else told
+
+
+def _words(annotation: Any) -> list[str]:  # noqa: ANN401 annotations are of any sort
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [word for part in get_args(annotation) for word in _words(part)]
+
+
+def _plain(annotation: Any) -> Any:  # noqa: ANN401 annotations are of any sort
+    """Give the type the command line reads; the request itself judges the value."""
+    if get_origin(annotation) in {list, dict}:
+        return list[str]
+    if annotation in {int, float, bool}:
+        return annotation
+    is_optional = type(None) in get_args(annotation)
+    plain = next((one for one in (int, float) if one in get_args(annotation)), str)
+    return plain | None if is_optional else plain
+
+
+def _default(field: FieldInfo) -> Any:  # noqa: ANN401 defaults are of any sort
+    default = field.get_default(call_default_factory=True)
+    return [] if default == {} else default
+
+
+def _request(operation: Operation[Any, Any], given: dict[str, Any], *, command: str) -> Any:  # noqa: ANN401
+    """Check what was typed.
+
+    Raises:
+        Invalid: a value is malformed; the message names its option.
+
+    """
+    if given.get("text") == _FROM_STDIN:
+        # One byte more than the gate allows, so that it sees what is too long without reading on.
+        given["text"] = sys.stdin.buffer.read(RAW_TEXT_BYTES_MAX + 1).decode("utf-8", "replace")
+    fields = operation.request.model_fields
+    paired = {name for name in given if get_origin(fields[name].annotation) is dict}
+    given |= {name: _paired(name, given[name]) for name in paired}
+    missing = [
+        name for name, value in given.items() if value is None and _is_needed(operation, name)
+    ]
+    if missing:
+        raise Invalid(f"Missing {', '.join(missing)}.", hint=f"See brain {command} --help.")
+    try:
+        return operation.request.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else "arguments"
+        option = name if name in operation.positional else f"--{SINGULAR.get(name, name)}"
+        raise Invalid(
+            f"{option.replace('_', '-')}: {first['msg']}.",
+            hint=f"See brain {command} --help.",
+        ) from error
+
+
+def _paired(name: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Read `NAME=VALUE`; a name that is repeated has a list of values.
+
+    Raises:
+        Invalid: one of them has no `=`.
+
+    """
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise Invalid(f"--{name}: {text[:40]!r} is no NAME=VALUE.", hint="Repeat it for more.")
+        known = pairs.get(key)
+        pairs[key] = value if known is None else [*_listed(known), value]
+    return pairs
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_needed(operation: Operation[Any, Any], name: str) -> bool:
+    return operation.request.model_fields[name].is_required()

@@ -1,0 +1,101 @@
+"""What the options before the command settle: which store, and who acts."""
+
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from commonbrain.api.dispatch import Asked, Call, asked, noted, noted_unopened
+from commonbrain.api.operation import Request
+from commonbrain.api.operations import Door, Operation, Profile
+from commonbrain.client import Brain, Identity
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.sessions import UNKNOWN, Contact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is to be imported, and whether only to see what would happen."""
+
+    format: str
+    path: Path
+    project: str | None
+    is_rehearsal: bool
+    is_left: bool = False
+    """Whether a worker does it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The options that every command shares."""
+
+    store: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    tenant: str | None = None
+
+    def profile(self) -> Profile:
+        """Give the settings' choice of tools that an MCP client is shown."""
+        from commonbrain.runtime.bootstrap import load_settings  # noqa: PLC0415
+
+        return Profile(load_settings().mcp_profile)
+
+    def open(self, *, serves: str | None = None) -> Brain:
+        """Open the brain they name, for one command or for the server that it `serves`."""
+        # The adapters are what takes long to load; help and completion do without.
+        from commonbrain.runtime.bootstrap import open_brain  # noqa: PLC0415
+
+        identity = Identity()
+        if self.agent is not None:
+            identity["agent"] = self.agent
+        if self.session is not None:
+            identity["session"] = self.session
+        brain = open_brain(self.store, tenant=self.tenant, serves=serves, **identity)
+        if brain.caller.session is None:
+            return brain.acting_as(contact=_here())
+        # A command is over in a moment: it is a sign of life of the session that it names, whose
+        # project it means.
+        session = brain.session.meet()
+        project = brain.caller.project or session.project
+        return brain.acting_as(project=project, contact=_here())
+
+
+def _here() -> Contact:
+    """Tell the folder that a command was given in, which is all that lasts of it."""
+    with suppress(OSError):
+        return Contact(cwd=str(Path.cwd()))
+    return UNKNOWN
+
+
+@contextmanager
+def opened(
+    state: State, operation: Operation[Any, Any], *, request: Request | None
+) -> Generator[tuple[Brain, Call]]:
+    """Open the brain and note the call; `request` is None where a file holds many of them.
+
+    Raises:
+        CommonbrainError: the store cannot be opened, which waits to be told as well.
+
+    """
+    call = (
+        Asked(operation=operation, door=Door.CLI, given={})
+        if request is None
+        else asked(operation, request, door=Door.CLI)
+    )
+    try:
+        brain = state.open()
+    except CommonbrainError as error:
+        noted_unopened(call, error, agent=state.agent)
+        raise
+    left: typer.Exit | None = None
+    with brain, noted(brain, call) as noting:
+        try:
+            yield brain, noting
+        except typer.Exit as exit_:
+            noting.answered(exit_.exit_code)
+            left = exit_
+    if left is not None:
+        raise left

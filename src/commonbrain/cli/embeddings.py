@@ -1,0 +1,152 @@
+"""`brain space`: moving a store to another embedder while everybody works."""
+
+from typing import Annotated, Any
+
+import typer
+from pydantic_core import to_json
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from commonbrain.administration.space_comparison import Comparison, Figures
+from commonbrain.cli.commands import Json
+from commonbrain.cli.context import State
+from commonbrain.cli.progress import bar
+from commonbrain.cli.render import Inert, counted
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Vector spaces: move a store to another embedder while everybody works.",
+)
+
+_EMBEDDER = typer.Argument(
+    metavar="[SPACE]",
+    help="minilm, or FAMILY/MODEL/DIMENSIONS; else what COMMONBRAIN_EMBEDDER_NEXT names.",
+)
+Embedder = Annotated[str | None, _EMBEDDER]
+Space = Annotated[str, typer.Argument(metavar="SPACE", help="As `brain space list` names it.")]
+
+
+@app.command("list")
+def list_spaces(context: typer.Context, *, as_json: Json = False) -> None:
+    """Show the spaces of the store: which serves, and what each lacks."""
+    state: State = context.obj
+    with state.open() as brain:
+        shown = brain.spaces()
+    if as_json:
+        _print_json(shown)
+        return
+    drawn = Table()
+    for name in ("space", "dimensions", "state", "lacking", "index"):
+        drawn.add_column(name, overflow="fold")
+    for one in shown:
+        index = "yes" if one.is_indexed else "none"
+        drawn.add_row(one.name, f"{one.dimensions}", one.state, f"{one.lacking:,}", index)
+    Console().print(Inert(drawn))
+
+
+@app.command()
+def build(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
+    """Make vectors of another embedder beside those there are; run again, it goes on."""
+    state: State = context.obj
+    with state.open() as brain, bar("embedding", is_shown=not as_json) as move:
+        done = brain.spaces.build(space, on_progress=move)
+    if as_json:
+        _print_json(done)
+        return
+    told = f"{done.space}: embedded {_memories(done.embedded)}, {done.lacking:,} lack vectors."
+    _say(f"{told} Compare it, then `brain space switch {done.space}`.")
+
+
+@app.command()
+def compare(context: typer.Context, space: Embedder = None, *, as_json: Json = False) -> None:
+    """Ask what was asked before in the serving space and in another; nothing is changed."""
+    state: State = context.obj
+    with state.open() as brain, bar("asking", is_shown=not as_json) as move:
+        done = brain.spaces.compare(space, on_progress=move)
+    if as_json:
+        _print_json(done)
+        return
+    drawn = Table()
+    for name in ("space", "MRR of what helped", "unanswered", "median"):
+        drawn.add_column(name, overflow="fold")
+    for one in (done.serving, done.other):
+        drawn.add_row(*_figures(one))
+    Console().print(Inert(drawn))
+    _say("\n".join(_summary(done)))
+
+
+@app.command()
+def switch(
+    context: typer.Context,
+    space: Space,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Let another space serve, from one moment to the next; the same way leads back."""
+    state: State = context.obj
+    with state.open() as brain:
+        done = brain.spaces.switch(space, dry_run=dry_run)
+    if as_json:
+        _print_json(done)
+    elif done.is_rehearsal:
+        lacking = f"{_memories(done.lacking)} lack vectors in it"
+        _say(f"Would let {done.after} serve in the place of {done.before}: {lacking}.")
+    else:
+        _say(f"{done.after} serves. Start every program anew with its embedder.")
+        _say(f"{done.before} is kept: `brain space switch` goes back, `brain space drop` ends it.")
+
+
+@app.command()
+def drop(
+    context: typer.Context,
+    space: Annotated[
+        str | None,
+        typer.Argument(metavar="[SPACE]", help="Without it, what an interruption left is deleted."),
+    ] = None,
+    *,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Give the room back to the disk; others wait.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the vectors of a space that does not serve; there is no way back then."""
+    state: State = context.obj
+    with state.open() as brain, bar("deleting", is_shown=not as_json) as move:
+        done = brain.spaces.drop(space, compact=compact, on_progress=move)
+    if as_json:
+        _print_json(done)
+    else:
+        _say(f"Deleted {counted(done.vectors, 'vector', many='vectors')}.")
+
+
+def _summary(done: Comparison) -> list[str]:
+    lines = [
+        f"{counted(done.questions, 'question', many='questions')}, {done.marked:,} of them with "
+        f"marks; of the first ten, both give {done.overlap:.0%}."
+    ]
+    if done.gain is not None:
+        lowest, highest = done.gain
+        lines.append(f"{done.other.space} gains {lowest:+.3f} to {highest:+.3f} of MRR (95%).")
+    better = done.better
+    lines.append(f"{better} is better." if better else "Which is better cannot be told from this.")
+    return lines
+
+
+def _figures(one: Figures) -> tuple[str, str, str, str]:
+    mrr = "no marks" if one.mrr is None else f"{one.mrr:.3f}"
+    return one.space, mrr, f"{one.unanswered:.0%}", f"{one.median_ms:.1f} ms"
+
+
+def _memories(count: int) -> str:
+    return counted(count, "memory", many="memories")
+
+
+def _say(told: str) -> None:
+    Console().print(Inert(Text(told, overflow="fold")))
+
+
+def _print_json(value: Any) -> None:  # noqa: ANN401 any of the flow's values
+    typer.echo(to_json(value).decode())

@@ -1,0 +1,285 @@
+"""The command `brain`."""
+
+import json
+import os
+import sys
+from contextvars import ContextVar
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from commonbrain.api.errors import describe, fault_of
+from commonbrain.api.operations import OPERATIONS
+from commonbrain.cli import choices, embeddings, stores
+from commonbrain.cli.commands import Json
+from commonbrain.cli.connect import Wish, drawn_from
+from commonbrain.cli.context import Source, State
+from commonbrain.cli.groups import MainGroup, add_operations
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.escaping import escaped
+from commonbrain.text.locations import is_url
+
+_STATE: Final = ContextVar("_STATE", default=State())  # noqa: B039 it is frozen
+"""What Typer's context holds, for a command that has all the parameters a function may have."""
+
+app = typer.Typer(
+    name="brain",
+    cls=MainGroup,
+    help="One long-term memory that all your agents share.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+add_operations(app, OPERATIONS)
+app.add_typer(stores.app, name="store")
+app.add_typer(embeddings.app, name="space")
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 Typer calls it so
+    if wanted:
+        typer.echo(version("commonbrain"))
+        raise typer.Exit
+
+
+@app.callback()
+def _before(
+    context: typer.Context,
+    *,
+    store: Annotated[
+        str | None,
+        typer.Option(envvar="COMMONBRAIN_STORE", help="The file memories live in, or a URL."),
+    ] = None,
+    agent: Annotated[str | None, typer.Option(envvar="COMMONBRAIN_AGENT", help="Who acts.")] = None,
+    session: Annotated[
+        str | None, typer.Option(envvar="COMMONBRAIN_SESSION", help="Which session acts.")
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(envvar="COMMONBRAIN_TENANT", help="Whose memories.")
+    ] = None,
+    version: Annotated[  # noqa: ARG001 the callback prints it
+        bool, typer.Option("--version", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    context.obj = State(store=store, agent=agent, session=session, tenant=tenant)
+    _STATE.set(context.obj)
+
+
+@app.command()
+def mcp(
+    context: typer.Context,
+    *,
+    url: Annotated[
+        str | None, typer.Option(help="Of a running server that holds the memory.")
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="Holds the key for it; otherwise COMMONBRAIN_KEY is."),
+    ] = None,
+) -> None:
+    """Serve one MCP client over stdin and stdout, from this machine's store or from a server."""
+    if url is not None:
+        from commonbrain.mcp.proxy import run_bridge  # noqa: PLC0415
+
+        run_bridge(url, key_file=key_file)
+        return
+    # The protocol's library costs every other command half a second.
+    from commonbrain.mcp.server import serve_stdio  # noqa: PLC0415
+
+    state: State = context.obj
+    opened = partial(state.open, serves="mcp")
+    serve_stdio(opened, agent=state.agent, profile=state.profile())
+
+
+@app.command()
+def serve(
+    *,
+    host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="8377.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that answer; 1.")] = None,
+    open: Annotated[  # noqa: A002 the option is --open
+        bool, typer.Option("--open", help="Let every program of this machine in, without a key.")
+    ] = False,
+    url: Annotated[str | None, typer.Option(help="How callers know it, behind a proxy.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name that requests may be meant for.")
+    ] = None,
+) -> None:
+    """Serve many agents over HTTP: REST under /v1, MCP at /mcp."""
+    from commonbrain.cli.serve import run_server  # noqa: PLC0415
+
+    given = {"host": host, "port": port, "workers": workers, "url": url, "open": open or None}
+    run_server(_STATE.get(), **given, allow_hosts=allow_host)
+
+
+@app.command()
+def developer(
+    *,
+    folder: Annotated[Path, typer.Argument(help="Where Postgres and Redis keep what they hold.")],
+    port: Annotated[int | None, typer.Option(help="8377.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that answer; 1.")] = None,
+) -> None:
+    """Try out a whole server: brings a Postgres, a Redis, a worker and a first key of its own."""
+    from commonbrain.cli.serve import run_whole  # noqa: PLC0415
+
+    run_whole(_STATE.get(), folder, port=port, workers=workers)
+
+
+# What shows progress, tables and colours is loaded by the commands that do, for it takes longer to
+# load than a client waits for a server to start.
+@app.command("import")
+def import_(
+    *,
+    format: Annotated[  # noqa: A002 the public name is format
+        str,
+        typer.Argument(
+            help="conversations, markdown, or commonbrain: what brain export wrote.",
+            autocompletion=choices.of(choices.formats),
+        ),
+    ],
+    path: Annotated[Path, typer.Argument(help="A file or folder.")],
+    project: Annotated[str | None, typer.Option(help="Instead of what the source says.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing.")] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="Leave it to a worker, as a job.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Read a foreign format into memory; running it again stores nothing twice."""
+    from commonbrain.cli.transfer import run_import  # noqa: PLC0415
+
+    source = Source(
+        format=format,
+        path=path,
+        project=project,
+        is_rehearsal=dry_run,
+        is_left=background,
+    )
+    run_import(_STATE.get(), source, as_json=as_json)
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    *,
+    path: Annotated[Path, typer.Argument(help="A new file.")],
+    as_json: Json = False,
+) -> None:
+    """Write everything to a file that another store can take in with import commonbrain."""
+    from commonbrain.cli.transfer import run_export  # noqa: PLC0415
+
+    run_export(context.obj, path, as_json=as_json)
+
+
+@app.command()
+def backup(
+    context: typer.Context,
+    *,
+    destination: Annotated[Path, typer.Argument(help="The file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the whole store into one verified file; others may go on writing meanwhile."""
+    from commonbrain.cli.backup import run_backup  # noqa: PLC0415
+
+    run_backup(context.obj, destination, replace=force, as_json=as_json)
+
+
+@app.command()
+def restore(
+    context: typer.Context,
+    *,
+    file: Annotated[Path, typer.Argument(help="What brain backup wrote.")],
+    digest: Annotated[str | None, typer.Option(help="The SHA-256 that the file must have.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show both stores only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Put a backup in the store's place; what was there is shown first, and kept beside it."""
+    from commonbrain.cli.backup import Wish, run_restore  # noqa: PLC0415
+
+    wish = Wish(file=file, digest=digest, is_agreed=yes, is_rehearsal=dry_run)
+    run_restore(context.obj, wish, as_json=as_json)
+
+
+@app.command()
+def work(
+    context: typer.Context,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="End when nothing is due any more.")] = False,
+    concurrency: Annotated[int, typer.Option(help="Jobs at once, each in a thread.")] = 1,
+    kinds: Annotated[
+        list[str] | None, typer.Option(help="Only jobs of this kind; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Work on jobs until told to stop; several such processes may serve one store."""
+    from commonbrain.cli.worker import Shift, run_work  # noqa: PLC0415
+
+    shift = Shift(is_once=once, concurrency=concurrency, kinds=tuple(kinds or ()))
+    run_work(context.obj, shift, as_json=as_json)
+
+
+@app.command()
+def maintain(
+    context: typer.Context,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be done.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Keep the store now: what expired or is too old, stale tasks, old jobs; it does so daily."""
+    from commonbrain.cli.maintain import run_maintain  # noqa: PLC0415
+
+    run_maintain(context.obj, dry_run=dry_run, as_json=as_json)
+
+
+def _connect(wish: Wish) -> None:
+    """Add this memory to a client's servers; everything else in its file stays as it is."""
+    from commonbrain.cli.connect import carry_out  # noqa: PLC0415
+
+    carry_out(_STATE.get(), wish)
+
+
+app.command("connect")(drawn_from(Wish, _connect))
+
+
+@app.command("hook")
+def hook(
+    context: typer.Context,
+    *,
+    client: Annotated[str, typer.Argument(help="claude-code, codex, cursor, gemini; or: status.")],
+    event: Annotated[str, typer.Argument(help="Such as session-start.")] = "",
+) -> None:
+    """Answer what a client's hook tells on stdin; it never fails. status: what hooks do here."""
+    from commonbrain.hooks.runner import run_hook  # noqa: PLC0415
+
+    state: State = context.obj
+    if is_url(state.store):
+        # A command line can be read by every user of the machine, a URL may hold a password.
+        os.environ["COMMONBRAIN_STORE"] = str(state.store)
+    store = ("--store", state.store) if state.store and not is_url(state.store) else ()
+    agent = ("--agent", state.agent) if state.agent else ()
+    run_hook([client, event, *store, *agent])
+
+
+def run() -> None:
+    """Run the command line; every error of the house becomes its exit code and a next step."""
+    try:
+        app()
+    except CommonbrainError as error:
+        _complain(error)
+        sys.exit(fault_of(error).exit_code)
+
+
+def _complain(error: CommonbrainError) -> None:
+    if "--json" in sys.argv:
+        typer.echo(escaped(json.dumps({"error": describe(error)}, ensure_ascii=False)))
+        return
+    from commonbrain.cli.render import complain  # noqa: PLC0415
+
+    complain(error)

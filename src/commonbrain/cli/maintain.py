@@ -1,0 +1,81 @@
+"""`brain maintain`: upkeep now, in this process, or what it would do."""
+
+import typer
+from pydantic import TypeAdapter
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from commonbrain.api.operations.job import said
+from commonbrain.cli.context import State
+from commonbrain.cli.progress import bar
+from commonbrain.cli.render import Inert
+from commonbrain.consolidation.maintenance import Foreseen
+from commonbrain.jobs.service import ShownJob
+from commonbrain.jobs.worker import Happening, Worker, worker_name
+from commonbrain.model import ids
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.jobs import Job, JobState
+from commonbrain.storage.job_queue import MAINTAIN, Ticket
+
+
+def run_maintain(state: State, *, dry_run: bool, as_json: bool) -> None:
+    """Keep the store and print what was done, or only what would be.
+
+    Raises:
+        Refused: the caller is no admin.
+        Unavailable: `job_unfinished`, another worker is at it, or it failed and is tried again.
+
+    """
+    if dry_run:
+        with state.open() as brain:
+            foreseen = brain.maintain.preview()
+        if as_json:
+            typer.echo(TypeAdapter(Foreseen).dump_json(foreseen).decode())
+        else:
+            Console().print(Inert(_foreseen(foreseen)))
+        return
+    done = _kept(state, is_shown=not as_json)
+    if as_json:
+        typer.echo(TypeAdapter(ShownJob).dump_json(done).decode())
+    else:
+        Console().print(Inert(Text(said(MAINTAIN, done.result or {}))))
+
+
+def _kept(state: State, *, is_shown: bool) -> ShownJob:
+    with state.open() as brain, bar("keeping", is_shown=is_shown) as move:
+        asked = brain.jobs.run(MAINTAIN)
+
+        def tell(_what: Happening, job: Job) -> None:
+            move(job.progress)
+
+        worker = Worker(
+            house=brain.house, name=worker_name(brain.house), kinds=(MAINTAIN,), tell=tell
+        )
+        ticket = Ticket(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, asked.id))
+        is_ours = worker.take_up(ticket)
+        done = brain.jobs.show(asked.id)
+    if done.state is JobState.DONE:
+        return done
+    why = f"it is {done.state}: {done.reason}" if is_ours else "another worker is at it"
+    raise Unavailable(
+        f"{done.id} has not ended, {why}.",
+        code="job_unfinished",
+        hint="What it did so far stays; brain job list --kind maintain shows how it goes on.",
+    )
+
+
+def _foreseen(told: Foreseen) -> RenderableType:
+    if not told.counts:
+        return Text("Nothing is due.")
+    table = Table()
+    for name in ("becomes", "count", "such as", "because"):
+        table.add_column(name, overflow="fold")
+    for name, count in told.counts.items():
+        shown = told.examples.get(name, ())
+        first = shown[0] if shown else None
+        such = f"{first.id} {first.headline}" if first else ""
+        table.add_row(name, f"{count:,}", such, first.reason if first else "")
+        for one in shown[1:]:
+            table.add_row("", "", f"{one.id} {one.headline}", one.reason)
+    return Group(table, Text("Nothing was changed. Run it without --dry-run."))

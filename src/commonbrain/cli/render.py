@@ -1,0 +1,340 @@
+"""How replies look to people; texts are shown as they are, never as markup or escape codes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any, Final
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from commonbrain.administration.status import Diagnosis
+from commonbrain.api.operations import Operation
+from commonbrain.api.operations.get import Fetched, rows_of, told_origin
+from commonbrain.api.operations.status import Counted, watched_lines
+from commonbrain.cli.render_messages import mail
+from commonbrain.cli.render_views import agenda, briefing, told, traced
+from commonbrain.coordination.session_views import Told
+from commonbrain.history.change_plan import Revised
+from commonbrain.history.selection import Swept
+from commonbrain.ingestion.result import Outcome, Remembered, Status
+from commonbrain.ingestion.skills import SkillList
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.escaping import inert
+from commonbrain.model.recall_result import UNSURE, Item, Order, Recollection, Verdict
+from commonbrain.model.timestamps import show_day, show_instant
+from commonbrain.retrieval.get import Shown
+from commonbrain.retrieval.provenance import Provenance
+from commonbrain.retrieval.views import View
+from commonbrain.storage.maintenance import Finding
+from commonbrain.transfer.imports import Report
+
+_COLOURS: Final = {
+    Status.STORED: "green",
+    Status.EXISTS: "cyan",
+    Status.DUPLICATE: "yellow",
+    Status.QUARANTINED: "yellow",
+    Status.REJECTED: "red",
+}
+
+
+def show(operation: Operation[Any, Any], reply: Any) -> None:  # noqa: ANN401 each its own
+    """Print a reply for people."""
+    render = _RENDERERS.get(operation.name)
+    Console().print(Inert(render(reply) if render else Text(operation.tell(reply))))
+
+
+@dataclass(frozen=True, slots=True)
+class Inert:
+    """Anything to be printed, without what a terminal would obey in the texts it shows."""
+
+    shown: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Give the same segments with their styles, and no control characters in their text."""
+        for segment in console.render(self.shown, options):
+            plain = segment._replace(text=inert(segment.text))
+            yield segment if segment.is_control else plain
+
+
+def complain(error: CommonbrainError) -> None:
+    """Print what is wrong and the next step, to stderr."""
+    console = Console(stderr=True)
+    console.print(Inert(Text(f"{error.code}: {error.message}", style="bold red")))
+    if error.hint:
+        console.print(Inert(Text(error.hint)))
+
+
+def outcome(one: Outcome) -> RenderableType:
+    """Show what became of one item."""
+    line = Text.assemble(
+        (f"{one.status}", f"bold {_COLOURS[one.status]}"), f"  {one.id or ''}  {one.headline or ''}"
+    )
+    more = [one.reason, one.hint, *one.warnings]
+    against = [f"conflict  {near.id}  {near.headline}" for near in one.conflicts]
+    contested = {near.id for near in one.conflicts}
+    alike = [near for near in one.similar if near.id not in contested]
+    near = against + [f"similar  {near.id}  {near.headline}" for near in alike]
+    is_stored = one.status is Status.STORED
+    lines = [text for text in more if text] + (near if is_stored else [])
+    for may in one.suggestions:
+        lines += [f"may rest on  {may.id}  {may.headline}  ({may.how})", f"  if so: {may.accept}"]
+    lines += [one.unseated.line()] if one.unseated else []
+    if one.embedding_pending:
+        lines.append("Found by its words only until the embedder is back.")
+    return Group(line, *(Text(f"  {text}", style="dim") for text in lines))
+
+
+def _remembered(reply: Remembered) -> RenderableType:
+    unseated = [Text(reply.unseated.line(), style="yellow")] if reply.unseated else []
+    return Group(*(outcome(one) for one in reply.items), *unseated)
+
+
+def _recollection(reply: Recollection) -> RenderableType:
+    skipped = [Text(f"skipped: {what}", style="yellow") for what in reply.degraded]
+    if not reply.items:
+        return Group(Text(_EMPTY[reply.verdict], style="yellow"), *skipped)
+    left_out = f", {reply.omitted.count} more left out" if reply.omitted.count else ""
+    found = counted(len(reply.items), "item", many="items")
+    sure = f", confidence {reply.confidence.mean:.2f}" if reply.confidence else ""
+    footer = Text(f"{found}, {reply.tokens} tokens{sure}{left_out}", style="dim")
+    against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts]
+    is_unsure = reply.verdict is Verdict.BELOW_THRESHOLD
+    unsure = [Text(UNSURE, style="yellow")] if is_unsure else []
+    return Group(*unsure, *_items(reply), *against, *skipped, footer)
+
+
+_EMPTY: Final = {
+    Verdict.NOTHING_STORED: "Nothing is stored that this filter allows.",
+    Verdict.BELOW_THRESHOLD: "Nothing stored answers this. Ask in other words or drop a filter.",
+    Verdict.FOUND: "Something was found, but nothing fits the budget. Raise --max-tokens.",
+}
+
+
+def counted(count: int, one: str, *, many: str) -> str:
+    """Say how many there are of something."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _items(reply: Recollection) -> Iterator[RenderableType]:
+    """Show the items; those of a timeline under their days."""
+    if reply.order is Order.BEST:
+        yield from (_item(item, when=show_day(item.occurred_at)) for item in reply.items)
+        return
+    for day, items in groupby(reply.items, key=lambda item: f"{item.occurred_at:%A %d %B %Y}"):
+        yield Rule(Text(day), align="left")
+        yield from (_item(item, when=f"{item.occurred_at:%H:%M}") for item in items)
+
+
+def _item(item: Item, *, when: str) -> RenderableType:
+    known = [
+        item.label or item.kind,
+        when,
+        item.agent,
+        item.project,
+        item.source_ref,
+        f"revised {item.superseded_count}x" if item.superseded_count else None,
+        f"rated {item.rating:+}" if item.rating else None,
+        item.context,
+    ]
+    cut = ("in part; get shows all of it",) if item.excerpt is not None else ()
+    notes = "".join(f"\n({note})" for note in (*cut, *item.notes))
+    why = f"{item.score:.2f} {' + '.join(item.why)}"
+    return Panel(
+        Text.assemble(item.body or item.said or "(no room for its text)", (notes, "dim")),
+        title=Text(" · ".join(part for part in known if part)),
+        subtitle=Text(f"{item.id} · {why}", style="dim"),
+        title_align="left",
+        subtitle_align="right",
+    )
+
+
+def _fetched(reply: Fetched) -> RenderableType:
+    return Group(*(_shown(one) for one in (reply, *reply.more)))
+
+
+def _shown(reply: Shown) -> RenderableType:
+    table = Table(box=None, show_header=False)
+    table.add_column(style="dim")
+    table.add_column()
+    hidden = {"body", "banner", "headline", "detail", "conflicts", *View}
+    for name in (name for name in Shown.__slots__ if name not in hidden):
+        _add_row(table, name, value=getattr(reply, name))
+    for name, value in reply.detail.items():
+        _add_row(table, name, value=value)
+    body = Panel(Text(reply.body or reply.headline), title=Text(reply.headline), title_align="left")
+    banner = [Text(reply.banner, style="bold yellow")] if reply.banner else []
+    against = [Text(conflict.line(), style="yellow") for conflict in reply.conflicts or ()]
+    views = [_view(view, getattr(reply, view)) for view in View]
+    way = [_way_back(reply.id, reply.provenance)] if reply.provenance else []
+    return Group(*banner, body, *against, table, *(view for view in views if view), *way)
+
+
+def _way_back(id_: str, known: Provenance) -> RenderableType:
+    """Draw where a memory comes from as a tree, and say in a sentence what it ends in."""
+    branches = [Tree(Text(id_))]
+    for one in known.origins:
+        # A step belongs to the last one that is nearer.
+        del branches[one.depth :]
+        branches.append(branches[-1].add(Text(told_origin(one))))
+    cut = [Text("It goes on beyond what is shown.", style="dim")] if known.is_cut else []
+    return Group(branches[0], *cut, *([Text(known.because)] if known.because else []))
+
+
+def _view(view: View, side: object) -> RenderableType | None:
+    """Show a view as a table, a row for each entry; one that was not asked for is None."""
+    rows = rows_of(side)
+    if side is None or not rows:
+        return None if side is None else Text(f"{view}: none", style="dim")
+    names = [name for name in rows[0] if any(row[name] not in (None, ()) for row in rows)]
+    table = Table(*names, title=Text(view), title_justify="left")
+    for row in rows:
+        table.add_row(*(Text(_said(row[name])) for name in names))
+    return table
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return ""
+    return show_instant(value) if isinstance(value, datetime) else str(value)
+
+
+def _add_row(table: Table, name: str, *, value: object) -> None:
+    """Show a value that is there."""
+    if value is None or value == ():
+        return
+    table.add_row(name, Text(_said(value)))
+
+
+def _condition(reply: Counted) -> RenderableType:
+    table = Table()
+    table.add_column("kind")
+    table.add_column("current", justify="right")
+    for kind, count in sorted(reply.by_kind.items()):
+        table.add_row(kind, f"{count:,}")
+    held = counted(reply.memories, "memory", many="memories")
+    return Group(
+        # Not the table's title, which would be cut to its few columns.
+        Text(f"{held} in {reply.store}", overflow="fold"),
+        Text(f"You are {reply.agent}, {reply.role} of the tenant {reply.tenant}.", style="dim"),
+        table,
+        Text(f"states: {_counts(reply.by_state) or 'none'}", style="dim"),
+        Text(f"space: {reply.space}, {reply.embedding_pending} wait for an embedding", style="dim"),
+        *([Text(f"jobs: {_counts(reply.jobs)}", style="dim")] if reply.jobs else []),
+        *([agenda(reply.unsettled)] if reply.unsettled else []),
+        *(Text(line, overflow="fold") for line in watched_lines(reply)),
+    )
+
+
+def _counts(by_state: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {state}" for state, count in sorted(by_state.items()))
+
+
+def _diagnosis(reply: Diagnosis) -> RenderableType:
+    table = Table(title=Text(f"{reply.store}", overflow="fold"), title_justify="left")
+    for name in ("check", "result", "detail"):
+        table.add_column(name)
+    for one in reply.findings:
+        table.add_row(Text(one.check), _mark(one), Text(one.detail))
+    hints = [Text(f"{one.check}: {one.hint}", style="dim") for one in reply.findings if one.hint]
+    done = reply.repaired
+    if done is None:
+        return Group(table, *hints)
+    mended = Text(
+        f"Written anew: the words of {counted(done.words, 'memory', many='memories')}, "
+        f"the vectors of {done.vectors_made:,}; {done.vectors_dropped:,} unsound vectors dropped."
+    )
+    return Group(mended, table, *hints)
+
+
+def _mark(one: Finding) -> Text:
+    if not one.is_sound:
+        return Text("unsound", "bold red")
+    return Text("look", "yellow") if one.hint else Text("sound", "green")
+
+
+def _session(reply: Told) -> RenderableType:
+    handoff = [outcome(reply.outcome)] if reply.outcome else []
+    return Group(told(reply), *handoff)
+
+
+def _skills(reply: SkillList) -> RenderableType:
+    if not reply.skills:
+        return Text("No skill.", style="yellow")
+    table = Table(box=None, header_style="dim")
+    for name in ("name", "headline", "keywords", "projects"):
+        table.add_column(name, overflow="fold")
+    table.add_column("id", no_wrap=True)
+    for one in reply.skills:
+        always = ("always on",) if one.always_on else ()
+        told = (one.name, one.headline, ", ".join((*always, *one.keywords)))
+        table.add_row(*map(Text, (*told, ", ".join(one.projects) or "all", one.id)))
+    return table
+
+
+def report(reply: Report) -> RenderableType:
+    """Show what became of everything an import read."""
+    table = Table()
+    table.add_column("outcome")
+    table.add_column("pieces", justify="right")
+    for name in ("read", "stored", "exists", "changed", "quarantined", "rejected", "unreadable"):
+        table.add_row(name, f"{getattr(reply, name):,}")
+    if reply.parts:
+        table.add_row("parts of longer ones", f"{reply.parts:,}")
+    refusals = (Text(f"{one.where}: {one.reason}", style="yellow") for one in reply.refusals)
+    return Group(Text(f"{reply.format} from {reply.source}", overflow="fold"), table, *refusals)
+
+
+def revised(done: Revised) -> RenderableType:
+    """Show what became of a revision."""
+    if done.outcome is not None:
+        return outcome(done.outcome)
+    colour = {"done": "green", "unchanged": "cyan", "proposed": "yellow"}.get(done.status, "red")
+    line = Text.assemble(
+        (f"{done.action} {done.status}", f"bold {colour}"), f"  {done.id}  {done.headline or ''}"
+    )
+    unseated = [done.unseated.line()] if done.unseated else []
+    more = [*done.changed, *unseated, *([done.hint] if done.hint else [])]
+    return Group(line, *(Text(f"  {text}", style="dim") for text in more))
+
+
+def swept(reply: Swept) -> RenderableType:
+    """Show what a sweep did or would do."""
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(reply.by_kind.items()))
+    line = Text(f"{reply.action} {reply.status}  {reply.count:,} ({kinds or 'none'})", style="bold")
+    lists = (
+        ("", reply.items, reply.count),
+        ("spared  ", reply.spared, reply.spared_count),
+        ("rests on them  ", reply.dependents, reply.dependents_count),
+    )
+    lines: list[Text] = []
+    for mark, named, count in lists:
+        lines += [Text(f"  {mark}{one.id}  {one.headline}  {one.why or ''}") for one in named]
+        if count > len(named):
+            lines.append(Text(f"  {mark}and {count - len(named):,} more", style="dim"))
+    looked = [f"  {place}: {count:,}" for place, count in reply.receipt.items()]
+    unseated = [reply.unseated.line()] if reply.unseated else []
+    more = [*looked, *unseated, *([reply.hint] if reply.hint else [])]
+    return Group(line, *lines, *(Text(text, style="dim") for text in more))
+
+
+_RENDERERS: Final[Mapping[str, Callable[[Any], RenderableType]]] = {
+    "boot": briefing,
+    "remember": _remembered,
+    "recall": _recollection,
+    "get": _fetched,
+    "revise": revised,
+    "forget": swept,
+    "session": _session,
+    "skill": _skills,
+    "message": mail,
+    "trace": traced,
+    "status": _condition,
+    "unsettled": agenda,
+    "doctor": _diagnosis,
+}

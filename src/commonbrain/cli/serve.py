@@ -1,0 +1,84 @@
+"""`brain serve` and `brain developer`: the shared server."""
+
+import os
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+from commonbrain.cli.context import State
+from commonbrain.config import ServerSettings
+from commonbrain.model.errors import Invalid
+
+
+def run_server(state: State, **given: object) -> None:
+    """Serve until told to stop.
+
+    Args:
+        state: which store, and who acts where nobody is told apart.
+        given: settings of the server that the command line names; None where it does not.
+
+    Raises:
+        Invalid: the extra is not installed, a setting is wrong, or strangers would be let in.
+
+    """
+    settings = _settled(state, given)
+    from commonbrain.http.server import prepare, serve, url_of  # noqa: PLC0415
+
+    # Workers open the store by themselves, and know no options.
+    if state.store is not None:
+        os.environ["COMMONBRAIN_STORE"] = str(state.store)
+    prepare(settings)
+    typer.echo(f"Serving at {url_of(settings)}: REST under /v1, MCP at /mcp.", err=True)
+    serve(settings)
+
+
+def run_whole(state: State, folder: Path, **given: object) -> None:
+    """Serve from a Postgres and a Redis of its own, with a worker, until told to stop.
+
+    Args:
+        state: who acts where nobody is told apart.
+        folder: where the two keep what they hold.
+        given: settings of the server that the command line names; None where it does not.
+
+    Raises:
+        Invalid: the extra or a wheel is not installed, or a setting is wrong.
+
+    """
+    settings = _settled(state, given)
+    from commonbrain.http.dev import FIRST_AGENT, whole  # noqa: PLC0415
+    from commonbrain.http.server import prepare, serve, unwinding, url_of  # noqa: PLC0415
+
+    with unwinding(), whole(folder.expanduser().absolute()) as beside:
+        prepare(settings)
+        url, load = url_of(settings), f". {shlex.quote(str(beside.environment))}"
+        told = {
+            "REST": f"{url}/v1, described at {url}/openapi.json",
+            "MCP": f"{url}/mcp",
+            "Postgres": f"{folder / 'postgres'}, brought to {beside.schema_version}",
+            "Redis": str(folder / "redis"),
+            "Environment": load,
+            "First key": beside.key
+            or f"made before; another: {load} && brain key create {FIRST_AGENT}",
+        }
+        for what, where in told.items():
+            typer.echo(f"{what:<11} {where}")
+        serve(settings)
+
+
+def _settled(state: State, given: dict[str, object]) -> ServerSettings:
+    missing = next((name for name in ("fastapi", "uvicorn") if find_spec(name) is None), None)
+    if missing:
+        raise Invalid(
+            f"A shared server needs {missing}, which is not installed.",
+            code="extra_missing",
+            hint="Install it with: pip install 'commonbrain[server]'",
+        )
+    from commonbrain.runtime.bootstrap import load_server_settings  # noqa: PLC0415
+
+    if state.agent is not None:
+        os.environ["COMMONBRAIN_AGENT"] = state.agent
+    return load_server_settings(
+        **{name: value for name, value in given.items() if value is not None}
+    )

@@ -1,0 +1,135 @@
+"""`brain store`: bringing a store on a server up to date, and moving one between engines."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Annotated
+
+import typer
+from pydantic import TypeAdapter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from commonbrain.cli.commands import Json
+from commonbrain.cli.context import State
+from commonbrain.cli.progress import bar
+from commonbrain.cli.render import Inert
+from commonbrain.storage.maintenance import Distributed, StoreCopy, Upgraded
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Upgrade a store on Postgres, distribute or copy one.",
+)
+
+
+@app.command()
+def upgrade(
+    context: typer.Context,
+    *,
+    grant: Annotated[
+        str | None, typer.Option(metavar="ROLE", help="Who may open the store from now on.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Bring a store in Postgres to this version, as its owner; others may go on working."""
+    # The adapters are what takes long to load; help and completion do without.
+    from commonbrain.runtime.bootstrap import upgrade_store  # noqa: PLC0415
+
+    state: State = context.obj
+    done = upgrade_store(state.store, role=grant)
+    if as_json:
+        typer.echo(TypeAdapter(Upgraded).dump_json(done).decode())
+        return
+    typer.echo(f"{done.store} has schema version {done.schema_version}.")
+    roles = ", ".join(done.roles)
+    typer.echo(
+        f"It may be opened by {roles}." if roles else "Nobody may open it: use --grant ROLE."
+    )
+
+
+@app.command()
+def distribute(
+    context: typer.Context,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the statements and change nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Distribute a store in Postgres by tenant over the machines of Citus, while nobody works.
+
+    It runs as the owner, and goes on where it ended when it is run again. What --dry-run prints is
+    a script for psql.
+    """
+    from commonbrain.runtime.bootstrap import distribute_store, preview_distribute  # noqa: PLC0415
+
+    state: State = context.obj
+    done = preview_distribute(state.store) if dry_run else distribute_store(state.store)
+    if as_json:
+        typer.echo(TypeAdapter(Distributed).dump_json(done).decode())
+    elif dry_run:
+        typer.echo("\n".join(_script(done)))
+    else:
+        count = len(done.flat) + len(done.spread)
+        typer.echo(
+            f"{done.store} was distributed already; every machine was told the functions again."
+            if done.was_complete
+            else f"{done.store} is distributed by tenant; {count} statements were run."
+        )
+
+
+def _script(plan: Distributed) -> Iterator[str]:
+    """Write statements as psql reads them."""
+    if plan.was_complete:
+        yield "-- It is distributed already: this only tells every machine the functions again."
+        yield from (f"{one};" for one in plan.spread)
+        return
+    if plan.flat:
+        yield "-- Plain Postgres: tables in partitions become plain ones, together or not at all."
+        yield from ("BEGIN;", *(f"{one};" for one in plan.flat), "COMMIT;")
+    yield "-- Citus: what a tenant has goes to one place."
+    yield from (f"{one};" for one in plan.spread)
+    yield "-- Then brain store upgrade builds the index by nearness where the vectors are."
+
+
+@app.command()
+def copy(
+    *,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or a URL; only read.")],
+    destination: Annotated[
+        str, typer.Argument(metavar="TO", help="A new file, or the URL of an upgraded database.")
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Copy all tenants of a store into a new one and verify it; run again, it goes on."""
+    from commonbrain.runtime.bootstrap import copy_store, preview_copy  # noqa: PLC0415
+
+    if dry_run:
+        done = preview_copy(source, destination)
+    else:
+        with bar("copying", is_shown=not as_json) as move:
+            done = copy_store(source, destination, on_progress=move)
+    if as_json:
+        typer.echo(TypeAdapter(StoreCopy).dump_json(done).decode())
+        return
+    Console().print(Inert(_counts(done)))
+    there = f", of which {done.there:,} were there" if done.there else ""
+    told = f"{done.rows:,} rows of {done.source} to {done.destination}{there}"
+    if dry_run:
+        told = f"Would copy {told}. Nothing was changed. Run it again without --dry-run."
+    else:
+        told = f"Copied {told}. Every table has the same count and digest in both."
+    Console().print(Inert(Text(told, overflow="fold")))
+
+
+def _counts(done: StoreCopy) -> Table:
+    """Show each tenant's rows, table by table."""
+    drawn = Table()
+    for name in ("tenant", "table", "rows", "there before"):
+        drawn.add_column(name, overflow="fold")
+    for tenant, own in groupby(done.tables, key=lambda one: one.tenant):
+        for at, one in enumerate(own):
+            drawn.add_row(tenant if at == 0 else "", one.table, f"{one.rows:,}", f"{one.there:,}")
+    return drawn

@@ -1,0 +1,90 @@
+"""`brain import` and `brain export`: a progress bar while they run, a report when it is done."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from commonbrain.api.operations.job import tell_job
+from commonbrain.cli.context import Source, State
+from commonbrain.cli.progress import progress
+from commonbrain.cli.render import Inert
+from commonbrain.cli.render import report as rendered
+from commonbrain.client import Brain
+from commonbrain.jobs.service import ShownJob
+from commonbrain.model.errors import Invalid
+from commonbrain.transfer.export import Exported
+from commonbrain.transfer.imports import Report
+from commonbrain.transfer.merge import OWN_FORMAT
+
+
+def run_import(state: State, source: Source, *, as_json: bool) -> None:
+    """Import a source and print its report; progress goes to stderr."""
+    if source.is_left:
+        _leave(state, source, as_json=as_json)
+        return
+    with state.open() as brain, progress(is_shown=not as_json) as shown:
+        task = shown.add_task("importing", total=1.0)
+
+        def move(report: Report) -> None:
+            counts = f"{report.read:,} read, {report.stored:,} stored"
+            shown.update(task, completed=report.progress, description=counts)
+
+        report = _read(brain, source, on_progress=move)
+    if as_json:
+        typer.echo(TypeAdapter(Report).dump_json(report).decode())
+    else:
+        Console().print(Inert(rendered(report)))
+
+
+def _leave(state: State, source: Source, *, as_json: bool) -> None:
+    """Send a source to where workers find it, and print the job that reads it.
+
+    Raises:
+        Invalid: nothing is to be stored, which needs no worker.
+
+    """
+    if source.is_rehearsal:
+        raise Invalid("--dry-run and --background exclude each other.", hint="Give one of them.")
+    with state.open() as brain:
+        job = brain.jobs.import_(source.format, source.path, project=source.project)
+    if as_json:
+        typer.echo(TypeAdapter(ShownJob).dump_json(job).decode())
+    else:
+        typer.echo(tell_job(job))
+
+
+def run_export(state: State, target: Path, *, as_json: bool) -> None:
+    """Write everything to a file and say how much that was; progress goes to stderr."""
+    with state.open() as brain, progress(is_shown=not as_json) as shown:
+        task = shown.add_task("exporting", total=1.0)
+        exported = brain.export(
+            target, on_progress=lambda share: shown.update(task, completed=share)
+        )
+    if as_json:
+        typer.echo(TypeAdapter(Exported).dump_json(exported).decode())
+    else:
+        held = f"{exported.memories:,} memories, {exported.records:,} records in all"
+        Console().print(Inert(f"{exported.path}: {held}"))
+
+
+def _read(brain: Brain, source: Source, *, on_progress: Callable[[Report], None]) -> Report:
+    """Read the house's own format, which is merged, or a foreign one, which is remembered.
+
+    Raises:
+        Invalid: another project is named for what was exported with its own.
+
+    """
+    if source.format != OWN_FORMAT:
+        return brain.import_(
+            source.format,
+            source.path,
+            project=source.project,
+            dry_run=source.is_rehearsal,
+            on_progress=on_progress,
+        )
+    if source.project is not None:
+        raise Invalid("An export keeps its own projects.", hint="Leave --project out.")
+    return brain.merge(source.path, dry_run=source.is_rehearsal, on_progress=on_progress)

@@ -1,0 +1,59 @@
+"""`brain job run --wait`: a person follows a job until it has ended, and works on it if need be."""
+
+from dataclasses import replace
+from threading import Event
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+
+from commonbrain.cli.progress import bar
+from commonbrain.cli.render import Inert
+from commonbrain.cli.worker import stopped_by_signals
+from commonbrain.client import Brain
+from commonbrain.jobs.service import JobsShown
+from commonbrain.jobs.worker import Worker, worker_name
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.jobs import FAILED, LIVE
+from commonbrain.storage.job_queue import Ticket
+
+_GLANCE_S: Final = 0.5
+"""How long another worker's job is left alone before it is looked at again."""
+
+
+def wait_for(brain: Brain, reply: JobsShown, *, is_shown: bool) -> JobsShown:
+    """Follow the job of a reply to its end, or until Ctrl-C; give it as it is then.
+
+    Where no other process is known to work on jobs, this one does, unless somebody was faster.
+
+    Raises:
+        Refused: `job_failed`, it is a dead letter or was cancelled.
+
+    """
+    job, house, stop = reply.jobs[0], brain.house, Event()
+    ticket = Ticket(tenant=brain.caller.tenant, job=ids.parse(ids.JOB, job.id))
+    with stopped_by_signals(stop), bar(job.kind, is_shown=is_shown) as move:
+        worker = Worker(
+            house=house,
+            name=worker_name(house),
+            stop=stop,
+            tell=lambda _what, moved: move(moved.progress),
+        )
+        while job.state in LIVE and not stop.is_set():
+            if house.has_own_worker:
+                worker.take_up(ticket)
+            job = brain.jobs.show(job.id)
+            move(job.progress)
+            if job.state in LIVE:
+                stop.wait(_GLANCE_S)
+    if job.state in FAILED:
+        raise Refused(
+            f"{job.id} is {job.state}: {job.reason or 'somebody ended it'}",
+            code="job_failed",
+            hint=f"Once that is mended: brain job retry {job.id}",
+        )
+    if job.state in LIVE:
+        left = f"{job.id} is left to a worker, such as brain work; see brain job show {job.id}."
+        Console(stderr=True).print(Inert(Text(left)), soft_wrap=True)
+    return replace(reply, jobs=(job,))

@@ -1,0 +1,181 @@
+"""`brain work`: a process that works on jobs, and tells what becomes of each."""
+
+import json
+import logging
+import signal
+from collections.abc import Callable, Generator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Event, Lock
+from types import FrameType
+from typing import Final
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from commonbrain.api.operations.job import said
+from commonbrain.cli.context import State
+from commonbrain.cli.progress import progress
+from commonbrain.cli.render import Inert
+from commonbrain.client import Brain
+from commonbrain.jobs.registry import JOBS, kind_of
+from commonbrain.jobs.worker import Happening, Worker, worker_name
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+from commonbrain.model.escaping import escaped, inert
+from commonbrain.model.jobs import Job
+from commonbrain.model.limits import WORKERS_MAX
+from commonbrain.model.timestamps import show_instant
+
+_GLANCE_S: Final = 0.5
+_OVER: Final = frozenset(
+    {Happening.DONE, Happening.FAILED, Happening.DEAD, Happening.GIVEN_BACK, Happening.LOST}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """How a worker is to work."""
+
+    is_once: bool
+    concurrency: int
+    kinds: tuple[str, ...]
+
+    def checked(self) -> "Shift":
+        """Give it back, if it makes sense.
+
+        Raises:
+            Invalid: there is no such kind, or too many are to be done at once.
+
+        """
+        for name in self.kinds:
+            kind_of(name)
+        if not 1 <= self.concurrency <= WORKERS_MAX:
+            raise Invalid(
+                f"concurrency is {self.concurrency}; 1 to {WORKERS_MAX} are allowed.",
+                hint="Start more processes for more.",
+            )
+        return self
+
+
+def run_work(state: State, shift: Shift, *, as_json: bool) -> None:
+    """Work until told to stop, or once until nothing is due; the last job is given back whole."""
+    shift.checked()
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    stop = Event()
+    with (
+        stopped_by_signals(stop),
+        state.open(serves="work") as brain,
+        progress(is_shown=shift.is_once and not as_json) as shown,
+    ):
+        told = _Told(as_json=as_json, shown=shown, of=brain)
+        worker = Worker(
+            house=brain.house,
+            name=worker_name(brain.house),
+            kinds=frozenset(shift.kinds or JOBS),
+            stop=stop,
+            tell=told.hear,
+        )
+        if shift.is_once:
+            worker.schedule()
+            _at_once(worker.sweep, count=shift.concurrency, stop=stop)
+        else:
+            told.say(f"{worker.name} works on {brain.house.store.location}")
+            _at_once(worker.run, count=shift.concurrency, stop=stop)
+
+
+class _Told:
+    """Tells of jobs: a line each for people, with a bar while they move, or JSON for programs."""
+
+    def __init__(self, *, as_json: bool, shown: Progress, of: Brain) -> None:
+        self._as_json = as_json
+        self._shown = shown
+        self._clock = of.house.clock
+        self._bars: dict[int, TaskID] = {}
+        self._lock = Lock()
+
+    def say(self, line: str) -> None:
+        """Tell people something that is not about one job."""
+        if not self._as_json:
+            Console(stderr=True).print(Inert(line), soft_wrap=True)
+
+    def hear(self, what: Happening, job: Job) -> None:
+        """Tell what happened to a job; threads may call at once."""
+        with self._lock:
+            self._move(what, job)
+            if self._as_json:
+                told = _as_json(what, job, at=self._clock.now())
+                typer.echo(escaped(json.dumps(told, ensure_ascii=False)))
+            elif what is not Happening.MOVED:
+                # While a bar is shown on the same terminal, it makes room for what is printed.
+                typer.echo(inert(_line(what, job)))
+
+    def _move(self, what: Happening, job: Job) -> None:
+        if what is Happening.TAKEN:
+            self._bars[job.id] = self._shown.add_task(job.kind, total=1.0)
+        bar = self._bars.get(job.id)
+        if bar is None:
+            return
+        self._shown.update(bar, completed=job.progress)
+        if what in _OVER:
+            self._shown.remove_task(bar)
+            del self._bars[job.id]
+
+
+def _as_json(what: Happening, job: Job, *, at: datetime) -> dict[str, object]:
+    told: dict[str, object] = {
+        "at": show_instant(at),
+        "event": what,
+        "tenant": job.caller.tenant,
+        "job": ids.show(ids.JOB, job.id),
+        "kind": job.kind,
+        "attempt": job.attempts,
+        "progress": round(job.progress, 3),
+    }
+    if what is Happening.DONE:
+        told["result"] = job.result
+    if what in {Happening.FAILED, Happening.DEAD} and job.fault:
+        told["error"] = {"code": job.fault.code, "message": job.fault.message}
+    return told
+
+
+def _line(what: Happening, job: Job) -> str:
+    parts = [ids.show(ids.JOB, job.id), job.kind, str(what).replace("_", " ")]
+    if what is Happening.DONE and job.result is not None:
+        is_preview = bool(job.given.get("dry_run"))
+        parts.append(said(job.kind, job.result, is_preview=is_preview))
+    if what in {Happening.FAILED, Happening.DEAD} and job.fault:
+        parts.append(f"attempt {job.attempts}, {job.fault.code}: {job.fault.message}")
+    return "  ".join(parts)
+
+
+def _at_once(work: Callable[[], object], *, count: int, stop: Event) -> None:
+    """Do the same in several threads; when one breaks, all are stopped, and its error is told."""
+    with ThreadPoolExecutor(count, "worker") as threads:
+        done = [threads.submit(work) for _ in range(count)]
+        going = set(done)
+        while going:
+            # A signal may reach another thread, and this one, which handles it, would sleep on.
+            over, going = wait(going, timeout=_GLANCE_S, return_when=FIRST_COMPLETED)
+            if any(one.exception() is not None for one in over):
+                stop.set()
+    for one in done:
+        one.result()
+
+
+@contextmanager
+def stopped_by_signals(stop: Event) -> Generator[None]:
+    """Set an event when the process is asked to end, instead of ending it there and then."""
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {one: signal.signal(one, ask) for one in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

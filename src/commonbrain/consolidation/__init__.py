@@ -1,0 +1,1 @@
+"""Reflection, near duplicates and maintenance."""

@@ -1,0 +1,233 @@
+"""What is corrected again and again: the same said by several, or one lineage that never holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from commonbrain.model.kinds import Kind, Severity
+from commonbrain.model.limits import CORRECTIONS_MAX, SOURCES_MAX
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import CURRENT_STATES, Draft, Memory
+from commonbrain.model.revision import Action, Change
+from commonbrain.model.scope import Caller, Role, Scope, hold_apart, is_visible
+from commonbrain.model.trust import Trust
+from commonbrain.storage.change_log import annotation_of
+from commonbrain.storage.interface import Transaction
+from commonbrain.text.statements import Statement, read
+from commonbrain.text.summaries import CORRECTION
+
+CORRECTIONS_MIN: Final = 3
+"""Twice may be chance."""
+_WORDS_MIN: Final = 4
+"""Fewer words that carry meaning, such as "outdated", say the same of everything."""
+_ALIKE: Final = 0.6
+"""The share of the words of both that two corrections have in common when they say the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """One time that somebody said what was wrong: about which memory, in which words."""
+
+    of: int
+    """The memory that was corrected, by the latest of its lineage."""
+    text: str
+    by: tuple[str, str | None]
+    """The agent and its session."""
+    trust: Trust | None = None
+    """How far it is believed, where it is more than a change of what it corrects."""
+
+
+def repeated(corrections: Sequence[Correction]) -> list[tuple[Correction, ...]]:
+    """Put together corrections that say the same, and give those of three sessions or more."""
+    groups: list[list[Correction]] = []
+    for one in corrections:
+        if len(read(Statement(text=one.text)).content) < _WORDS_MIN:
+            continue
+        group = next((group for group in groups if is_alike(group[0].text, one.text)), None)
+        if group is None:
+            groups.append([one])
+        else:
+            group.append(one)
+    return [tuple(group) for group in groups if len({one.by for one in group}) >= CORRECTIONS_MIN]
+
+
+def is_alike(one: str, other: str) -> bool:
+    """Say whether two texts say the same with much the same words, and neither denies the other."""
+    first, second = read(Statement(text=one)), read(Statement(text=other))
+    every = first.content | second.content
+    shared = first.content & second.content
+    is_same_claim = first.is_denied == second.is_denied and first.numbers == second.numbers
+    return bool(every) and is_same_claim and len(shared) >= _ALIKE * len(every)
+
+
+_LOOKED_BACK: Final = timedelta(days=30)
+"""What was corrected longer ago tells little of how the work goes now."""
+_CHAIN_MAX: Final = 50
+"""Revisions that are followed from a memory to the latest of its lineage."""
+_KINDS: Final = frozenset({Kind.FACT, Kind.RULE, Kind.INCIDENT})
+"""What claims to hold; a task moves on, and a later handoff takes the place of an earlier one."""
+_QUOTED: Final = 3
+"""Reasons that a proposed rule repeats, the latest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What was corrected of late, and the memories it was said of, each by its latest."""
+
+    corrections: tuple[Correction, ...]
+    heads: Mapping[int, Memory]
+
+
+def rules(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> list[Draft]:
+    """Propose rules, with what they were corrected from as their sources.
+
+    One for each correction that three sessions gave in much the same words, and one for each
+    lineage that was corrected three times. None is proposed of a memory twice, whatever became of
+    the first.
+    """
+    told = _told(tx, caller, project=project, since=now - _LOOKED_BACK)
+    settled = _settled(tx, list(told.heads))
+    fresh = [one for one in told.corrections if one.of not in settled]
+    said = [one for one in fresh if one.text]
+    made: list[Draft] = []
+    spoken_of: set[int] = set()
+    for group in repeated(said):
+        spoken_of.update(one.of for one in group)
+        made.append(_rule(group[-1].text, group, heads=told.heads, caller=caller))
+    for head, those in _by_lineage(fresh):
+        if head not in spoken_of and len(those) >= CORRECTIONS_MIN:
+            caution = _caution(told.heads[head], those)
+            made.append(_rule(caution, those, heads=told.heads, caller=caller))
+    return made
+
+
+def _told(tx: Transaction, caller: Caller, *, project: str | None, since: datetime) -> _Told:
+    changes = tx.changes.by(
+        agent=None, session=None, since=since, until=None, limit=CORRECTIONS_MAX
+    )
+    read = [(one.memory_id, correction) for one in reversed(changes) for correction in _read(one)]
+    known = tx.memories.get(sorted({id_ for id_, _ in read}))
+    kept = {
+        id_: head
+        for id_, head in _heads(tx, known).items()
+        # What a private memory was corrected by stays private when a shared one takes its place.
+        if _may_be_told(known[id_], caller)
+        and _counts(head, caller)
+        and not (project and hold_apart(project, head.project))
+    }
+    return _Told(
+        corrections=tuple(replace(one, of=kept[id_].id) for id_, one in read if id_ in kept),
+        heads={head.id: head for head in kept.values()},
+    )
+
+
+def _read(change: Change) -> Iterator[Correction]:
+    """Read a change as a correction, if it is one; a vote says no word.
+
+    What was noted by whom nobody trusts is none: three strangers would make a rule.
+    """
+    by = change.agent, change.session
+    match change.action:
+        case Action.SUPERSEDE:
+            yield Correction(of=change.memory_id, text=change.reason or "", by=by)
+        case Action.ANNOTATE if "annotation" in change.after:
+            noted = annotation_of(cast("Mapping[str, Any]", change.after["annotation"]))
+            if noted.trust is not Trust.UNTRUSTED_WEB:
+                yield Correction(of=noted.memory_id, text=noted.text, by=by, trust=noted.trust)
+        case Action.RATE:
+            before, after = (image.get("rating") for image in (change.before, change.after))
+            if isinstance(before, int) and isinstance(after, int) and after < before:
+                yield Correction(of=change.memory_id, text="", by=by)
+        case _:
+            return
+
+
+def _heads(tx: Transaction, known: Mapping[int, Memory]) -> dict[int, Memory]:
+    """Follow memories to the latest of their lineages."""
+    heads = {**known}
+    for _ in range(_CHAIN_MAX):
+        behind = {id_: one.superseded_by for id_, one in heads.items() if one.superseded_by}
+        if not behind:
+            break
+        later = tx.memories.get(sorted(set(behind.values())))
+        heads |= {id_: later[to] for id_, to in behind.items() if to in later}
+        if not any(to in later for to in behind.values()):
+            break
+    return heads
+
+
+def _counts(memory: Memory, caller: Caller) -> bool:
+    """Say whether a rule may rest on a memory: it holds, is seen, and no secret of another."""
+    is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
+    # A rule that nobody trusted would be quarantined, and tell on whoever wrote what it rests on.
+    is_trusted = memory.trust is not Trust.UNTRUSTED_WEB
+    holds = memory.kind in _KINDS and memory.state in CURRENT_STATES
+    return is_claimed and is_trusted and holds and _may_be_told(memory, caller)
+
+
+def _may_be_told(memory: Memory, caller: Caller) -> bool:
+    """Say whether what is made of a memory may repeat it: what is private is its author's."""
+    is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
+    return is_own and is_visible(caller, memory)
+
+
+def _settled(tx: Transaction, heads: Sequence[int]) -> set[int]:
+    """Give the memories of which a rule was proposed before."""
+    links = tx.links.touching(heads, types=[LinkType.DERIVED_FROM]) if heads else []
+    made = [one for one in links if one.to_id in set(heads)]
+    known = tx.memories.get([one.from_id for one in made])
+    return {
+        one.to_id for one in made if one.from_id in known and known[one.from_id].label == CORRECTION
+    }
+
+
+def _by_lineage(corrections: Sequence[Correction]) -> Iterator[tuple[int, list[Correction]]]:
+    of: defaultdict[int, list[Correction]] = defaultdict(list)
+    for one in corrections:
+        of[one.of].append(one)
+    yield from of.items()
+
+
+def _caution(head: Memory, corrections: Sequence[Correction]) -> str:
+    """Say what to be careful of, and why, in the words of those who corrected it."""
+    reasons = list(dict.fromkeys(one.text for one in corrections if one.text))[-_QUOTED:]
+    why = "".join(f"\n- {reason}" for reason in reasons)
+    known = f" Reasons given:{why}" if reasons else ""
+    return (
+        f'Check before relying on "{head.headline}": it was corrected {len(corrections)} times.'
+        f"{known}"
+    )
+
+
+def _rule(
+    text: str,
+    corrections: Sequence[Correction],
+    *,
+    heads: Mapping[int, Memory],
+    caller: Caller,
+) -> Draft:
+    """Draft a rule of what was corrected, resting on the most that may stand together."""
+    classes: defaultdict[tuple[object, ...], dict[int, Memory]] = defaultdict(dict)
+    for one in corrections:
+        head = heads[one.of]
+        classes[head.project, head.scope, head.trust][head.id] = head
+    most = max(classes.values(), key=len)
+    first = next(iter(most.values()))
+    said = [one.trust for one in corrections if one.trust is not None]
+    is_beyond = first.scope is Scope.GLOBAL and caller.role is not Role.ADMIN
+    return Draft(
+        body=text,
+        kind=Kind.RULE,
+        severity=Severity.PATTERN,
+        label=CORRECTION,
+        project=first.project,
+        scope=Scope.TEAM if is_beyond else first.scope,
+        trust=min([first.trust, *said], key=lambda one: one.weight),
+        auto_captured=True,
+        is_candidate=True,
+        derived_from=tuple(most)[:SOURCES_MAX],
+    )

@@ -1,0 +1,224 @@
+"""What is made of memories that belong together: an episode, and facts to be approved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from commonbrain.consolidation.clustering import Occurrence, clusters
+from commonbrain.embeddings.interface import Space
+from commonbrain.ingestion.validation import derive_headline
+from commonbrain.model.kinds import EpisodeDetail, EventDetail, Kind, MessageDetail
+from commonbrain.model.limits import REFLECT_PAGE
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft, Memory, State
+from commonbrain.model.scope import Caller, Role, Scope, hold_apart, is_visible
+from commonbrain.model.scoring import confidence
+from commonbrain.storage.interface import Transaction
+from commonbrain.text.normalisation import normalise_line
+from commonbrain.text.summaries import COMPACTED, SUMMARY, Point, Reflection, Told, body_of
+
+_ROLES = frozenset({"assistant", "system", "tool", "user"})
+"""Speakers whose names are nobody's: what they say stands for itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """An episode of some memories, and what is proposed because of them."""
+
+    sources: tuple[Memory, ...]
+    episode: Draft
+    facts: tuple[Draft, ...]
+
+
+def told_by(sources: Sequence[Memory]) -> list[Told]:
+    """Give memories as what is reflected on."""
+    return [Told(text=one.text, speaker=_speaker(one), weight=one.salience) for one in sources]
+
+
+def drafts(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) -> Drafts:
+    """Make drafts of what was found in memories; trust and scope are settled from those."""
+    return Drafts(
+        sources=tuple(of),
+        episode=_episode(reflection, of=of, caller=caller),
+        facts=tuple(_facts(reflection.claims, of=of, caller=caller)),
+    )
+
+
+def _episode(reflection: Reflection, *, of: Sequence[Memory], caller: Caller) -> Draft:
+    body = body_of(reflection.points)
+    return Draft(
+        body=body,
+        headline=derive_headline(normalise_line(reflection.headline) or body),
+        kind=Kind.EPISODE,
+        label=SUMMARY,
+        project=of[0].project,
+        scope=_scope(of[0], caller),
+        trust=of[0].trust,
+        confidence=_sure(of, text=body, kind=Kind.EPISODE),
+        occurred_at=max(one.occurred_at for one in of),
+        auto_captured=True,
+        detail=EpisodeDetail(
+            started_at=min(one.occurred_at for one in of),
+            ended_at=max(one.occurred_at for one in of),
+        ),
+        derived_from=tuple(one.id for one in of),
+    )
+
+
+def _facts(claims: Sequence[Point], *, of: Sequence[Memory], caller: Caller) -> Iterator[Draft]:
+    for claim in claims:
+        sources = [of[place] for place in claim.of]
+        yield Draft(
+            body=claim.text,
+            kind=Kind.FACT,
+            label=SUMMARY,
+            project=sources[0].project,
+            scope=_scope(sources[0], caller),
+            trust=sources[0].trust,
+            confidence=_sure(sources, text=claim.text, kind=Kind.FACT),
+            source_ref=next((one.source_ref for one in sources if one.source_ref), None),
+            occurred_at=max(one.occurred_at for one in sources),
+            auto_captured=True,
+            is_candidate=True,
+            derived_from=tuple(one.id for one in sources),
+        )
+
+
+def _sure(sources: Sequence[Memory], *, text: str, kind: Kind) -> float:
+    """Give no more confidence than the sources have on average, and than the text bears."""
+    is_sourced = any(one.source_ref for one in sources)
+    own = confidence(kind, text, trust=sources[0].trust, is_sourced=is_sourced)
+    return round(min(own, sum(one.confidence for one in sources) / len(sources)), 4)
+
+
+def _scope(source: Memory, caller: Caller) -> Scope:
+    # What is global was written by an admin; who reads it may tell the team.
+    is_beyond = source.scope is Scope.GLOBAL and caller.role is not Role.ADMIN
+    return Scope.TEAM if is_beyond else source.scope
+
+
+def _speaker(memory: Memory) -> str | None:
+    """Name who said a message, or did what an event tells of."""
+    match memory.detail:
+        case MessageDetail():
+            name = memory.speaker
+        case EventDetail(actor=actor):
+            name = actor
+        case _:
+            name = None
+    return None if name is None or name.casefold() in _ROLES else name
+
+
+RAW: Final = frozenset({Kind.EVENT, Kind.MESSAGE})
+"""Kinds that tell of what happened, one thing at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some of the memories of a span: which of them belong together, and where to go on."""
+
+    clusters: tuple[tuple[Memory, ...], ...]
+    """Each in the order in which it occurred."""
+    read: int
+    """How many of them tell of what happened."""
+    last: int | None
+    """The last id that was looked at; None where there are no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """For whom is gathered, of which project, and at which moment."""
+
+    caller: Caller
+    project: str | None
+    now: datetime
+    space: Space
+
+    def takes(self, memory: Memory) -> bool:
+        """Say whether a memory may be a source.
+
+        What is private is so for its author alone, whoever else it went to. What is trusted more
+        than the caller may claim is left to who may: their episode would not be believed as much.
+        """
+        caller = self.caller
+        is_own = memory.scope is not Scope.PRIVATE or memory.agent == caller.agent
+        is_claimed = memory.trust.weight <= caller.trust_ceiling.weight
+        is_here = not (self.project and hold_apart(self.project, memory.project))
+        holds = memory.state is State.ACTIVE and not memory.is_over(self.now)
+        is_raw = memory.kind in RAW and holds and is_visible(caller, memory)
+        return is_raw and is_own and is_claimed and is_here
+
+
+def gather(tx: Transaction, wanted: Wanted, *, after: int, until: int) -> Page:
+    """Read the next page of a span of ids, and put together what belongs together.
+
+    What an episode is made of already is passed over: done again, it gives what was not kept yet.
+    """
+    there = tx.memories.page(after=after, limit=REFLECT_PAGE)
+    listed = [id_ for id_ in there if id_ <= until]
+    raw = [one for one in tx.memories.get(listed).values() if wanted.takes(one)]
+    known = told_of(tx, [one.id for one in raw])
+    fresh = sorted(
+        (one for one in raw if one.id not in known), key=lambda one: (one.occurred_at, one.id)
+    )
+    return Page(
+        clusters=tuple(_clusters(tx, fresh, alike_at=wanted.space.relevant_at)),
+        read=len(raw),
+        last=listed[-1] if len(listed) == REFLECT_PAGE else None,
+    )
+
+
+def told_of(
+    tx: Transaction, ids: Sequence[int], *, besides: Collection[int] = ()
+) -> Collection[int]:
+    """Say of which memories there is another episode, whatever has become of that since.
+
+    What sums up a question takes nothing from reflection: facts are proposed of what it tells.
+    """
+    wanted = set(ids)
+    links = tx.links.touching(ids, types=[LinkType.DERIVED_FROM]) if ids else []
+    made = [one for one in links if one.to_id in wanted and one.from_id not in besides]
+    known = tx.memories.get([one.from_id for one in made])
+    episodes = {
+        id_ for id_, one in known.items() if one.kind is Kind.EPISODE and one.label != COMPACTED
+    }
+    return {one.to_id for one in made if one.from_id in episodes}
+
+
+def _clusters(
+    tx: Transaction, memories: Sequence[Memory], *, alike_at: float
+) -> list[tuple[Memory, ...]]:
+    """Put together what is alike, among what may stand in one episode."""
+    classes: defaultdict[tuple[object, ...], list[Memory]] = defaultdict(list)
+    for one in memories:
+        classes[class_of(one)].append(one)
+    found: list[tuple[Memory, ...]] = []
+    for those in classes.values():
+        places = [Occurrence(at=one.occurred_at, within=_within(one)) for one in those]
+        cosines = tx.index.cosines([one.id for one in those])
+        found += [
+            tuple(those[place] for place in cluster)
+            for cluster in clusters(places, cosines, alike_at=alike_at)
+        ]
+    return found
+
+
+def class_of(memory: Memory) -> tuple[object, ...]:
+    """Give what all sources of an episode share, so that none of them takes from another.
+
+    A lesser trust would pull the others down with it, and a private memory would hide them.
+    """
+    author = memory.agent if memory.scope is Scope.PRIVATE else None
+    return memory.project, memory.scope, memory.trust, author, memory.audience if author else ()
+
+
+def _within(memory: Memory) -> str | None:
+    """Name what a memory was told in: its thread, or else its session."""
+    detail = memory.detail
+    if isinstance(detail, MessageDetail) and detail.thread_id is not None:
+        return f"thread:{detail.thread_id}"
+    return f"session:{memory.agent}:{memory.session}" if memory.session else None

@@ -1,0 +1,230 @@
+"""Cliques: groups of memories of which each is near to every other, none larger that holds one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.ingestion.embedding import vectors_for
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import (
+    CLIQUE_STEPS_MAX,
+    CLIQUES_MAX,
+    CONSOLIDATED_RULES_MAX,
+    CONSOLIDATED_SHOWN_MAX,
+    EMBED_BATCH,
+    NEAR_PAIRS_MAX,
+)
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import CURRENT_STATES, Memory
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import is_visible
+from commonbrain.services import House
+from commonbrain.storage.interface import Look, Transaction
+from commonbrain.storage.job_queue import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clique:
+    """Memories that say nearly the same; `weakest` is the cosine of the two that are farthest."""
+
+    ids: tuple[int, ...]
+    weakest: float
+
+
+def cliques(near: Mapping[tuple[int, int], float]) -> list[Clique]:
+    """Find the maximal cliques of two and more, the surest first, at most `CLIQUES_MAX`.
+
+    `near` holds pairs, the lesser id first, with how near they are. The search is Bron and
+    Kerbosch's with a pivot (1973), which is exponential at worst: after so many steps it gives
+    what it has found.
+    """
+    search = _Search(beside=_beside(near))
+    search.grow(frozenset(), open_=set(search.beside), closed=set())
+    found = [Clique(ids=tuple(sorted(one)), weakest=_weakest(one, near)) for one in search.found]
+    found.sort(key=lambda one: (-one.weakest, one.ids))
+    return found[:CLIQUES_MAX]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Search:
+    beside: Mapping[int, set[int]]
+    found: list[frozenset[int]] = field(default_factory=list[frozenset[int]])
+    steps: int = 0
+
+    def grow(self, taken: frozenset[int], *, open_: set[int], closed: set[int]) -> None:
+        """Find cliques with all that is taken, some of what is open, and nothing closed."""
+        self.steps += 1
+        if self.steps > CLIQUE_STEPS_MAX:
+            return
+        if not open_ and not closed:
+            self.found += [taken] if len(taken) > 1 else []
+            return
+        # What is beside the pivot is found together with it.
+        pivot = max(open_ | closed, key=lambda one: (len(self.beside[one] & open_), one))
+        for one in sorted(open_ - self.beside[pivot]):
+            beside = self.beside[one]
+            self.grow(taken | {one}, open_=open_ & beside, closed=closed & beside)
+            open_.discard(one)
+            closed.add(one)
+
+
+def _beside(near: Iterable[tuple[int, int]]) -> Mapping[int, set[int]]:
+    beside: defaultdict[int, set[int]] = defaultdict(set)
+    for one, other in near:
+        beside[one].add(other)
+        beside[other].add(one)
+    return dict(beside)
+
+
+def _weakest(ids: Iterable[int], near: Mapping[tuple[int, int], float]) -> float:
+    own = sorted(ids)
+    pairs = ((one, other) for at, one in enumerate(own) for other in own[at + 1 :])
+    return min(near[pair] for pair in pairs)
+
+
+_KINDS: Final = (Kind.RULE, Kind.FACT)
+_NEIGHBOURS: Final = 20
+"""A group of more is found by its members' neighbours."""
+_REVISED_MIN: Final = 2
+"""Corrected so often, a memory tells less than that nobody agrees on it."""
+_TOLD_APART: Final = (LinkType.CONFLICTS_WITH, LinkType.RELATES_TO)
+"""Links by which somebody has said of two that they are not the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ask:
+    """What is read, for whom."""
+
+    house: House
+    task: Task
+    project: str | None
+
+    def look(self, *kinds: Kind, project: str | None) -> Look:
+        """Confine a search to what the one who asked may see."""
+        wanted = Filter(kinds=kinds, project=project, trust_min=0.0)
+        return Look(caller=self.task.caller, filter=wanted, now=self.house.clock.now())
+
+    def is_meant(self, one: Memory) -> bool:
+        """Say whether a memory is part of the report."""
+        return (
+            one.kind in _KINDS
+            and one.state in CURRENT_STATES
+            and not one.is_over(self.house.clock.now())
+            and self.project in {None, one.project}
+            and is_visible(self.task.caller, one)
+        )
+
+
+def consolidate(task: Task) -> None:
+    """Compare rules and facts with their neighbours, page by page, and report; changes nothing.
+
+    Raises:
+        Invalid: a project has more rules than anybody could go through.
+        Unavailable: something has no vector yet, and the embedder is down.
+
+    """
+    project = cast("str | None", task.job.given.get("project"))
+    ask = _Ask(house=task.house, task=task, project=project)
+    with task.house.store.snapshot(task.caller.tenant) as tx:
+        _check_rules(tx, ask)
+        total = sum(tx.memories.counts().values())
+    while task.is_live:
+        _read_page(ask, task, total=total)
+
+
+def _check_rules(tx: Transaction, ask: _Ask) -> None:
+    look = ask.look(Kind.RULE, project=ask.project)
+    found = tx.memories.newest(look, limit=CONSOLIDATED_RULES_MAX + 1)
+    if len(found) > CONSOLIDATED_RULES_MAX:
+        raise Invalid(
+            f"There are more than {CONSOLIDATED_RULES_MAX} rules: a report on them has no reader.",
+            hint="Give a project, or forget rules that nobody goes by.",
+        )
+
+
+def _read_page(ask: _Ask, task: Task, *, total: int) -> None:
+    reached: dict[str, Any] = {"after": 0, "read": 0, "near": [], "revised": [], **task.job.reached}
+    tenant = task.caller.tenant
+    with ask.house.store.snapshot(tenant) as tx:
+        page = tx.memories.page(after=reached["after"], limit=EMBED_BATCH)
+        meant = [one for one in tx.memories.get(page).values() if ask.is_meant(one)]
+        kept = tx.index.first_windows([one.id for one in meant])
+    # Only what was stored while the embedder was down is embedded; `embed` keeps it, not this.
+    made = vectors_for([one for one in meant if one.id not in kept], ask.house.embedder)
+    queries = kept | {id_: vectors.windows[0] for id_, vectors in made.items()}
+    with ask.house.store.snapshot(tenant) as tx:
+        near = _near(tx, ask, memories=meant, queries=queries)
+    known = {(one, other): cosine for one, other, cosine in reached["near"]} | near
+    often = [[one.id, one.superseded_count] for one in meant if _is_revised(one)]
+    reached |= {
+        "read": reached["read"] + len(meant),
+        "near": [[*pair, cosine] for pair, cosine in list(known.items())[:NEAR_PAIRS_MAX]],
+        "revised": _most([*reached["revised"], *often]),
+    }
+    with task.step() as tx:
+        if len(page) < EMBED_BATCH:
+            task.finish(tx, _report(reached))
+        else:
+            reached["after"] = page[-1]
+            done = reached.get("paged", 0) + len(page)
+            reached["paged"] = done
+            task.reach(tx, done / max(total, done, 1), reached=reached)
+
+
+def _near(
+    tx: Transaction, ask: _Ask, *, memories: Sequence[Memory], queries: Mapping[int, Matrix]
+) -> dict[tuple[int, int], float]:
+    """Find pairs of a kind that lie near, but for those that somebody has told apart."""
+    at_least = ask.house.embedder.space.similar_at
+    found: dict[tuple[int, int], float] = {}
+    for one in memories:
+        look = ask.look(one.kind, project=ask.project or one.project)
+        for hit in tx.index.nearest(queries[one.id], look, limit=_NEIGHBOURS, at_least=at_least):
+            if hit.id != one.id and hit.score >= at_least:
+                found[min(one.id, hit.id), max(one.id, hit.id)] = round(hit.score, 4)
+    ends = sorted({end for pair in found for end in pair})
+    apart = {
+        (min(link.from_id, link.to_id), max(link.from_id, link.to_id))
+        for link in tx.links.touching(ends, types=_TOLD_APART)
+    }
+    return {pair: cosine for pair, cosine in found.items() if pair not in apart}
+
+
+def _is_revised(one: Memory) -> bool:
+    return one.superseded_count >= _REVISED_MIN
+
+
+def _most(revised: list[list[int]]) -> list[list[int]]:
+    return sorted(revised, key=lambda one: -one[1])[:CONSOLIDATED_SHOWN_MAX]
+
+
+def _report(reached: Mapping[str, Any]) -> dict[str, object]:
+    found = cliques({(one, other): cosine for one, other, cosine in reached["near"]})
+    return {
+        "read": reached["read"],
+        "near_pairs": len(reached["near"]),
+        "cliques": [_shown(one) for one in found[:CONSOLIDATED_SHOWN_MAX]],
+        "revised": [
+            {"id": ids.show(ids.MEMORY, id_), "revisions": count}
+            for id_, count in reached["revised"]
+        ],
+    }
+
+
+def _shown(one: Clique) -> dict[str, object]:
+    """Tell of a clique, with the calls that would make one memory of it."""
+    newest, *rest = (ids.show(ids.MEMORY, id_) for id_ in sorted(one.ids, reverse=True))
+    return {
+        "ids": [newest, *rest],
+        "weakest": one.weakest,
+        "settle": [
+            f"revise supersede {newest} TEXT --reason WHY",
+            f"forget {' '.join(rest)} --reason WHY",
+        ],
+    }

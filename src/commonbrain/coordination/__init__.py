@@ -1,0 +1,1 @@
+"""Sessions, boot, handoffs, leases and messages."""

@@ -1,0 +1,117 @@
+"""Delegating: a message with a task, whose one status says how far the work has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from commonbrain.coordination.sending import Sent, deliver
+from commonbrain.history.unit_of_work import Act
+from commonbrain.ingestion.preparation import Prepared
+from commonbrain.ingestion.result import Status
+from commonbrain.ingestion.service import Course, Remember
+from commonbrain.ingestion.sources import put_link
+from commonbrain.model import ids
+from commonbrain.model.kinds import (
+    Kind,
+    MessageDetail,
+    MessagePriority,
+    TaskDetail,
+    TaskPriority,
+    TaskStatus,
+)
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Draft, Memory
+from commonbrain.model.query import Filter
+from commonbrain.model.revision import Action
+from commonbrain.storage.interface import Transaction
+
+_AS_LOUD: Final[Mapping[MessagePriority, TaskPriority]] = {
+    MessagePriority.INFO: TaskPriority.LOW,
+    MessagePriority.ACTION: TaskPriority.MEDIUM,
+    MessagePriority.URGENT: TaskPriority.HIGH,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegation:
+    """A task that went to somebody in a message, and what has become of it."""
+
+    task: str
+    message: str
+    by: str
+    to: str
+    headline: str
+    status: TaskStatus
+    priority: TaskPriority
+    due_at: datetime | None
+    expires_at: datetime | None
+    is_expired: bool
+    result: str | None
+    """The reason that was given with its status."""
+    at: datetime
+    changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationPage:
+    """Some delegations, newest first, and the cursor of the next page."""
+
+    delegated: tuple[Delegation, ...]
+    cursor: str | None = None
+
+
+def task_of(message: Draft, *, due_at: datetime | None) -> Draft:
+    """Give the task that a message delegates: shared by both, as pressing as the message."""
+    detail = message.detail
+    loud = detail.priority if isinstance(detail, MessageDetail) else MessagePriority.ACTION
+    [assignee] = detail.recipients if isinstance(detail, MessageDetail) else (None,)
+    return replace(
+        message,
+        kind=Kind.TASK,
+        detail=TaskDetail(due_at=due_at, priority=_AS_LOUD[loud], assignee=assignee),
+        audience=(assignee,) if assignee else (),
+    )
+
+
+def hand_over(act: Act, message: Prepared, *, task: Prepared, thread: int | None) -> Sent:
+    """Store the message, the task it brings, and the link between them."""
+    sent = deliver(act, message, thread=thread)
+    message_id = ids.parse(ids.MEMORY, sent.id)
+    draft = replace(task.draft, source_message_id=message_id)
+    # What the text marks was made of the message.
+    sourced = replace(task, draft=draft, derived=())
+    writer = Remember(act.house, act.caller)
+    look = act.look(Filter(trust_min=0.0))
+    outcome = writer.settle(act.tx, sourced, look=look, course=Course(compares_meaning=False))
+    task_id = ids.parse(ids.MEMORY, outcome.id or "")
+    if outcome.status is Status.STORED:
+        put_link(act.tx, act.fetch(message_id), to=task_id, type_=LinkType.ABOUT, caller=act.caller)
+    return replace(sent, task=outcome.id, warnings=(*sent.warnings, *outcome.warnings))
+
+
+def delegation_of(tx: Transaction, task: Memory, *, now: datetime) -> Delegation | None:
+    """Show a delegated task with its status and what was said of it last."""
+    detail = task.detail
+    if not isinstance(detail, TaskDetail) or task.source_message_id is None:
+        return None
+    asked = tx.memories.get([task.source_message_id]).get(task.source_message_id)
+    told = [change for change in tx.changes.of([task.id]) if change.action is Action.STATUS]
+    last = max(told, key=lambda change: change.id, default=None)
+    return Delegation(
+        task=ids.show(ids.MEMORY, task.id),
+        message=ids.show(ids.MEMORY, task.source_message_id),
+        by=task.agent if asked is None else asked.agent,
+        to=detail.assignee or "",
+        headline=task.headline,
+        status=detail.status,
+        priority=detail.priority,
+        due_at=detail.due_at,
+        expires_at=task.expires_at,
+        is_expired=task.is_over(now),
+        result=last.reason if last else None,
+        at=task.recorded_at,
+        changed_at=last.at if last else task.recorded_at,
+    )

@@ -1,0 +1,136 @@
+"""How memories, notes and sessions look in a briefing: each as one inert line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from commonbrain.coordination.briefing import Entry, Inherited, PinnedNote, Sibling, WorkingContext
+from commonbrain.coordination.briefing_packing import NOTE_CHARS_MAX
+from commonbrain.model import ids
+from commonbrain.model.escaping import inert, inert_line
+from commonbrain.model.kinds import (
+    MessageDetail,
+    RuleDetail,
+    Severity,
+    TaskDetail,
+    TaskPriority,
+    TaskStatus,
+)
+from commonbrain.model.memory import Memory
+from commonbrain.model.scope import Caller
+from commonbrain.model.sessions import Note, Session, is_idle
+from commonbrain.model.skills import skill_of
+from commonbrain.model.timestamps import show_day
+from commonbrain.text.entities import found_in
+
+TASK_SHOWN_CHARS: Final = 200
+"""Of the task in the working context: its author knows the rest."""
+SIBLING_TASK_CHARS: Final = 100
+_NAMES_MAX: Final = 8
+"""Things named by the task that are repeated to its author."""
+_NAME_CHARS: Final = 60
+
+
+def entry(memory: Memory, *notes: str | None) -> Entry:
+    """Show a memory by its headline, with what else matters of it."""
+    told = [note for note in notes if note]
+    return Entry(
+        id=ids.show(ids.MEMORY, memory.id),
+        headline=inert_line(memory.headline),
+        note=", ".join(told) or None,
+    )
+
+
+def rule_entry(memory: Memory, *, project: str | None) -> Entry:
+    """Show a rule; one of a project says so where no project was named."""
+    return entry(memory, _elsewhere(memory, project))
+
+
+def skill_entry(memory: Memory) -> Entry:
+    """Show a skill by its headline and the name it is loaded by."""
+    skill = skill_of(memory)
+    is_strict = isinstance(memory.detail, RuleDetail) and (
+        memory.detail.severity is Severity.BLOCKER
+    )
+    name = f"skill:{inert_line(skill.name)}" if skill else None
+    return entry(memory, name, Severity.BLOCKER if is_strict else None)
+
+
+def item_entry(memory: Memory, *, project: str | None) -> Entry:
+    """Show an action item."""
+    return entry(memory, memory.kind, _elsewhere(memory, project))
+
+
+def task_entry(memory: Memory, caller: Caller, *, now: datetime) -> Entry:
+    """Show a task, with what an agent chooses by."""
+    detail = memory.detail
+    if not isinstance(detail, TaskDetail):
+        return entry(memory)
+    is_taken = detail.lease_until is not None and detail.lease_until > now
+    taken = is_taken and detail.lease_holder not in {None, caller.session}
+    return entry(
+        memory,
+        None if detail.priority is TaskPriority.MEDIUM else str(detail.priority),
+        None if detail.status is TaskStatus.OPEN else str(detail.status),
+        f"due {show_day(detail.due_at)}" if detail.due_at else None,
+        f"for {inert_line(detail.assignee)}" if detail.assignee else None,
+        "claimed by another session" if taken else None,
+        _elsewhere(memory, caller.project),
+    )
+
+
+def message_entry(memory: Memory) -> Entry:
+    """Show a message by its headline and who sent it."""
+    sender = memory.detail.sender if isinstance(memory.detail, MessageDetail) else None
+    return entry(memory, f"from {inert_line(sender or memory.agent)}")
+
+
+def handoff_of(memory: Memory) -> Inherited:
+    """Show what a session handed over, whole."""
+    return Inherited(
+        id=ids.show(ids.MEMORY, memory.id),
+        agent=inert_line(memory.agent),
+        date=show_day(memory.occurred_at),
+        text=inert(memory.body),
+    )
+
+
+def note_of(note: Note) -> PinnedNote:
+    """Show a pinned note."""
+    return PinnedNote(key=inert_line(note.key), value=_cut(note.value, NOTE_CHARS_MAX))
+
+
+def sibling_of(session: Session, *, now: datetime) -> Sibling:
+    """Show another session."""
+    return Sibling(
+        session=inert_line(session.key),
+        agent=inert_line(session.agent),
+        task=_cut(session.task, SIBLING_TASK_CHARS) if session.task else None,
+        note="idle" if is_idle(session, now) else None,
+    )
+
+
+def context_of(task: str, skills: Iterable[Memory]) -> WorkingContext:
+    """Make the working context of a task from its own words."""
+    named = found_in(task)
+    names = (*named.references, *named.people, *named.tags, *named.topics)
+    return WorkingContext(
+        task=_cut(task, TASK_SHOWN_CHARS),
+        names=tuple(name for name in map(inert_line, names) if len(name) <= _NAME_CHARS)[
+            :_NAMES_MAX
+        ],
+        skills=tuple(map(skill_entry, skills)),
+    )
+
+
+def _elsewhere(memory: Memory, project: str | None) -> str | None:
+    """Name the project of a memory where none was asked for."""
+    named = memory.project if project is None else None
+    return f"project {inert_line(named)}" if named else None
+
+
+def _cut(text: str, chars: int) -> str:
+    line = inert_line(text)
+    return line if len(line) <= chars else f"{line[: chars - 1].rstrip()}…"

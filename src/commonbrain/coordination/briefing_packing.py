@@ -1,0 +1,255 @@
+"""Packing a briefing: what fits 2,000 tokens, in a fixed order, with every cut reported.
+
+What is known not to change from boot to boot is packed first, within a budget of its own, so that
+nothing else can move it. The rest is cut from its least: tasks, patterns, siblings, messages,
+the handoff, and action items last.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar, cast
+
+from commonbrain.coordination.briefing import (
+    Briefing,
+    Cut,
+    Entry,
+    Inherited,
+    PinnedNote,
+    Sibling,
+    WorkingContext,
+)
+from commonbrain.text.tokens import ceiling, estimate
+
+BRIEFING_TOKENS_MAX: Final = 2000
+STABLE_TOKENS_MAX: Final = 800
+"""Of these the part that does not change."""
+CAPS: Final = {
+    "blockers": 5,
+    "skills": 5,
+    "notes": 10,
+    "action_items": 10,
+    "urgent": 5,
+    "siblings": 10,
+    "patterns": 5,
+    "tasks": 20,
+}
+"""How many of a section are shown at most; as many more are asked for as a cut names."""
+NOTE_CHARS_MAX: Final = 200
+"""Of a pinned note."""
+CUT_IDS_MAX: Final = 2
+"""How many of what is left out are named: the next ones."""
+_CUT_FIRST: Final = ("tasks", "patterns", "siblings", "urgent")
+_NAME_TOKENS_MAX: Final = 80
+_DEGRADED_TOKENS_MAX: Final = 100
+_LOADED: Final = 40
+"""What the line of what was loaded takes, and the count of tokens."""
+_PER_LINE: Final = 200
+"""What quoting a line of a handoff takes, in hundredths."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed(Generic[_T]):
+    """The first of a section, best first, some of them beyond its cap, and how many there are."""
+
+    first: tuple[_T, ...] = ()
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a count that is less than what it counts."""
+        if self.total < len(self.first):
+            raise ValueError(f"{self.total} in all, {len(self.first)} given")
+
+
+def _none() -> Listed[Any]:
+    return Listed()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """Everything a briefing could tell."""
+
+    blockers: Listed[Entry] = field(default_factory=_none)
+    skills: Listed[Entry] = field(default_factory=_none)
+    notes: Listed[PinnedNote] = field(default_factory=_none)
+    action_items: Listed[Entry] = field(default_factory=_none)
+    handoff: Inherited | None = None
+    urgent: Listed[Entry] = field(default_factory=_none)
+    unread: int = 0
+    siblings: Listed[Sibling] = field(default_factory=_none)
+    patterns: Listed[Entry] = field(default_factory=_none)
+    tasks: Listed[Entry] = field(default_factory=_none)
+    working_context: WorkingContext | None = None
+    writes_blocked: bool = False
+    session: str | None = None
+    project: str | None = None
+    degraded: tuple[str, ...] = ()
+
+
+def brief(material: Material) -> Briefing:
+    """Pack a briefing that is at most 2,000 tokens, as text and as JSON."""
+    capped = {name: list(_of(material, name).first[:cap]) for name, cap in CAPS.items()}
+    box = _Box(material=material, kept=capped, handoff=material.handoff)
+    box.context = material.working_context
+    box.settle()
+    briefing = box.briefing()
+    loaded = f"BLOCKERS loaded: {len(briefing.blockers)}, TASKS loaded: {len(briefing.tasks)}"
+    told = replace(briefing, loaded=loaded)
+    return replace(told, tokens=max(estimate(told.text), estimate(told.to_json())))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Box:
+    """A briefing being cut down to its budget."""
+
+    material: Material
+    kept: dict[str, list[Any]]
+    handoff: Inherited | None
+    context: WorkingContext | None = None
+    names_cut: bool = True
+    """Whether a cut names what it left out."""
+
+    def settle(self) -> None:
+        """Cut until everything fits, the stable part by itself first."""
+        for name in ("notes", "skills", "blockers"):
+            self._shorten(name, over=self._stable() - STABLE_TOKENS_MAX)
+        for name in _CUT_FIRST:
+            self._shorten(name, over=self._over())
+        self._shorten_handoff()
+        self._shorten("action_items", over=self._over())
+        if self._over() > 0:
+            self.context = None
+        if self._over() > 0:
+            self.names_cut = False
+
+    def briefing(self) -> Briefing:
+        """Give what is left, with the report of what is not."""
+        told: dict[str, Any] = {name: tuple(kept) for name, kept in self.kept.items()}
+        given = self.material
+        return Briefing(
+            **told,
+            handoff=self.handoff,
+            working_context=self.context,
+            unread=given.unread,
+            action_items_pending=given.action_items.total,
+            writes_blocked=given.writes_blocked,
+            session=given.session,
+            project=clipped(given.project, _NAME_TOKENS_MAX) if given.project else None,
+            truncated=tuple(self._cuts()),
+            degraded=_fitting(given.degraded, _DEGRADED_TOKENS_MAX),
+        )
+
+    def _shorten(self, name: str, *, over: int) -> None:
+        """Take the last of a section away until as many tokens are saved, or none is left."""
+        kept = self.kept[name]
+        was_whole = len(kept) == _of(self.material, name).total
+        while kept and over > 0:
+            over -= cost(kept.pop())
+            if was_whole:
+                # From now on the section has a line in the report.
+                over, was_whole = over + cost(self._cut_of(name)), False
+
+    def _shorten_handoff(self) -> None:
+        while self.handoff and self.handoff.text and (over := self._over()) > 0:
+            text = self.handoff.text
+            self.handoff = replace(self.handoff, text=clipped(text, cost(text) - over - 1))
+
+    def _stable(self) -> int:
+        return sum(cost(one) for name in ("blockers", "skills", "notes") for one in self.kept[name])
+
+    def _over(self) -> int:
+        return cost(self.briefing()) + _LOADED - BRIEFING_TOKENS_MAX
+
+    def _cuts(self) -> Iterable[Cut]:
+        for name in CAPS:
+            cut = self._cut_of(name)
+            if cut.left_out:
+                yield cut
+        before = self.material.handoff
+        if before and self.handoff and before != self.handoff:
+            yield _cut_of_handoff(before, self.handoff)
+        if self.context != self.material.working_context:
+            yield Cut(section="working_context", left_out=1, ids=())
+
+    def _cut_of(self, name: str) -> Cut:
+        listed, kept = _of(self.material, name), len(self.kept[name])
+        following = listed.first[kept : kept + CUT_IDS_MAX] if self.names_cut else ()
+        names = tuple(clipped(_name_of(one), _NAME_TOKENS_MAX) for one in following)
+        return Cut(section=name, left_out=listed.total - kept, ids=names)
+
+
+def cost(value: object) -> int:
+    """Give the most tokens a part of a briefing takes, as text, and as JSON with every null."""
+    return -(-_hundredths(value) // 100)
+
+
+def _hundredths(value: object) -> int:
+    match value:
+        case None | bool() | int():
+            return _cost_of_text(json.dumps(value)) + 100
+        case str():
+            return _cost_of_text(json.dumps(value, ensure_ascii=False)[1:-1])
+        case Inherited():
+            return _cost_of_fields(value) + _PER_LINE * len(value.text.splitlines())
+        case tuple():
+            return sum(100 + _hundredths(one) for one in cast("tuple[object, ...]", value))
+        case _ if is_dataclass(value):
+            return _cost_of_fields(value)
+        case _:
+            raise TypeError(type(value).__name__)
+
+
+def clipped(text: str, tokens: int) -> str:
+    """Give as much of the beginning of a text as takes so many tokens at most."""
+    if cost(text) <= tokens:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if cost(text[:middle] + "…") <= tokens else (low, middle - 1)
+    return f"{text[:low].rstrip()}…" if low else ""
+
+
+@lru_cache(1024)
+def _cost_of_fields(value: Any) -> int:  # noqa: ANN401 any of the dataclasses of a briefing
+    parts = (_hundredths(getattr(value, one.name)) for one in fields(value))
+    return _frame(value.__class__) + sum(parts)
+
+
+@lru_cache(1024)
+def _cost_of_text(text: str) -> int:
+    return ceiling(text)
+
+
+@lru_cache
+def _frame(type_: type) -> int:
+    """Give what the names of the fields take, and the punctuation around them."""
+    names = [one.name for one in fields(type_)]
+    return ceiling(json.dumps(dict.fromkeys(names, "")) + ", ")
+
+
+def _of(material: Material, name: str) -> Listed[Any]:
+    return getattr(material, name)
+
+
+def _cut_of_handoff(before: Inherited, after: Inherited) -> Cut:
+    left_out = len(before.text) - len(after.text.removesuffix("…"))
+    return Cut(section="handoff", left_out=left_out, ids=(before.id,))
+
+
+def _name_of(one: Entry | PinnedNote | Sibling) -> str:
+    match one:
+        case Entry():
+            return one.id
+        case PinnedNote():
+            return one.key
+        case Sibling():
+            return one.session
+
+
+def _fitting(lines: Sequence[str], tokens: int) -> tuple[str, ...]:
+    """Share a few tokens among lines: each is clipped to its part."""
+    return tuple(clipped(line, tokens // len(lines)) for line in lines)

@@ -1,0 +1,181 @@
+"""A handoff: what one session leaves to the next, in four parts, as one text that can be found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from commonbrain.coordination.registry import own_session
+from commonbrain.history.supersede import Heritage, replace_by
+from commonbrain.history.unit_of_work import Act
+from commonbrain.ingestion.preparation import Prepared, embed, prepare
+from commonbrain.ingestion.result import Outcome, exists, rejected
+from commonbrain.ingestion.service import Course, Remember
+from commonbrain.model.errors import Invalid, Refused
+from commonbrain.model.kinds import EpisodeDetail, Kind
+from commonbrain.model.limits import HANDOFF_CHARS_MAX, TEXT_BYTES_MAX
+from commonbrain.model.memory import Draft, Memory
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller
+from commonbrain.services import House
+from commonbrain.storage.interface import Look, Transaction
+from commonbrain.text.injected_context import without_own_evidence
+from commonbrain.text.normalisation import normalise, normalise_line
+
+LABEL: Final = "handoff"
+"""What an episode is labelled that hands over."""
+_NEXT_STEPS: Final = "Next steps:"
+_BLOCKERS: Final = "Blockers:"
+_CONTEXT: Final = "Context:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handoff:
+    """What was done, what comes next, what stands in the way, and what one has to know for it."""
+
+    summary: str
+    next_steps: Sequence[str] = ()
+    blockers: Sequence[str] = ()
+    context: str = ""
+    is_automatic: bool = False
+    """Whether nobody wrote it: it gives way to what an agent says itself."""
+
+
+def text_of(handoff: Handoff) -> str:
+    """Write a handoff as it is stored: its parts in order, those that say nothing left out.
+
+    What a recall gave is taken out of each part.
+
+    Raises:
+        Invalid: there is no summary.
+        Refused: `limit_exceeded`, it says more than 2,000 characters in all.
+
+    """
+    parts = (handoff.summary, *handoff.next_steps, *handoff.blockers, handoff.context)
+    given = sum(map(len, parts))
+    if given > TEXT_BYTES_MAX:
+        # Not even read: the work done for a text must be in proportion to what is allowed.
+        raise _too_long(given)
+    summary = _prose(handoff.summary)
+    if not summary:
+        raise Invalid("A handoff has a summary.", hint="Say in a few sentences what was done.")
+    text = "\n\n".join((summary, *_rest(handoff)))
+    if len(text) > HANDOFF_CHARS_MAX:
+        raise _too_long(len(text))
+    return text
+
+
+def _rest(handoff: Handoff) -> Iterator[str]:
+    for heading, items in ((_NEXT_STEPS, handoff.next_steps), (_BLOCKERS, handoff.blockers)):
+        told = [line for item in items if (line := normalise_line(without_own_evidence(item)))]
+        if told:
+            yield "\n".join((heading, *(f"- {line}" for line in told)))
+    context = _prose(handoff.context)
+    if context:
+        yield f"{_CONTEXT}\n{context}"
+
+
+def _prose(text: str) -> str:
+    return normalise(without_own_evidence(normalise(text)))
+
+
+def _too_long(chars: int) -> Refused:
+    return Refused(
+        f"The handoff has {chars:,} characters, {chars - HANDOFF_CHARS_MAX:,} more than the "
+        f"{HANDOFF_CHARS_MAX:,} allowed.",
+        code="limit_exceeded",
+        hint="Shorten it: remember by itself what must be kept in full, and name its id.",
+    )
+
+
+_LATER: Final = "A later handoff of the same session."
+_OWN: Final = "The session left a handoff of its own."
+_LOOKED_AT: Final = 8
+"""Handoffs looked at first; more only when all of these are the caller's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandingOver:
+    """One handoff on its way through the write path; it is made before a transaction opens."""
+
+    ready: Prepared | Outcome
+    is_automatic: bool = False
+
+    def store(self, act: Act) -> Outcome:
+        """Store it in place of what the session left before, or say why it does not get in."""
+        if isinstance(self.ready, Outcome):
+            return self.ready
+        own = Filter(
+            kinds=(Kind.EPISODE,),
+            labels=(LABEL,),
+            agent=act.caller.agent,
+            session=act.caller.session,
+            trust_min=0,
+        )
+        known = act.tx.memories.newest(act.look(own), limit=1)
+        before = act.tx.memories.get([hit.id for hit in known])
+        for id_, old in before.items():
+            if self.is_automatic and not old.auto_captured:
+                return replace(exists(old), reason=_OWN)
+            if old.text != self.ready.text:
+                return replace_by(act, self.ready, old_id=id_, reason=_LATER, heritage=Heritage())
+        writer = Remember(act.house, act.caller)
+        # What hands over repeats what was done: whether it resembles something helps nobody.
+        course = Course(compares_meaning=False)
+        return writer.settle(act.tx, self.ready, look=act.look(Filter()), course=course)
+
+
+def hand_over(house: House, caller: Caller, *, handoff: Handoff) -> HandingOver:
+    """Take a handoff through the gate; the span that it tells of is its session's so far.
+
+    Raises:
+        Invalid: it has no summary.
+        Refused: it says too much, or the caller may not write.
+
+    """
+    text = text_of(handoff)
+    with house.store.snapshot(caller.tenant) as tx:
+        act = Act(tx=tx, house=house, caller=caller, now=house.clock.now())
+        session = own_session(act)
+    began = min(session.started_at, act.now)
+    draft = Draft(
+        body=text,
+        kind=Kind.EPISODE,
+        label=LABEL,
+        project=caller.project or session.project,
+        source_ref=f"session:{session.key}",
+        auto_captured=handoff.is_automatic,
+        detail=EpisodeDetail(started_at=began, ended_at=act.now),
+    )
+    prepared = prepare(draft, caller, house=house)
+    if not isinstance(prepared, Prepared):
+        return HandingOver(rejected(prepared))
+    [ready] = embed([prepared], house.embedder)
+    return HandingOver(ready, is_automatic=handoff.is_automatic)
+
+
+def last_handoff(
+    tx: Transaction, caller: Caller, *, project: str | None, now: datetime
+) -> Memory | None:
+    """Give the newest handoff of a project, or of all, that another session left the caller.
+
+    What holds for every project counts for each.
+    """
+    wanted = Filter(kinds=(Kind.EPISODE,), labels=(LABEL,), project=project)
+    look, limit = Look(caller=caller, filter=wanted, now=now), _LOOKED_AT
+    while True:
+        newest = tx.board.latest(look, limit=limit)
+        known = tx.memories.get(newest)
+        for id_ in newest:
+            if not _is_own(known[id_], caller):
+                return known[id_]
+        if len(newest) < limit:
+            return None
+        limit *= 4
+
+
+def _is_own(memory: Memory, caller: Caller) -> bool:
+    own = (caller.agent, caller.session)
+    return caller.session is not None and (memory.agent, memory.session) == own

@@ -1,0 +1,221 @@
+"""What waits to be read: for a boot in a line, for the inbox page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import MessageDetail, MessagePriority
+from commonbrain.model.memory import Memory, Thread
+from commonbrain.model.messages import TOP, UNREAD_COUNTED_MAX, Place, Reader
+from commonbrain.model.scope import EVERYBODY, Caller, is_visible
+from commonbrain.storage.interface import Transaction
+
+_URGENT_SHOWN_MAX: Final = 5
+_TOP_MAX: Final = 50
+_MARKS: Final = {"urgent": True, "unread": False}
+"""What stands in a cursor before the id of an unread message."""
+_READ: Final = "read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """How much waits to be read, counted up to 1,000, and the newest of what is urgent."""
+
+    count: int = 0
+    urgent: tuple[Memory, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The count as people read it."""
+        return counted(self.count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One page of a mailbox: unread messages, then read ones, and where the next page begins."""
+
+    unread: tuple[int, ...]
+    read: tuple[int, ...] = ()
+    cursor: str | None = None
+
+
+def unread_of(tx: Transaction, caller: Caller, *, project: str | None, now: datetime) -> Unread:
+    """Say what waits to be read by a caller who works in a project."""
+    reader = Reader(agent=caller.agent, project=project, now=now)
+    top = tx.mail.unread(reader, below=TOP, limit=_TOP_MAX)
+    # Few are counted by being here; only a full inbox is asked a second time.
+    is_all = len(top) < _TOP_MAX
+    count = len(top) if is_all else tx.mail.count_unread(reader, limit=UNREAD_COUNTED_MAX + 1)
+    urgent = [one.message_id for one in top if one.is_urgent][:_URGENT_SHOWN_MAX]
+    found = tx.memories.get(urgent)
+    shown = [found[id_] for id_ in urgent if id_ in found and is_visible(caller, found[id_])]
+    return Unread(count=count, urgent=tuple(shown))
+
+
+def counted(count: int) -> str:
+    """Write a count that was made up to a bound."""
+    return f"{UNREAD_COUNTED_MAX}+" if count > UNREAD_COUNTED_MAX else str(count)
+
+
+def page_of(
+    tx: Transaction, reader: Reader, *, cursor: str | None, limit: int, with_read: bool
+) -> Leaf:
+    """Turn to a page of a mailbox: urgent on top, newest first, what is read after the unread."""
+    mark, id_ = _position(cursor)
+    waiting: list[Place] = []
+    if mark != _READ:
+        below = Place(is_urgent=_MARKS[mark], message_id=id_)
+        waiting = tx.mail.unread(reader, below=below, limit=limit + 1)
+    shown = waiting[:limit]
+    unread = tuple(place.message_id for place in shown)
+    if len(waiting) > limit or not with_read:
+        is_more = len(waiting) > limit
+        return Leaf(unread=unread, cursor=_after(shown) if is_more else None)
+    room = limit - len(shown)
+    below_id = id_ if mark == _READ else ids.LAST
+    rest = tx.mail.read(reader, below=below_id, limit=room + 1)
+    read = tuple(rest[:room])
+    if len(rest) <= room:
+        return Leaf(unread=unread, read=read)
+    ends = f"{_READ}:{ids.show(ids.MEMORY, read[-1])}" if read else _after(shown)
+    return Leaf(unread=unread, read=read, cursor=ends)
+
+
+def _after(shown: Sequence[Place]) -> str:
+    last = shown[-1]
+    mark = next(mark for mark, is_urgent in _MARKS.items() if is_urgent is last.is_urgent)
+    return f"{mark}:{ids.show(ids.MEMORY, last.message_id)}"
+
+
+def _position(cursor: str | None) -> tuple[str, int]:
+    """Read where a page begins.
+
+    Raises:
+        Invalid: it is no cursor of an inbox.
+
+    """
+    if cursor is None:
+        return "urgent", ids.LAST
+    mark, _, id_ = cursor.partition(":")
+    if mark not in {*_MARKS, _READ}:
+        raise Invalid(f"{cursor[:40]!r} is no cursor.", hint="Give the one of the page before.")
+    return mark, ids.parse(ids.MEMORY, id_)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """Who acknowledged a message, when, and in which words."""
+
+    agent: str
+    at: datetime
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """One message as a reader is shown it; a list leaves its body out."""
+
+    id: str
+    thread: str | None
+    sender: str
+    to: tuple[str, ...]
+    """Names, or `*` for everybody."""
+    subject: str | None
+    headline: str
+    body: str | None
+    at: datetime
+    priority: MessagePriority
+    project: str | None
+    reply_to: str | None
+    is_unread: bool
+    acks: tuple[Ack, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some messages, and the cursor of the next page where there is one."""
+
+    messages: tuple[Letter, ...]
+    unread: str | None = None
+    """How many wait to be read, counted up to 1,000; None where that was not asked."""
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadLine:
+    """One thread in a list, as far as the reader may see it."""
+
+    id: str
+    subject: str
+    messages: str
+    """Counted up to 1,000."""
+    unread: int
+    participants: tuple[str, ...]
+    last_at: datetime
+    last: str
+    """The headline of its newest message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadPage:
+    """Some threads, latest first."""
+
+    threads: tuple[ThreadLine, ...]
+    cursor: str | None = None
+
+
+def letters(
+    tx: Transaction, caller: Caller, *, messages: Sequence[Memory], reader: Reader, whole: bool
+) -> tuple[Letter, ...]:
+    """Show the messages that a caller may see, in their order; `whole` with their bodies."""
+    seen = [one for one in messages if is_visible(caller, one)]
+    known = [one.id for one in seen]
+    unread = tx.mail.unread_among(reader, known)
+    acks = tx.mail.acks(known)
+    details = {one.id: one.detail for one in seen if isinstance(one.detail, MessageDetail)}
+    threads = {one.thread_id for one in details.values() if one.thread_id is not None}
+    subjects = tx.threads.subjects(sorted(threads))
+    return tuple(
+        Letter(
+            id=ids.show(ids.MEMORY, one.id),
+            thread=None if detail.thread_id is None else ids.show(ids.THREAD, detail.thread_id),
+            sender=detail.sender or one.agent,
+            to=detail.recipients or (EVERYBODY,),
+            subject=detail.subject or subjects.get(detail.thread_id or 0),
+            headline=one.headline,
+            body=one.body if whole else None,
+            at=one.occurred_at,
+            priority=detail.priority,
+            project=one.project,
+            reply_to=None if detail.parent_id is None else ids.show(ids.MEMORY, detail.parent_id),
+            is_unread=one.id in unread,
+            acks=tuple(
+                Ack(agent=got.agent, at=got.acked_at, answer=got.answer)
+                for got in acks.get(one.id, ())
+                if got.acked_at is not None
+            ),
+        )
+        for one in seen
+        if (detail := details.get(one.id)) is not None
+    )
+
+
+def line_of(tx: Transaction, caller: Caller, *, thread: Thread, reader: Reader) -> ThreadLine:
+    """Sum up a thread by those of its messages that the caller may see."""
+    bound = UNREAD_COUNTED_MAX + 1
+    found = tx.threads.messages(thread.id, caller, now=reader.now, below=ids.LAST, limit=bound)
+    [newest] = tx.memories.get(found[:1]).values()
+    return ThreadLine(
+        id=ids.show(ids.THREAD, thread.id),
+        subject=thread.subject,
+        messages=f"{UNREAD_COUNTED_MAX}+" if len(found) == bound else str(len(found)),
+        unread=len(tx.mail.unread_among(reader, found)),
+        participants=tuple(sorted(tx.threads.participants(found))),
+        last_at=newest.occurred_at,
+        last=newest.headline,
+    )

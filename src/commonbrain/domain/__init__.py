@@ -1,1 +1,0 @@
-"""What a memory is and which laws it obeys: pure values and functions, no I/O, clock or chance."""

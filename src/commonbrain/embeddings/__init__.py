@@ -1,0 +1,1 @@
+"""Embedders: the local default, HTTP endpoints, and their caches."""

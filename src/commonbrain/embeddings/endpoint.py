@@ -1,0 +1,359 @@
+"""One URL that models answer at: deadlines, further attempts, and a rest when it is down."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from itertools import count
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit, urlunsplit
+from weakref import finalize
+
+import httpx2
+from circuitbreaker import (  # pyright: ignore[reportMissingTypeStubs] it has none
+    STATE_HALF_OPEN,
+    CircuitBreaker,
+)
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    wait_exponential_jitter,
+)
+
+from commonbrain.embeddings.options import Options
+from commonbrain.model.errors import Invalid, Unavailable
+from commonbrain.text.locations import is_here
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+_ANSWERS: Final = 16
+"""By so many of its last answers an endpoint is known to be slow."""
+_TIMES: Final = 2
+"""One that took so many times as long as the longest of them hangs."""
+
+
+class Crowd:
+    """Those who wait for one endpoint; safe to use from several threads.
+
+    Without it an endpoint that hangs takes every thread of a server within a second, and what
+    needs no endpoint at all waits with them. One that is slow and answers is no such endpoint: its
+    last answers tell how long to wait for the next, up to a bound.
+    """
+
+    def __init__(self, at_most: int, *, silence_s: float, longest_s: float) -> None:
+        self._at_most = at_most
+        self._silence_s = silence_s
+        self._longest_s = longest_s
+        self._took_s: deque[float] = deque(maxlen=_ANSWERS)
+        self._lock = Lock()
+        self._numbers = count()
+        self._waiting: dict[int, float] = {}
+        self._heard_at = float("-inf")
+
+    @contextmanager
+    def joined(self, *, is_trial: bool) -> Generator[bool]:
+        """Wait with the others, and say whether that makes sense; a trial is made by one alone."""
+        with self._lock:
+            hangs = bool(self._waiting) if is_trial else self._hangs
+            number = next(self._numbers)
+            if not hangs:
+                self._waiting[number] = monotonic()
+        try:
+            yield not hangs
+        finally:
+            with self._lock:
+                self._waiting.pop(number, None)
+
+    def heard(self, *, after_s: float) -> None:
+        """Take down that it answered somebody, whatever it said, and how long that took."""
+        with self._lock:
+            self._heard_at = monotonic()
+            self._took_s.append(after_s)
+
+    @property
+    def _hangs(self) -> bool:
+        if len(self._waiting) < self._at_most:
+            return False
+        since = max(self._heard_at, min(self._waiting.values()))
+        slow_s = _TIMES * max(self._took_s, default=0.0)
+        return monotonic() - since >= min(max(self._silence_s, slow_s), self._longest_s)
+
+
+RETRY_AFTER_S_MAX: Final = 5.0
+"""An endpoint that asks for a longer pause is not waited for: somebody waits for us."""
+REPLY_BYTES_MAX: Final = 64 * 1024 * 1024
+"""64 vectors of 4,096 numbers are 6 MB as JSON; what is much longer is no reply to us."""
+_CONNECT_S_MAX: Final = 5.0
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses that say that the same request may succeed later."""
+_OF_REQUEST: Final = frozenset({400, 413, 422})
+"""Statuses that blame the texts sent, and say nothing of the next ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long an endpoint that fails is tried and left alone."""
+
+    pause_s: float = 0.1
+    """Before the first further attempt; each next one waits three times as long."""
+    failures_max: int = 3
+    """Calls that may fail in a row before it is left alone."""
+    rest_s: float = 30.0
+    silence_s: float = 3.0
+    """When as many as may fail have all waited so long, or twice as long as the slowest of the last
+    answers took if that is longer, nobody joins them."""
+
+
+PATIENCE: Final = Patience()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What an endpoint is asked for, as errors name it and its settings."""
+
+    name: str
+    settings: str
+    """How the environment variables begin that say where it is and how to wait for it."""
+    is_quick: bool = True
+    """Whether it hangs when nobody has heard of it for seconds: who writes words may take them."""
+
+    @property
+    def code(self) -> str:
+        """The code of its errors."""
+        return f"{self.name}_down"
+
+
+EMBEDDING: Final = Service(name="embedder", settings="COMMONBRAIN_EMBEDDER")
+EXTRACTING: Final = Service(name="extractor", settings="COMMONBRAIN_EXTRACTOR", is_quick=False)
+REFLECTING: Final = Service(name="reflector", settings="COMMONBRAIN_REFLECTOR", is_quick=False)
+SERVICES: Final[Mapping[str, Service]] = {
+    one.name: one for one in (EMBEDDING, EXTRACTING, REFLECTING)
+}
+"""By what each is for."""
+
+
+class AttemptFailed(Unavailable):
+    """One attempt that failed: whether another may succeed, and after how many seconds."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str,
+        code: str,
+        is_passing: bool = False,
+        is_of_request: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.is_passing = is_passing and (retry_after_s or 0) <= RETRY_AFTER_S_MAX
+        self.is_of_request = is_of_request
+        self.retry_after_s = retry_after_s
+
+
+class Endpoint:
+    """Posts JSON to one URL; safe to use from several threads, which share its connections."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        family: str,
+        unknown_model_hint: str,
+        options: Options,
+        patience: Patience = PATIENCE,
+        serves: Service = EMBEDDING,
+    ) -> None:
+        self._serves = serves
+        self.called = f"The {serves.name} {family} at {urlsplit(url).netloc}"
+        """How errors name it: never by its whole URL, which may hold more than a place."""
+        self._url = url
+        self._unknown_model_hint = unknown_model_hint
+        self._timeout_s = options.timeout_s
+        self._attempts = options.retries + 1
+        self._pause_s = patience.pause_s
+        self._breaker = CircuitBreaker(
+            failure_threshold=patience.failures_max,
+            recovery_timeout=patience.rest_s,  # pyright: ignore[reportArgumentType] it only adds it
+            expected_exception=_blames_endpoint,
+        )
+        self._crowd = Crowd(
+            patience.failures_max,
+            silence_s=patience.silence_s if serves.is_quick else float("inf"),
+            longest_s=options.timeout_s if serves.is_quick else float("inf"),
+        )
+        key = options.key.get_secret_value() if options.key else ""
+        self._client = httpx2.Client(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx2.Timeout(
+                options.timeout_s, connect=min(_CONNECT_S_MAX, options.timeout_s)
+            ),
+            # A proxy for the world has no way to this machine.
+            trust_env=not is_here(urlsplit(url).hostname or ""),
+        )
+        # Nobody closes an embedder; its connections go when it does.
+        finalize(self, self._client.close)
+
+    def post(self, body: Mapping[str, object]) -> bytes:
+        """Send a body and give the reply's.
+
+        Raises:
+            Unavailable: `embedder_down`, `extractor_down` or `reflector_down`; it did not answer
+                in time, refused, or is left alone.
+
+        """
+        if self._breaker.opened:
+            raise Unavailable(
+                f"{self.called} failed {self._breaker.failure_count} times in a row and is left "
+                f"alone for {self._breaker.open_remaining} s.",
+                code=self._serves.code,
+                hint="It is tried again after that. `brain doctor` says what is wrong with it.",
+            )
+        retrying = Retrying(
+            stop=stop_after_attempt(self._attempts),
+            wait=self._pause,
+            retry=retry_if_exception(_is_passing),
+            reraise=True,
+        )
+        is_trial = self._breaker.state == STATE_HALF_OPEN
+        with self._crowd.joined(is_trial=is_trial) as makes_sense:
+            if not makes_sense:
+                raise self._silent(is_trial=is_trial)
+            with self._breaker:
+                return retrying(self._once, body)
+
+    def _once(self, body: Mapping[str, object]) -> bytes:
+        asked_at = monotonic()
+        try:
+            with self._client.stream("POST", self._url, json=body) as response:
+                self._crowd.heard(after_s=monotonic() - asked_at)
+                if not response.is_success:
+                    raise self._refusal(response)
+                return self._whole(response)
+        except httpx2.ConnectTimeout as error:
+            raise self._unreachable(error) from error
+        except httpx2.TimeoutException as error:
+            # Who waited so long does not wait as long again.
+            raise self._late() from error
+        except httpx2.RequestError as error:
+            raise self._unreachable(error) from error
+
+    def _whole(self, response: httpx2.Response) -> bytes:
+        """Read a reply to its end; the client's own time-out is for each piece of it alone."""
+        ends_at = monotonic() + self._timeout_s
+        reply = bytearray()
+        for piece in response.iter_bytes():
+            reply += piece
+            if monotonic() > ends_at:
+                raise self._late()
+            if len(reply) > REPLY_BYTES_MAX:
+                raise AttemptFailed(
+                    f"{self.called} sent more than {REPLY_BYTES_MAX:,} bytes.",
+                    hint=f"Check {self._serves.settings}_URL.",
+                    code=self._serves.code,
+                )
+        return bytes(reply)
+
+    def _pause(self, attempt: RetryCallState) -> float:
+        error = attempt.outcome.exception() if attempt.outcome else None
+        asked = error.retry_after_s if isinstance(error, AttemptFailed) else None
+        backing_off = wait_exponential_jitter(
+            multiplier=self._pause_s, exp_base=3, max=RETRY_AFTER_S_MAX, jitter=self._pause_s
+        )
+        return backing_off(attempt) if asked is None else asked
+
+    def _silent(self, *, is_trial: bool) -> Unavailable:
+        why = "is being tried by another call" if is_trial else "does not answer those who wait"
+        return Unavailable(
+            f"{self.called} {why}.",
+            code=self._serves.code,
+            hint="It is asked again when it answers. `brain doctor` says what is wrong with it.",
+        )
+
+    def _late(self) -> AttemptFailed:
+        return AttemptFailed(
+            f"{self.called} did not answer within {self._timeout_s:g} s.",
+            hint=f"{self._serves.settings}_TIMEOUT_S says how long to wait.",
+            code=self._serves.code,
+        )
+
+    def _unreachable(self, error: httpx2.RequestError) -> AttemptFailed:
+        return AttemptFailed(
+            f"{self.called} cannot be reached ({type(error).__name__}).",
+            hint=f"Is it running? {self._serves.settings}_URL says where it is looked for.",
+            code=self._serves.code,
+            is_passing=True,
+        )
+
+    def _refusal(self, response: httpx2.Response) -> AttemptFailed:
+        """Tell of a status alone: what foreign servers write beside it may repeat key or text."""
+        status, settings = response.status_code, self._serves.settings
+        hints = {
+            401: f"Set {settings}_API_KEY to a key that it accepts.",
+            403: f"Set {settings}_API_KEY to a key that may use this model.",
+            404: self._unknown_model_hint,
+            429: "It allows no more requests for now.",
+        }
+        return AttemptFailed(
+            f"{self.called} answered with HTTP status {status}.",
+            hint=hints.get(status, f"Check it, {settings}_URL and _MODEL."),
+            code=self._serves.code,
+            is_passing=status in _PASSING,
+            is_of_request=status in _OF_REQUEST,
+            retry_after_s=_retry_after_s(response.headers),
+        )
+
+
+def _retry_after_s(headers: httpx2.Headers) -> float | None:
+    """Read Retry-After (RFC 9110, 10.2.3): seconds, or a moment by the clock that sent it."""
+    asked = headers.get("Retry-After", "").strip()
+    if asked.isdecimal():
+        return float(asked)
+    try:
+        until = parsedate_to_datetime(asked)
+        return max(0.0, (until - parsedate_to_datetime(headers.get("Date", ""))).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_passing(error: BaseException) -> bool:
+    return isinstance(error, AttemptFailed) and error.is_passing
+
+
+def _blames_endpoint(_kind: type[BaseException], error: BaseException) -> bool:
+    return isinstance(error, AttemptFailed) and not error.is_of_request
+
+
+OLLAMA_URL: Final = "http://127.0.0.1:11434"
+OPENAI_URL: Final = "https://api.openai.com/v1"
+ENDPOINTS: Final = {"ollama": OLLAMA_URL, "openai": OPENAI_URL}
+"""Where models are that run elsewhere, unless settings say."""
+
+
+def joined(url: str, path: str, *, settings: str = "COMMONBRAIN_EMBEDDER") -> str:
+    """Put a path behind a base URL.
+
+    Raises:
+        Invalid: it is no HTTP URL, or holds a name and password, which belong elsewhere.
+
+    """
+    try:
+        parts = urlsplit(url)
+        is_sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_sound, parts = False, urlsplit("")
+    if not is_sound or "@" in parts.netloc:
+        # The URL is not repeated: it may hold a password.
+        raise Invalid(
+            f"{settings}_URL is not the base of an HTTP API, or it holds a password.",
+            hint=f"Write it like http://127.0.0.1:11434 and put a key into {settings}_API_KEY.",
+        )
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path, fragment=""))

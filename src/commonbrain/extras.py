@@ -1,0 +1,23 @@
+"""Libraries that not everybody needs: they come with an extra, and load when asked for."""
+
+from importlib import import_module
+from types import ModuleType
+
+from commonbrain.model.errors import Invalid
+
+
+def needed(name: str, *, extra: str) -> ModuleType:
+    """Load a library of an extra.
+
+    Raises:
+        Invalid: it is not installed.
+
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise Invalid(
+            f"This needs {name.partition('.')[0]}, which is not installed.",
+            code="extra_missing",
+            hint=f"Install it with: pip install 'commonbrain[{extra}]'",
+        ) from error

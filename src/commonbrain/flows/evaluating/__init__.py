@@ -1,1 +1,0 @@
-"""How well recall finds what this very store holds: measured on it, and changing nothing of it."""

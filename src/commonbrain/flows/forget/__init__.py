@@ -1,1 +1,0 @@
-"""Forgetting: by id or selector, pruned by rule, or erased so that no byte is left."""

@@ -1,1 +1,0 @@
-"""Messages: agents talk through the memory they share."""

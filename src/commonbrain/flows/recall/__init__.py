@@ -1,1 +1,0 @@
-"""The read path: pipeline over plan, arms, fuse and weigh; packing is the domain's."""

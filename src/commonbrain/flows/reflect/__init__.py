@@ -1,1 +1,0 @@
-"""Reflecting: what several memories tell together becomes an episode, and proposals."""

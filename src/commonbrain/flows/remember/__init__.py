@@ -1,1 +1,0 @@
-"""The write path: pipeline over normalise, prepare, neighbours and commit."""

@@ -1,1 +1,0 @@
-"""Sessions: who is at work, and what one session keeps at hand and claims."""

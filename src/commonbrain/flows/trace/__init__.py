@@ -1,1 +1,0 @@
-"""Traces: why something came about, what came of it, and how good the evidence is."""

@@ -1,1 +1,0 @@
-"""What is done outside of any call: jobs, and who works on them."""

@@ -1,0 +1,1 @@
+"""Changes to stored memories: revise, forget, undo and review."""

@@ -1,0 +1,220 @@
+"""What a change would do, as values: planned, held against the authority, then carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from commonbrain.history.unit_of_work import Act
+from commonbrain.ingestion.result import Outcome
+from commonbrain.invalidation.preview import Unseated
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.links import Link, is_inherited
+from commonbrain.model.memory import AWAITING_STATES, CURRENT_STATES, Memory, State
+from commonbrain.model.revision import Action, difference
+from commonbrain.model.support import Review
+from commonbrain.model.tasks import Ack
+from commonbrain.model.timestamps import show_instant
+from commonbrain.security.authority import Proposal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """Bring a memory from one state to another; `action` where it differs from the plan's."""
+
+    before: Memory
+    after: Memory
+    action: Action | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutLink:
+    """Link a memory to another; without `link` the one that is there goes."""
+
+    memory: Memory
+    """The one that the link leads from, or that inherited it."""
+    known: Link | None
+    link: Link | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutAck:
+    """Keep an answer to an action item, in the place of the one that is known."""
+
+    memory: Memory
+    known: Ack | None
+    ack: Ack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Note something beside a memory."""
+
+    memory: Memory
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle:
+    """Vouch for a memory whose premises fell: its open reviews are settled."""
+
+    memory: Memory
+    reviews: tuple[Review, ...]
+
+
+Step = Amend | PutLink | PutAck | Note | Settle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The steps of one change in order; none when things are so already."""
+
+    steps: tuple[Step, ...] = ()
+    is_weighty: bool = False
+    """Whether an untrusted caller may only propose it, even of what is its own."""
+    hint: str | None = None
+
+
+class Planner(Protocol):
+    """Plans one sort of change of a memory; changes nothing."""
+
+    def __call__(self, act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+        """Plan it, or raise `Invalid`, `NotFound` or `Refused` when it cannot be made."""
+        ...
+
+
+class Completion(StrEnum):
+    """How a revision ended."""
+
+    DONE = "done"
+    PROPOSED = "proposed"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+    DRY_RUN = "dry_run"
+    """Nothing was done: it says what would be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revised:
+    """What became of a revision; `changed` says it in words, `hint` what to do next.
+
+    `id` names the memory that was revised; of what is `proposed` it names the proposal.
+    """
+
+    id: str
+    action: Action
+    status: Completion
+    headline: str | None = None
+    changed: tuple[str, ...] = ()
+    hint: str | None = None
+    unseated: Unseated | None = None
+    """What rests on what no longer holds, and needs review now."""
+    outcome: Outcome | None = None
+    """What the gate said of the new text, when it was superseded."""
+
+
+def show(memory: Memory) -> str:
+    """Write the id of a memory."""
+    return ids.show(ids.MEMORY, memory.id)
+
+
+def check_current(memory: Memory, now: datetime) -> None:
+    """Refuse to revise what does not hold.
+
+    Raises:
+        Refused: `not_current`.
+
+    """
+    is_over = memory.is_over(now)
+    if memory.state not in CURRENT_STATES or is_over:
+        state = State.EXPIRED if is_over and memory.state in CURRENT_STATES else memory.state
+        raise Refused(
+            f"{show(memory)} is {state}: there is nothing to revise.",
+            code="not_current",
+            hint=f"Settle it first: revise approve or reject {show(memory)}."
+            if memory.state in AWAITING_STATES
+            else "Get it to see what holds now, or restore it.",
+        )
+
+
+def amending(before: Memory, after: Memory) -> tuple[Step, ...]:
+    """Plan one amendment, or nothing where nothing differs."""
+    return () if before == after else (Amend(before=before, after=after),)
+
+
+def told(step: Step) -> tuple[str, ...]:
+    """Say in words what a step changes."""
+    match step:
+        case Amend(before=before, after=after):
+            old, new = difference(before, after)
+            lines = _compared(old, new)
+            return tuple(f"{show(before)} {line}" for line in lines)
+        case PutLink(memory=memory, link=None, known=known) if known is not None:
+            return _told_unlinked(memory, known)
+        case PutLink(memory=memory, link=link) if link is not None:
+            return (
+                f"{show(memory)} {link.type} {ids.show(ids.MEMORY, link.to_id)} "
+                f"(strength {link.strength:.2f}, seen {link.observations}x)",
+            )
+        case PutAck(memory=memory, ack=ack):
+            return (f"{show(memory)} acknowledged: {ack.told()}",)
+        case Note() | Settle():
+            return (_told_beside(step),)
+        case _:
+            return ()
+
+
+def _told_unlinked(memory: Memory, known: Link) -> tuple[str, ...]:
+    """Say which link goes; one that was inherited may lead to what the caller does not see."""
+    if is_inherited(known):
+        return ()
+    return (f"{show(memory)} no longer {known.type} {ids.show(ids.MEMORY, known.to_id)}",)
+
+
+def _told_beside(step: Note | Settle) -> str:
+    match step:
+        case Note(memory=memory):
+            return f"{show(memory)} annotated"
+        case Settle(memory=memory, reviews=reviews):
+            return f"{show(memory)} holds, whatever became of {len(reviews)} that it rests on"
+
+
+_QUIET = frozenset({"believed_since", "superseded_at", "payload", "superseded_count"})
+"""Fields that follow from others that are told."""
+
+
+def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name, value in new.items():
+        if name in _QUIET:
+            continue
+        if is_dataclass(value) and not isinstance(value, type):
+            was, is_ = _columns(old[name]), _columns(value)
+            lines += _compared(was, {key: is_[key] for key in is_ if is_[key] != was[key]})
+        else:
+            lines.append(f"{name}: {_plain(name, old[name])} -> {_plain(name, value)}")
+    return lines
+
+
+def _columns(detail: Any) -> dict[str, Any]:  # noqa: ANN401 each kind has its own
+    return {field.name: getattr(detail, field.name) for field in fields(detail)}
+
+
+def _plain(name: str, value: object) -> str:
+    match value:
+        case None | ():
+            return "none"
+        case True | False:
+            return "yes" if value else "no"
+        case tuple():
+            return ", ".join(str(part) for part in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case datetime():
+            return show_instant(value)
+        case int() if name == "superseded_by":
+            return ids.show(ids.MEMORY, value)
+        case _:
+            return str(value)

@@ -1,0 +1,392 @@
+"""Chains of revisions, without a new text: restore, keep both, settle a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from commonbrain.causality.traversal import CAUSAL
+from commonbrain.history.annotations import find_link
+from commonbrain.history.change_plan import (
+    Amend,
+    Plan,
+    PutLink,
+    Step,
+    amending,
+    check_current,
+    show,
+)
+from commonbrain.history.metadata import settling
+from commonbrain.history.unit_of_work import Act
+from commonbrain.invalidation.propagation import holding
+from commonbrain.model import ids
+from commonbrain.model.conflicts import is_placeable
+from commonbrain.model.errors import Refused
+from commonbrain.model.links import (
+    INHERITED,
+    Link,
+    LinkType,
+    is_inherited,
+    link_image,
+    strengthened,
+)
+from commonbrain.model.memory import (
+    AWAITING_STATES,
+    CURRENT_STATES,
+    FINDABLE_STATES,
+    Draft,
+    Memory,
+    State,
+    is_erased,
+)
+from commonbrain.model.revision import Action, own_state, restored, superseded
+from commonbrain.model.scope import Scope, is_visible
+from commonbrain.model.support import Support
+from commonbrain.retrieval.get import head_of
+from commonbrain.security.authority import Proposal, own_trust, vouched
+from commonbrain.storage.change_log import check_lease, record_beside
+
+
+def with_supports(act: Act, draft: Draft, *, old: Memory) -> Draft:
+    """Let a revision rest on what the old text rests on, as far as that holds and is seen.
+
+    What has fallen is left behind: to supersede what needs review is how one mends it.
+    """
+    supports = _supports(act, old)
+    found = act.tx.memories.get([one.to_id for one in supports])
+    seen = {
+        id_
+        for id_, one in found.items()
+        if one.state in FINDABLE_STATES and is_visible(act.caller, one)
+    }
+    return replace(
+        draft,
+        derived_from=_ends(supports, LinkType.DERIVED_FROM, among=seen),
+        depends_on=_ends(supports, LinkType.DEPENDS_ON, among=seen),
+    )
+
+
+def take_over(act: Act, old: Memory, *, new: Memory, supports: bool) -> None:
+    """Give a successor the causes and effects of the old, and the supports that it has not yet.
+
+    They are copied, each with a record of its own, so that undo and restore find all as it was.
+    """
+    wanted = act.tx.links.touching([old.id], types=CAUSAL)
+    if supports:
+        resting = {(one.from_id, one.to_id, one.type) for one in _supports(act, old)}
+        leaving = act.tx.links.touching([old.id], types=sorted({type_ for *_, type_ in resting}))
+        wanted += [one for one in leaving if (one.from_id, one.to_id, one.type) in resting]
+    there = {(one.from_id, one.to_id, one.type) for one in act.tx.links.touching([new.id])}
+    for link in wanted:
+        ends = [new.id if end == old.id else end for end in (link.from_id, link.to_id)]
+        if (*ends, link.type) not in there and ends[0] != ends[1]:
+            _put(act, new, link=_moved(act, link, ends=ends, by=new))
+
+
+def inherited(act: Act, memory: Memory) -> list[Link]:
+    """List the causes and effects that a memory only has because it took another's place."""
+    links = act.tx.links.touching([memory.id], types=CAUSAL)
+    return [one for one in links if is_inherited(one)]
+
+
+def _supports(act: Act, old: Memory) -> Sequence[Support]:
+    """Give what bears a memory and is not why it needs review, nor ever needed one."""
+    reviews = act.tx.reviews
+    fallen = {one.cause_id for one in reviews.of([old.id]).get(old.id, ())}
+    supports = holding(act.tx, old.id, now=act.now)
+    shaken = {
+        id_
+        for id_, those in reviews.of([one.to_id for one in supports]).items()
+        if any(one.is_open and one.cause_id in fallen for one in those)
+    }
+    return [one for one in supports if one.to_id not in fallen | shaken]
+
+
+def _ends(supports: Sequence[Support], type_: LinkType, *, among: set[int]) -> tuple[int, ...]:
+    return tuple(one.to_id for one in supports if one.type is type_ and one.to_id in among)
+
+
+def _moved(act: Act, link: Link, *, ends: Sequence[int], by: Memory) -> Link:
+    """Say the same of the successor, in no greater trust than it has itself."""
+    basis = link.basis if is_inherited(link) else f"{INHERITED}{link.basis or link.type}"
+    from_id, to_id = ends
+    return replace(
+        link,
+        from_id=from_id,
+        to_id=to_id,
+        basis=basis,
+        agent=act.caller.agent,
+        trust=min(link.trust, by.trust, key=lambda trust: trust.weight),
+        created_at=act.now,
+    )
+
+
+def _put(act: Act, new: Memory, *, link: Link) -> None:
+    act.tx.links.replace(link)
+    image = {"link": link_image(link)}
+    record_beside(act.tx, new, deed=act.deed(Action.LINK, None), before={}, after=image)
+
+
+def restore(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:  # noqa: ARG001 the planners' shape
+    """Bring back what was superseded, forgotten or archived, or has expired."""
+    if is_erased(memory):
+        raise Refused(
+            f"{show(memory)} was erased: its text is nowhere.",
+            code="erased",
+            hint="Remember it anew if it is wanted again.",
+        )
+    match memory.state:
+        case State.SUPERSEDED:
+            return _take_back(act, memory)
+        case State.FORGOTTEN:
+            return _recover(act, memory)
+        case state if state in AWAITING_STATES:
+            raise Refused(
+                f"{show(memory)} is {state}: it never held.",
+                code="not_current",
+                hint=f"Settle it by revise approve or reject {show(memory)}.",
+            )
+        case _:
+            back = restored(memory, at=act.now)
+            if back is None:
+                return Plan()
+            return Plan(steps=(Amend(before=memory, after=back), *_vouched(act, memory)))
+
+
+def _vouched(act: Act, memory: Memory) -> tuple[Step, ...]:
+    """Vouch for what a cascade archived: who brings it back says that it holds all the same."""
+    there = act.tx.reviews.of([memory.id]).get(memory.id, ())
+    return settling(act, memory) if any(one.is_of_itself for one in there) else ()
+
+
+def keep_both(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+    """Let two memories hold beside each other that excluded each other."""
+    other_id = wanted.told["other"]
+    if other_id is not None:
+        other = act.fetch(ids.parse(ids.MEMORY, other_id))
+        if wanted.told.get("projects"):
+            return _place(act, memory, wanted=wanted, other=other)
+        return _declare_both(act, memory, wanted=wanted, other=other)
+    if memory.state is not State.SUPERSEDED:
+        raise Refused(
+            f"{show(memory)} is {memory.state}, not superseded.",
+            code="not_superseded",
+            hint="Give the other memory too if the two conflict.",
+        )
+    corrector = _corrector(act, memory)
+    check_current(corrector, act.now)
+    freed = replace(corrector, superseded_count=0)
+    return Plan(
+        steps=(
+            Amend(before=memory, after=_held_again(act, memory)),
+            Amend(before=corrector, after=freed),
+            _related(act, memory, other=corrector, wanted=wanted),
+        )
+    )
+
+
+def resolve(act: Act, memory: Memory, *, wanted: Proposal) -> Plan:
+    """Settle a conflict in favour of one memory: the other is superseded by it.
+
+    Who is entitled to it vouches for the one, so that it is found wherever the other was.
+    """
+    other = act.fetch(ids.parse(ids.MEMORY, wanted.told["other"]))
+    check_current(memory, act.now)
+    check_is_head(act, other)
+    check_stays_seen(other, memory.scope)
+    if memory.id == other.id:
+        raise Refused("A memory cannot supersede itself.", code="not_in_conflict")
+    if memory.superseded_count:
+        raise Refused(
+            f"{show(memory)} takes the place of another memory already; a chain has no branches.",
+            code="chain_taken",
+            hint=f"Supersede {show(other)} with its text, or forget {show(other)}, or keep both.",
+        )
+    is_weaker = memory.trust.weight < other.trust.weight
+    trusted = vouched(memory, trust=other.trust) if is_weaker else memory
+    raised = replace(trusted, superseded_count=other.superseded_count + 1)
+    gone = superseded(other, by=memory.id, at=act.now)
+    return Plan(
+        steps=(
+            Amend(before=memory, after=raised),
+            Amend(before=other, after=gone, action=Action.SUPERSEDE),
+            *_without_conflict(act, memory, other=other),
+        )
+    )
+
+
+def check_is_head(act: Act, memory: Memory) -> None:
+    """Refuse to supersede what does not hold, and name what does.
+
+    Raises:
+        Refused: `already_superseded` or `not_current`.
+
+    """
+    if memory.state in CURRENT_STATES:
+        return
+    if memory.state is not State.SUPERSEDED:
+        raise Refused(
+            f"{show(memory)} is {memory.state}: there is nothing to revise.",
+            code="not_current",
+            hint="Remember the new text instead.",
+        )
+    head = head_of(act.tx, memory)
+    raise Refused(
+        f"{show(memory)} is superseded already.",
+        code="already_superseded",
+        hint=f"Revise the one that holds now: {show(head)}.",
+    )
+
+
+def check_stays_seen(old: Memory, scope: Scope) -> None:
+    """Keep a chain visible to all who saw its beginning; the banner of the old names the new.
+
+    Raises:
+        Refused: `scope_denied`.
+
+    """
+    if scope is Scope.PRIVATE and old.scope is not Scope.PRIVATE:
+        raise Refused(
+            f"This memory has scope {old.scope}; a private one cannot replace it.",
+            code="scope_denied",
+            hint=f"Supersede it with scope {old.scope}, or remember your own beside it.",
+        )
+
+
+def _take_back(act: Act, memory: Memory) -> Plan:
+    """Undo a supersede: the old holds again, and its corrector is forgotten."""
+    corrector = _corrector(act, memory)
+    retired = replace(corrector, state=State.FORGOTTEN, superseded_count=0)
+    steps: tuple[Step, ...] = (
+        Amend(before=corrector, after=retired),
+        Amend(before=memory, after=_held_again(act, memory)),
+        *(PutLink(memory=corrector, known=one, link=None) for one in inherited(act, corrector)),
+    )
+    return Plan(steps=steps, hint=f"{show(corrector)}, which had replaced it, is forgotten.")
+
+
+def _recover(act: Act, memory: Memory) -> Plan:
+    """Undo a forgetting: back to the state it had before."""
+    told = act.tx.changes.of([memory.id])
+    before = [
+        one.before["state"]
+        for one in told
+        if one.before.get("state") not in {None, State.FORGOTTEN}
+        and one.after.get("state") is State.FORGOTTEN
+    ]
+    state = own_state(State(str(before[-1])), told) if before else State.ACTIVE
+    is_held = state in CURRENT_STATES
+    since = act.now if is_held else memory.believed_since
+    expires_at = _still_ahead(act, memory) if is_held else memory.expires_at
+    back = replace(memory, state=state, believed_since=since, expires_at=expires_at)
+    hint = None if is_held else f"It is {state} again, as it was before it was forgotten."
+    return Plan(steps=(Amend(before=memory, after=back),), hint=hint)
+
+
+def _corrector(act: Act, memory: Memory) -> Memory:
+    """Find what superseded a memory, if nothing has superseded that in turn.
+
+    Raises:
+        Refused: `mid_chain`, naming the head.
+
+    """
+    by = memory.superseded_by
+    corrector = act.tx.memories.get([by])[by] if by is not None else memory
+    if corrector.state is not State.SUPERSEDED:
+        return corrector
+    head = head_of(act.tx, memory)
+    raise Refused(
+        f"{show(memory)} stands in the middle of its chain.",
+        code="mid_chain",
+        hint=f"Revise the one that holds now: {show(head)}.",
+    )
+
+
+def _held_again(act: Act, memory: Memory) -> Memory:
+    freed = replace(memory, state=State.ACTIVE, superseded_by=None, superseded_at=None)
+    return replace(freed, believed_since=act.now, expires_at=_still_ahead(act, memory))
+
+
+def _still_ahead(act: Act, memory: Memory) -> datetime | None:
+    """Give when it expires; a moment that has passed would hide again what is brought back."""
+    at = memory.expires_at
+    return at if at is not None and at > act.now else None
+
+
+def _declare_both(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:
+    check_current(memory, act.now)
+    check_current(other, act.now)
+    gone = _without_conflict(act, memory, other=other)
+    if not gone:
+        related = act.tx.links.touching([memory.id], types=[LinkType.RELATES_TO])
+        if any(other.id in {one.from_id, one.to_id} for one in related):
+            return Plan()
+        raise _no_conflict(memory, other)
+    return Plan(steps=(*gone, _related(act, memory, other=other, wanted=wanted)))
+
+
+def _place(act: Act, memory: Memory, *, wanted: Proposal, other: Memory) -> Plan:
+    """Give each of two its project: where one of them holds, the other says nothing.
+
+    The link between them stays: it tells who asks across projects, and binds again as soon as one
+    is for every project.
+    """
+    here, there = wanted.told["projects"]
+    if memory.id == other.id or not _conflicts_between(act, memory, other=other):
+        raise _no_conflict(memory, other)
+    for one in (memory, other):
+        check_current(one, act.now)
+        check_lease(act.tx, act.caller, memory=one, now=act.now)
+        _check_placeable(one)
+    return Plan(
+        steps=(
+            *amending(memory, replace(memory, project=here)),
+            *amending(other, replace(other, project=there)),
+        )
+    )
+
+
+def _no_conflict(memory: Memory, other: Memory) -> Refused:
+    return Refused(
+        f"{show(memory)} and {show(other)} are not in conflict.",
+        code="not_in_conflict",
+        hint="Link them if they belong together.",
+    )
+
+
+def _check_placeable(memory: Memory) -> None:
+    if not is_placeable(memory):
+        raise Refused(
+            f"{show(memory)} is a {memory.kind} that binds or reaches others where it is: it is "
+            "not moved to another project.",
+            code="not_placeable",
+            hint=f"Keep both without projects, or forget {show(memory)} if it holds no more.",
+        )
+
+
+def _conflicts_between(act: Act, memory: Memory, *, other: Memory) -> list[Link]:
+    pair = {memory.id, other.id}
+    about = act.tx.links.touching([memory.id], types=[LinkType.CONFLICTS_WITH])
+    return [one for one in about if {one.from_id, one.to_id} == pair]
+
+
+def _without_conflict(act: Act, memory: Memory, *, other: Memory) -> tuple[PutLink, ...]:
+    pair = {memory.id: memory, other.id: other}
+    between = _conflicts_between(act, memory, other=other)
+    return tuple(PutLink(memory=pair[one.from_id], known=one, link=None) for one in between)
+
+
+def _related(act: Act, memory: Memory, *, other: Memory, wanted: Proposal) -> PutLink:
+    made = Link(
+        from_id=memory.id,
+        to_id=other.id,
+        type=LinkType.RELATES_TO,
+        basis=wanted.reason,
+        agent=act.caller.agent,
+        trust=own_trust(act.caller),
+        created_at=act.now,
+        observed_at=act.now,
+    )
+    known = find_link(act, memory.id, to_id=other.id, type_=LinkType.RELATES_TO)
+    return PutLink(memory=memory, known=known, link=strengthened(known, made) if known else made)

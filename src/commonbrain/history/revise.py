@@ -1,0 +1,326 @@
+"""Revise: every way to correct a memory, for one caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Literal, TypedDict, Unpack
+
+from commonbrain.embeddings.interface import Vectors
+from commonbrain.history.annotations import noted_text
+from commonbrain.history.apply import approve, perform, reject
+from commonbrain.history.change_plan import Completion, Revised
+from commonbrain.history.metadata import plain_instant, plain_names
+from commonbrain.history.supersede import Heritage, inherit, replace_by
+from commonbrain.history.unit_of_work import Act, checked_reason, vectors_of
+from commonbrain.ingestion.pending_acks import check_duties
+from commonbrain.ingestion.preparation import Prepared, embed, prepare
+from commonbrain.ingestion.result import Outcome, rejected
+from commonbrain.ingestion.salience import scored
+from commonbrain.ingestion.secret_scanning import screened
+from commonbrain.ingestion.service import DraftFields, draft_of
+from commonbrain.invalidation.preview import Unseated, foretell
+from commonbrain.invalidation.propagation import follow_up
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid, one_of
+from commonbrain.model.kinds import TaskPriority, TaskStatus
+from commonbrain.model.links import STRENGTH_DEFAULT, LinkType
+from commonbrain.model.query import Mark, Use
+from commonbrain.model.revision import Action
+from commonbrain.model.scope import Caller
+from commonbrain.model.tasks import Decision
+from commonbrain.retrieval.get import fetch
+from commonbrain.security.authority import Proposal, proposal_of
+from commonbrain.services import House
+from commonbrain.storage.change_log import check_version, credit
+
+_REVIVING = frozenset({Action.RESTORE, Action.APPROVE})
+"""What may make a memory findable again, so that it has to be embedded first."""
+_SIDES: Final = 2
+_CARRIED: Final = {Action.APPROVE: approve, Action.REJECT: reject}
+"""What is carried out otherwise than by a plan."""
+
+
+class TaskMove(TypedDict, total=False):
+    """What changes of a task beside its status, on what condition and why."""
+
+    due_at: datetime | str | None
+    priority: TaskPriority | str | None
+    assignee: str | None
+    version: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Revise:
+    """Revision for one caller.
+
+    Every method but `supersede` answers with a `Revised`: done, unchanged when things are so
+    already, or proposed when the caller lacks the authority. All of them raise `Invalid` for what
+    is no id, `NotFound` for what the caller may not see, `Refused` with a code and the next step,
+    and `Unavailable` when the store stayed locked; after an error everything is as it was.
+    """
+
+    house: House
+    caller: Caller
+
+    def supersede(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        text: str,
+        *,
+        reason: str,
+        inherit_pin: bool = False,
+        inherit_skill: bool = False,
+        version: int | None = None,
+        **known: Unpack[DraftFields],
+    ) -> Outcome:
+        """Replace a current memory by a new text; what is not given is taken from the old one.
+
+        That goes for what it rests on too, as far as that holds, and for its causes and effects.
+
+        Returns:
+            The outcome of the new text at the gate: `stored` took the old one's place,
+            `quarantined` is a proposal to; otherwise the old one still holds.
+
+        Raises:
+            Invalid: the text is not an id, or there is no reason.
+            NotFound: there is none, or the caller may not see it.
+            Refused: `already_superseded` (names the head), `version_conflict`, action items are to
+                be answered first, or the scope is out of reach.
+            Unavailable: the store stayed locked; the old one still holds.
+
+        """
+        why = checked_reason(reason, self.house)
+        old_id = ids.parse(ids.MEMORY, id)
+        is_tied = known.get("depends_on") or known.get("derived_from")
+        heritage = Heritage(pin=inherit_pin, skill=inherit_skill, supports=not is_tied)
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+            old = act.fetch(old_id)
+            draft = inherit(draft_of(text, **known), old, act=act, heritage=heritage)
+        prepared = prepare(draft, self.caller, house=self.house)
+        if not isinstance(prepared, Prepared):
+            return rejected(prepared)
+        [ready] = scored(embed([prepared], self.house.embedder), self.caller, house=self.house)
+        with self.house.store.begin(self.caller.tenant) as tx:
+            act = Act(tx=tx, house=self.house, caller=self.caller, now=self.house.clock.now())
+            old = act.fetch(old_id)
+            check_duties(
+                tx,
+                self.caller,
+                projects=[old.project, ready.project],
+                now=act.now,
+                settles=[old_id],
+            )
+            check_version(tx, old_id, version=version)
+            outcome = replace_by(act, ready, old_id=old_id, reason=why, heritage=heritage)
+            outcome = replace(outcome, unseated=act.cascade())
+        follow_up(self.house, self.caller)
+        return outcome
+
+    def restore(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Bring back what was superseded (its corrector is forgotten), forgotten or archived."""
+        return self._do(Action.RESTORE, id, reason=checked_reason(reason, self.house))
+
+    def keep_both(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        *,
+        reason: str,
+        other: str | None = None,
+        projects: Sequence[str] = (),
+    ) -> Revised:
+        """Let a superseded memory hold beside its corrector, or two that were in conflict.
+
+        With `projects`, of `id` and of the other, each holds in its own and is for no other.
+
+        Raises:
+            Invalid: there are not two different projects, or no other memory.
+
+        """
+        told: dict[str, Any] = {"other": _id(other) if other else None}
+        if projects:
+            told["projects"] = self._projects(projects, is_of_two=other is not None)
+        return self._do(Action.KEEP_BOTH, id, reason=checked_reason(reason, self.house), told=told)
+
+    def resolve(self, id: str, *, other: str, reason: str) -> Revised:  # noqa: A002
+        """Settle a conflict in favour of `id`: the other is superseded by it."""
+        told = {"other": _id(other)}
+        return self._do(Action.RESOLVE, id, reason=checked_reason(reason, self.house), told=told)
+
+    def annotate(self, id: str, text: str) -> Revised:  # noqa: A002 the public name is id
+        """Note a correction, gotcha or warning beside a memory, under the caller's own trust."""
+        return self._do(Action.ANNOTATE, id, told={"text": noted_text(text, self.house)})
+
+    def rate(self, id: str, vote: Literal["up", "down"]) -> Revised:  # noqa: A002
+        """Vote for or against a memory that was used."""
+        votes = {"up": 1, "down": -1}
+        if vote not in votes:
+            raise Invalid(f"{vote!r} is no vote.", hint="Give up or down.")
+        done = self._do(Action.RATE, id, told={"vote": votes[vote]})
+        if done.status is Completion.DONE:
+            self.house.telemetry.voted(votes[vote])
+        return done
+
+    def pin(self, id: str) -> Revised:  # noqa: A002 the public name is id
+        """Pin a memory: it never fades."""
+        return self._do(Action.PIN, id, told={"pinned": True})
+
+    def unpin(self, id: str) -> Revised:  # noqa: A002 the public name is id
+        """Take the pin off."""
+        return self._do(Action.PIN, id, told={"pinned": False})
+
+    def retag(self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Revised:  # noqa: A002
+        """Add and take away tags."""
+        told = {
+            "add": self._names(add, what="tag"),
+            "remove": plain_names(remove, what="tag"),
+        }
+        return self._do(Action.RETAG, id, told=told)
+
+    def link(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        to: str,
+        *,
+        type: LinkType | str,  # noqa: A002 the public name is type
+        strength: float = STRENGTH_DEFAULT,
+        reason: str | None = None,
+    ) -> Revised:
+        """Link a memory to another, resting on `reason`; linking again strengthens the link."""
+        told = {"to": _id(to), "type": str(one_of(LinkType, type)), "strength": strength}
+        why = checked_reason(reason, self.house) if reason else None
+        return self._do(Action.LINK, id, reason=why, told=told)
+
+    def unlink(self, id: str, to: str, *, type: LinkType | str) -> Revised:  # noqa: A002
+        """Take the link of that type to another memory away."""
+        told = {"to": _id(to), "type": str(one_of(LinkType, type))}
+        return self._do(Action.UNLINK, id, told=told)
+
+    def status(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        status: TaskStatus | str,
+        **more: Unpack[TaskMove],
+    ) -> Revised:
+        """Move a task on: open, blocked, done or stale; a task that another has claimed stays.
+
+        Args:
+            id: the task.
+            status: where it stands now.
+            more: `due_at`, `priority` and `assignee` where they change too; `version`, as get
+                tells it, refuses the change where somebody else was faster; `reason` says what
+                came of it.
+
+        """
+        priority, assignee, reason = more.get("priority"), more.get("assignee"), more.get("reason")
+        told = {
+            "status": str(one_of(TaskStatus, status)),
+            "due_at": plain_instant(more.get("due_at")),
+            "priority": str(one_of(TaskPriority, priority)) if priority else None,
+            "assignee": self._names([assignee], what="assignee")[0] if assignee else None,
+        }
+        why = checked_reason(reason, self.house) if reason else None
+        return self._do(Action.STATUS, id, reason=why, told=told, version=more.get("version"))
+
+    def ack(
+        self,
+        id: str,  # noqa: A002 the public name is id
+        decision: Decision | str,
+        *,
+        reason: str | None = None,
+        until: datetime | str | None = None,
+    ) -> Revised:
+        """Answer an action item: will_execute, already_done, not_relevant, or deferred until then.
+
+        already_done (of tasks only, which are done then) and not_relevant need a reason. A task is
+        answered for everybody, a rule for the caller's session.
+        """
+        told = {"decision": str(one_of(Decision, decision)), "until": plain_instant(until)}
+        why = checked_reason(reason, self.house) if reason else None
+        return self._do(Action.ACK, id, reason=why, told=told)
+
+    def review(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Vouch for a memory that needs review: it was looked at, and it holds because ..."""
+        return self._do(Action.REVIEW, id, reason=checked_reason(reason, self.house))
+
+    def preview(self, id: str) -> Unseated:  # noqa: A002 the public name is id
+        """Say what would need review, or be archived, if a memory were superseded or forgotten."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            memory = fetch(tx, self.caller, id_=ids.parse(ids.MEMORY, id))
+            now = self.house.clock.now()
+            return foretell(tx, self.caller, ids_=[memory.id], now=now)
+
+    def approve(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Let what was quarantined or proposed hold; a proposed change is carried out."""
+        return self._do(Action.APPROVE, id, reason=checked_reason(reason, self.house))
+
+    def reject(self, id: str, *, reason: str) -> Revised:  # noqa: A002 the public name is id
+        """Forget what was quarantined or proposed; its author may withdraw it so."""
+        return self._do(Action.REJECT, id, reason=checked_reason(reason, self.house))
+
+    def _projects(self, given: Sequence[str], *, is_of_two: bool) -> list[str]:
+        names = self._names(given, what="project")
+        if len(names) != len(given) or len(names) != _SIDES or not is_of_two:
+            raise Invalid(
+                "Each side needs a project of its own.",
+                hint="Give other, and two different projects: that of id, and that of other.",
+            )
+        return names
+
+    def _names(self, given: Sequence[str], *, what: str) -> list[str]:
+        clean = [screened(name, what=what, house=self.house) for name in given]
+        return plain_names(clean, what=what)
+
+    def _do(
+        self,
+        op: Action,
+        id: str,  # noqa: A002 the public name is id
+        *,
+        reason: str | None = None,
+        told: Mapping[str, Any] | None = None,
+        version: int | None = None,
+    ) -> Revised:
+        wanted = Proposal(op=op, id=ids.parse(ids.MEMORY, id), reason=reason, told=told or {})
+        vectors = self._vectors(wanted) if op in _REVIVING else None
+        with self.house.store.begin(self.caller.tenant) as tx:
+            act = Act(
+                tx=tx,
+                house=self.house,
+                caller=self.caller,
+                now=self.house.clock.now(),
+                vectors=vectors or {},
+            )
+            check_version(tx, wanted.id, version=version)
+            done = _CARRIED.get(op, perform)(act, wanted)
+            _credit(act, wanted, done=done)
+            done = replace(done, unseated=act.cascade())
+        follow_up(self.house, self.caller)
+        return done
+
+    def _vectors(self, wanted: Proposal) -> Mapping[int, Vectors]:
+        """Embed what may come back, outside the transaction: it takes longer than a write may."""
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            memory = fetch(tx, self.caller, id_=wanted.id)
+            carried = proposal_of(memory)
+            both = [memory, *(tx.memories.get([carried.id]).values() if carried else ())]
+        return vectors_of(self.house, both)
+
+
+def _credit(act: Act, wanted: Proposal, *, done: Revised) -> None:
+    """Mark a vote, or what something was linked to, on the recall that showed it."""
+    told = wanted.told
+    if wanted.op is Action.RATE and done.status is Completion.DONE:
+        id_, mark = wanted.id, Mark.USEFUL if told["vote"] > 0 else Mark.WRONG
+    elif wanted.op is Action.LINK and told["type"] != LinkType.CONFLICTS_WITH:
+        id_, mark = ids.parse(ids.MEMORY, told["to"]), Mark.USED
+    else:
+        return
+    credit(act.tx, act.house, use=Use.by(act.caller, [id_], mark=mark, at=act.now))
+
+
+def _id(text: str) -> str:
+    """Read an id and write it in full, so that equal proposals are equal."""
+    return ids.show(ids.MEMORY, ids.parse(ids.MEMORY, text))

@@ -1,0 +1,1 @@
+"""Hooks of coding agents, which never break the agent."""

@@ -1,0 +1,177 @@
+"""What hooks do: `DEEDS` is the table. Each gives text for the client's model, or none."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from commonbrain.api.project_folder import Folder
+from commonbrain.client import Brain
+from commonbrain.coordination.handoff import LABEL
+from commonbrain.coordination.registry import contact_here
+from commonbrain.hooks.config import capture_of
+from commonbrain.hooks.event import Happening
+from commonbrain.hooks.table import Deed, Hook
+from commonbrain.ingestion.drafts import DraftFields
+from commonbrain.jobs.worker import keep_a_while
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import HOOK_NOTES_TOKENS, QUERY_CHARS_MAX, SOURCE_REF_CHARS_MAX
+from commonbrain.model.trust import Trust
+from commonbrain.retrieval.options import RecallOptions
+from commonbrain.runtime.bootstrap import load_settings, open_brain
+from commonbrain.text.capture import both_ends, to_keep
+from commonbrain.text.injected_context import own_block
+from commonbrain.text.tokens import upper_bound
+
+_ITEMS_MAX: Final = 5
+"""More than five answers to what nobody asked are a lecture."""
+_SIGNS_OF_LIFE: Final = frozenset({Deed.RECALL, Deed.CAPTURE, Deed.SUMMARISE})
+"""The others say of a session that it begins or ends."""
+_TELLING: Final = frozenset({Deed.BOOT, Deed.RECALL})
+_KEEPING_S_MAX: Final = 2.0
+"""A day of one agent takes far less; what is left is done after the next session."""
+_COMPACTED: Final = "compact"
+_WAIT_S_MIN: Final = 0.01
+_WAIT_S_MAX: Final = 1.0
+_ANSWERING: Final = tuple(kind for kind in Kind if kind is not Kind.EVENT)
+"""Events are raw material, most of them captured by these hooks; what is made of them answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One thing to do for a client, and the time there is for it."""
+
+    hook: Hook
+    happening: Happening
+    folder: Folder
+    agent: str
+    left_s: Callable[[], float]
+    tokens: int = 0
+    """How much may be told beside a prompt; settings say."""
+
+
+def perform(order: Order, store: Path | None) -> str | None:
+    """Do what a hook is for; give what its client's model is to be told.
+
+    Raises:
+        CommonbrainError: it could not be done.
+
+    """
+    settings = load_settings()
+    if not settings.hooks:
+        return None
+    with open_brain(store, lock_wait_s=_wait_s(order), agent=order.agent) as opened:
+        brain = opened.acting_as(
+            contact=contact_here(opened.house, client=order.hook.client),
+            session=order.happening.session or None,
+            project=settings.project or order.folder.project,
+            # A model wrote what is kept: it may not claim more than its user could.
+            trust_ceiling=Trust.USER_CLAIM,
+        )
+        if brain.caller.session and order.hook.deed in _SIGNS_OF_LIFE:
+            brain.session.meet()
+        return DEEDS[order.hook.deed](brain, replace(order, tokens=settings.hook_prompt_tokens))
+
+
+def _wait_s(order: Order) -> float:
+    """Say how long to wait for others that write; what only tells does without them."""
+    left_s = max(order.left_s(), _WAIT_S_MIN)
+    return min(left_s / 4, _WAIT_S_MAX) if order.hook.deed in _TELLING else left_s
+
+
+def _boot(brain: Brain, order: Order) -> str:
+    """Begin the session; tell its agent what binds it, what is owed and who else is at work.
+
+    After a compaction its own working notes come with it: the conversation has lost them.
+    """
+    told = [brain.boot(client=order.hook.client).text]
+    if order.happening.cause == _COMPACTED and brain.caller.session:
+        own = (one for one in brain.session.notes().notes or () if not one.pinned)
+        lines = [f"> {inert_line(one.key)}: {inert_line(one.value)}" for one in own]
+        told += ["Your working notes:", *truncated(lines)] if lines else []
+    return own_block("\n".join(told))
+
+
+def truncated(lines: Sequence[str]) -> list[str]:
+    """Give the first lines that fit into what a hook may tell beside boot."""
+    kept: list[str] = []
+    room = HOOK_NOTES_TOKENS
+    for line in lines:
+        room -= upper_bound(line) + 1
+        if room < 0:
+            return [*kept, f"{len(lines) - len(kept)} more: session notes"]
+        kept.append(line)
+    return kept
+
+
+def _recall(brain: Brain, order: Order) -> str | None:
+    """Tell what stands out of what is known about a prompt."""
+    options = RecallOptions(
+        project=brain.caller.project,
+        kinds=_ANSWERING,
+        max_items=_ITEMS_MAX,
+        max_tokens=order.tokens,
+        deadline_ms=max(1.0, order.left_s() * 1000),
+        unasked=True,
+    )
+    found = brain.recall(order.happening.prompt[:QUERY_CHARS_MAX], **options)
+    return own_block(found.evidence) if found.items else None
+
+
+def _capture(brain: Brain, order: Order) -> None:
+    """Keep what the agent's last message tells that outlives the turn.
+
+    What the gate does not let in is not worth a word to anybody.
+    """
+    wanted = capture_of(order.folder, os.environ)
+    told = DraftFields(auto_captured=True)
+    if wanted == "turns":
+        told["kind"] = Kind.EVENT
+    if order.happening.source_ref:
+        told["source_ref"] = order.happening.source_ref[:SOURCE_REF_CHARS_MAX]
+    for text in to_keep(order.happening.said, wanted):
+        brain.remember(text, chunks=False, **told)
+
+
+def _summarise(brain: Brain, order: Order) -> None:
+    """Keep what a compaction made of the conversation, for whoever goes on after this one."""
+    summary = both_ends(order.happening.summary)
+    if summary and order.happening.session:
+        brain.session.sum_up(summary)
+
+
+def _end(brain: Brain, order: Order) -> None:
+    """End the session, with what it last told of note where it left nothing itself."""
+    captures = capture_of(order.folder, os.environ) != "off"
+    if captures and not _left(brain, (Kind.EPISODE,), labels=(LABEL,)):
+        for last in _left(brain, (Kind.EVENT,)):
+            brain.session.sum_up(both_ends(last))
+    brain.session.end()
+    # Nobody waits for this process: a store that no server is ever open on is kept here.
+    keep_a_while(brain.house, seconds=min(order.left_s() / 2, _KEEPING_S_MAX))
+
+
+def _left(brain: Brain, kinds: Sequence[Kind], *, labels: Sequence[str] = ()) -> list[str]:
+    """Give the newest that this session left of some kinds, whole; nothing when it left none."""
+    who = brain.caller
+    newest = RecallOptions(
+        kinds=kinds,
+        labels=labels,
+        agent=who.agent,
+        session=who.session,
+        trust_min=0,
+        max_items=1,
+        bump=False,
+    )
+    return [one.body or "" for one in brain.recall("", **newest).items]
+
+
+DEEDS: Final[Mapping[Deed, Callable[[Brain, Order], str | None]]] = {
+    Deed.BOOT: _boot,
+    Deed.RECALL: _recall,
+    Deed.CAPTURE: _capture,
+    Deed.SUMMARISE: _summarise,
+    Deed.END: _end,
+}

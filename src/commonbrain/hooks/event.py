@@ -1,0 +1,84 @@
+"""What a client tells a hook on stdin: untrusted JSON, read into names that every client shares."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import NAME_CHARS_MAX
+
+INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
+"""A summary of a long conversation takes a hundredth of it."""
+_NAMES: Final = {
+    "session": ("session_id", "conversation_id"),
+    "prompt": ("prompt",),
+    "said": ("last_assistant_message", "text", "prompt_response"),
+    "summary": ("compact_summary",),
+    "cause": ("source", "reason", "trigger"),
+    "turn": ("prompt_id", "turn_id", "generation_id"),
+    "transcript": ("transcript_path",),
+}
+"""Each client's names for the same thing, in the order they are tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One event in a client; what it does not tell is empty."""
+
+    session: str = ""
+    folder: Path | None = None
+    prompt: str = ""
+    said: str = ""
+    """The agent's last message."""
+    summary: str = ""
+    """What a compaction made of the conversation."""
+    cause: str = ""
+    turn: str = ""
+    transcript: str = ""
+    """Where the client keeps the conversation; it is named as a source and never read."""
+
+    @property
+    def source_ref(self) -> str | None:
+        """Name where it was said."""
+        place = self.transcript or self.session
+        return f"{place}#{self.turn}" if place and self.turn else place or None
+
+
+def read_happening(raw: bytes) -> Happening:
+    """Read what a client wrote.
+
+    Raises:
+        Invalid: it is too large, or no JSON object.
+
+    """
+    if len(raw) > INPUT_BYTES_MAX:
+        raise Invalid(f"The hook was told more than {INPUT_BYTES_MAX:,} bytes.")
+    try:
+        value = json.loads(raw or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise Invalid("The hook was told no JSON.") from error
+    if not isinstance(value, dict):
+        raise Invalid("The hook was told no JSON object.")
+    told = cast("dict[str, Any]", value)
+    texts = {name: _text(told, keys) for name, keys in _NAMES.items()}
+    return Happening(**{**texts, "session": _name(texts["session"])}, folder=_folder(told))
+
+
+def _text(told: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    return next((told[key] for key in keys if isinstance(told.get(key), str)), "")
+
+
+def _name(text: str) -> str:
+    return text if text.isprintable() and len(text) <= NAME_CHARS_MAX else ""
+
+
+def _folder(told: Mapping[str, Any]) -> Path | None:
+    """Give the folder it happens in, by its own field or the first of several."""
+    roots = told.get("workspace_roots")
+    first = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
+    given = told.get("cwd") or first
+    if not isinstance(given, str) or "\0" in given or not Path(given).is_absolute():
+        return None
+    return Path(given)

@@ -1,0 +1,182 @@
+"""Runs a hook so that the client goes on whatever happens: in time, with exit status 0.
+
+Nothing here may be slow to load: a client waits for it at every prompt, and most often there is
+nothing to do.
+"""
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from typing import Final, NoReturn
+
+from commonbrain.api.project_folder import Folder, folder_of
+from commonbrain.hooks.config import capture_of, is_off, limit_s
+from commonbrain.hooks.event import INPUT_BYTES_MAX, Happening, read_happening
+from commonbrain.hooks.table import HOOKS, Deed, Hook
+from commonbrain.hooks.trivial import is_trivial
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.escaping import inert_line
+
+_CLOSING_S: Final = 0.3
+"""Kept back from the time a deed has, to write its answer and to let go of the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What was called: which hook, and the store and agent that it was set up with."""
+
+    client: str = ""
+    event: str = ""
+    store: Path | None = None
+    agent: str | None = None
+    behind: bool = False
+    """Whether the client is gone already, so that nobody waits."""
+
+    @property
+    def words(self) -> list[str]:
+        """Give it as a command line again."""
+        store = ["--store", str(self.store)] if self.store else []
+        return [self.client, self.event, *store, *(["--agent", self.agent] if self.agent else [])]
+
+
+@dataclass(slots=True)
+class _Running:
+    """A deed under way; one that is late is left behind."""
+
+    answer: str = ""
+    complaint: str = ""
+
+
+def run_hook(arguments: Sequence[str]) -> NoReturn:
+    """Answer a hook on stdout, or say in one line on stderr why not, and leave at once.
+
+    Threads that still wait for something (an embedder, a lock) die with the process; what they had
+    not committed is rolled back.
+    """
+    began = monotonic()
+    if list(arguments[:1]) == ["status"]:
+        from commonbrain.hooks.status import tell_status  # noqa: PLC0415
+
+        print(tell_status(os.environ, Path.cwd()))  # noqa: T201 it is what was asked for
+        _leave()
+    running = _Running()
+    call = _read(arguments)
+    hook = HOOKS.get((call.client, call.event))
+    if hook is None:
+        running.complaint = f"There is no hook {call.client[:40]!r} {call.event[:40]!r}."
+    elif not is_off(os.environ):
+        until = began + limit_s(hook.deed, os.environ)
+        _in_time(running, partial(_answer, hook, call, until=until), until=until)
+    _say(running)
+    _leave()
+
+
+def _in_time(running: _Running, answer: Callable[[], str], *, until: float) -> None:
+    """Wait for an answer until there is no time left."""
+    worker = Thread(target=_attempt, args=(running, answer), daemon=True)
+    worker.start()
+    worker.join(max(0.0, until - monotonic()))
+    if worker.is_alive():
+        running.complaint = "There was not enough time."
+
+
+def is_idle(hook: Hook, happening: Happening, *, folder: Folder) -> bool:
+    """Say whether there is nothing to do, before anything heavy is loaded."""
+    if not folder.has_hooks:
+        return True
+    match hook.deed:
+        case Deed.BOOT:
+            return False
+        case Deed.RECALL:
+            return is_trivial(happening.prompt)
+        case Deed.CAPTURE:
+            return not _to_keep(happening, folder)
+        case Deed.SUMMARISE:
+            return capture_of(folder, os.environ) == "off" or is_trivial(happening.summary)
+        case Deed.END:
+            return not happening.session
+
+
+def _to_keep(happening: Happening, folder: Folder) -> list[str]:
+    """Choose what to keep of a message; that is seldom anything, and costs no brain to say."""
+    # Prompts, which somebody waits for, do without.
+    from commonbrain.text.capture import to_keep  # noqa: PLC0415
+
+    return to_keep(happening.said, capture_of(folder, os.environ))
+
+
+def _read(arguments: Sequence[str]) -> Call:
+    parser = ArgumentParser(prog="brain hook", exit_on_error=False, add_help=False)
+    parser.add_argument("client", nargs="?", default="")
+    parser.add_argument("event", nargs="?", default="")
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--agent")
+    parser.add_argument("--behind", action="store_true")
+    try:
+        given, _ = parser.parse_known_args(arguments)
+    # The parser leaves with 2 for some mistakes, which clients take for an order to stop.
+    except (Exception, SystemExit):  # noqa: BLE001 see above
+        return Call()
+    return Call(**vars(given))
+
+
+def _attempt(running: _Running, answer: Callable[[], str]) -> None:
+    """Do what the hook is for, and note the answer or what went wrong."""
+    try:
+        running.answer = answer()
+    except CommonbrainError as error:
+        running.complaint = f"{error.code}: {error}"
+    # Whatever it is, the client must go on; its text might hold what is nobody's business.
+    except BaseException as error:  # noqa: BLE001 see above
+        running.complaint = f"Something broke inside: {type(error).__name__}."
+
+
+def _answer(hook: Hook, call: Call, *, until: float) -> str:
+    raw = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
+    happening = read_happening(raw)
+    folder = folder_of(happening.folder or Path.cwd())
+    if is_idle(hook, happening, folder=folder):
+        return ""
+    if hook.deed is Deed.END and not call.behind:
+        # Claude Code stops after a second and a half whatever ends with it, and so cannot wait.
+        from commonbrain.hooks.background import go_on_behind  # noqa: PLC0415
+
+        go_on_behind(call.words, raw)
+        return ""
+    # The brain takes half a second to load.
+    from commonbrain.hooks.actions import Order, perform  # noqa: PLC0415
+
+    order = Order(
+        hook=hook,
+        happening=happening,
+        folder=folder,
+        agent=call.agent or hook.client,
+        left_s=lambda: max(0.0, until - _CLOSING_S - monotonic()),
+    )
+    told = perform(order, call.store)
+    return json.dumps(hook.answer(told)) if told and hook.answer else ""
+
+
+def _say(running: _Running) -> None:
+    with suppress(OSError, ValueError):
+        if running.answer:
+            sys.stdout.write(running.answer + "\n")
+            sys.stdout.flush()
+    with suppress(OSError, ValueError):
+        if running.complaint:
+            sys.stderr.write(f"commonbrain: {inert_line(running.complaint)}\n")
+            sys.stderr.flush()
+
+
+def _leave() -> NoReturn:
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(0)

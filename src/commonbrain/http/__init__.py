@@ -1,0 +1,1 @@
+"""The HTTP server: REST, MCP over HTTP, health."""

@@ -1,0 +1,139 @@
+"""Lets callers in: who calls is told by the credential alone, of which session by headers."""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from secrets import token_hex
+from typing import Final
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from commonbrain.api.dispatch import let_in, note_refusal
+from commonbrain.api.operations import Door
+from commonbrain.api.threads import Threads
+from commonbrain.client import Brain
+from commonbrain.http.oauth import MCP_PATH, Resource
+from commonbrain.http.problems import Troubles, problem
+from commonbrain.model.errors import CommonbrainError, Refused, Unknown
+from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.scope import Caller, check_claims
+from commonbrain.model.sessions import Contact, printable_name
+from commonbrain.security.authentication import Access
+from commonbrain.storage.administration import ADMITTING
+
+SESSION_HEADERS: Final = ("commonbrain-session", "mcp-session-id")
+"""Where a client may name its session, the first that is there."""
+KEY_HEADER: Final = "x-api-key"
+CLAIM_HEADERS: Final = ("commonbrain-tenant", "commonbrain-agent")
+"""Who a call says that it is of; another than the credential's is refused, not believed."""
+REQUEST_HEADER: Final = "x-request-id"
+"""The name of a request, as the audit of access has it; one is drawn where there is none."""
+_REQUEST_BYTES: Final = 8
+_NAMELESS: Final = "client"
+_ADMITTED: Final = "commonbrain.caller"
+"""Where a request carries who makes it, once that is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Where every request is let in, whatever its door."""
+
+    brain: Brain
+    """What shows the house that all callers share."""
+    access: Access
+    threads: Threads
+    resource: Resource
+    troubles: Troubles = field(default_factory=Troubles)
+
+    async def admit(self, request: HTTPConnection) -> Caller:
+        """Say who calls; a request is let in once, however often it is asked.
+
+        Raises:
+            Unknown: the credential is missing or not valid.
+            Refused: it may not be used from there, or is not of whom the call claims to be.
+            Unavailable: it cannot be checked now.
+
+        """
+        known: Caller | None = request.scope.get(_ADMITTED)
+        if known is not None:
+            return known
+        address = request.client.host if request.client else None
+        credential = credential_of(request)
+        caller = self.access.known(credential, address=address)
+        if caller is None:
+            check = partial(self.access.admit, credential, address=address)
+            caller = await self.threads.run(check)
+        tenant, agent = map(request.headers.get, CLAIM_HEADERS)
+        try:
+            check_claims(caller, tenant=tenant, agent=agent)
+        except Refused as error:
+            note_refusal(ADMITTING, self.brain.house, caller=caller, error=error)
+            self.brain.house.telemetry.turned_away(error.code, door=_door(request))
+            raise
+        named = printable_name(request.headers.get(REQUEST_HEADER, ""))
+        admitted = replace(caller, request_id=named or token_hex(_REQUEST_BYTES))
+        request.scope[_ADMITTED] = admitted
+        return admitted
+
+    async def turn_away(self, request: HTTPConnection) -> Response | None:
+        """Let a caller in before anything else of a request is read; else say why not."""
+        try:
+            await self.admit(request)
+        except CommonbrainError as error:
+            return self.refusal(error, request)
+        return None
+
+    def see(self, caller: Caller, request: HTTPConnection, *, client: str | None = None) -> Brain:
+        """Show the house to a caller, in the session that the request is of; a sign of its life.
+
+        A client that names no session has one for each agent, under its own name: a program that
+        keeps nothing between two calls does not begin a session with each.
+
+        Who calls too often is turned away before that: it begins no session.
+
+        Raises:
+            Invalid: what a header says is no name.
+            Limited: `rate_limited`.
+
+        """
+        let_in(self.brain.house, caller)
+        called = client or request.headers.get("user-agent", "")
+        named = next(filter(None, map(request.headers.get, SESSION_HEADERS)), None)
+        contact = Contact(client=printable_name(called))
+        seated = replace(caller, session=named or f"http {_family(called)}", contact=contact)
+        session = Brain.of(self.brain.house, seated).session.meet()
+        return Brain.of(
+            self.brain.house, replace(seated, project=caller.project or session.project)
+        )
+
+    def refusal(self, error: CommonbrainError, request: HTTPConnection) -> Response:
+        """Write an error as a response; who was not known is told how to become so."""
+        response = problem(self.troubles.afar(error))
+        if isinstance(error, Unknown):
+            self.brain.house.telemetry.turned_away(error.code, door=_door(request))
+            given = credential_of(request) is not None
+            response.headers["WWW-Authenticate"] = self.resource.challenge(was_given=given)
+        return response
+
+
+def admitted(request: HTTPConnection) -> Caller:
+    """Give who makes a request that was let in."""
+    return request.scope[_ADMITTED]
+
+
+def credential_of(request: HTTPConnection) -> str | None:
+    """Give the credential that a request bears: a bearer token, or a key in its own header."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return request.headers.get(KEY_HEADER) or None
+
+
+def _door(request: HTTPConnection) -> Door:
+    return Door.MCP if request.url.path == MCP_PATH else Door.REST
+
+
+def _family(client: str) -> str:
+    """Give a client's name without its version, which changes while it is the same client."""
+    words = (printable_name(client) or "").partition("/")[0].split()
+    return " ".join(words)[: NAME_CHARS_MAX // 2] or _NAMELESS

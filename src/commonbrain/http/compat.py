@@ -1,0 +1,50 @@
+"""The mirror under `/v0/memory`: the same operations by the paths of other memory servers."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from commonbrain.api.operations.forget import FORGET
+from commonbrain.api.operations.get import GET
+from commonbrain.api.operations.recall import RECALL
+from commonbrain.api.operations.reflect import REFLECT
+from commonbrain.api.operations.remember import REMEMBER
+from commonbrain.api.operations.train import TRAIN
+from commonbrain.http.authentication import Desk
+from commonbrain.http.rest import PROBLEMS, add, admitting, carry_out, showing, told_of
+from commonbrain.model.scope import Caller
+
+
+def draw_mirror(desk: Desk) -> APIRouter:
+    """Draw the routes."""
+    router = APIRouter(prefix="/v0/memory", tags=["v0"], responses=PROBLEMS)
+    for operation in (REMEMBER, RECALL, REFLECT, TRAIN):
+        path, name = f"/{operation.name}", f"v0_{operation.name}"
+        add(router, desk, operation=operation, path=path, name=name)
+    router.add_api_route(
+        "/{id}", showing(desk), response_model=GET.reply, **told_of(GET, "v0_memory")
+    )
+    router.add_api_route(
+        "/{id}",
+        _forgetting(desk),
+        methods=["DELETE"],
+        response_model=FORGET.reply,
+        **told_of(FORGET, "v0_forget"),
+    )
+    return router
+
+
+def _forgetting(desk: Desk) -> Callable[..., Awaitable[Response]]:
+    async def forget(
+        *,
+        request: Request,
+        caller: Annotated[Caller, Depends(admitting(desk))],
+        id_: Annotated[str, Path(alias="id", description="mem_...")],
+        reason: Annotated[str, Query(description="Why; it is kept")] = "Deleted by its id.",
+    ) -> Response:
+        asked = FORGET.request(ids=[id_], reason=reason)
+        done = await carry_out(desk, FORGET, caller=caller, request=request, asked=asked)
+        return Response(done, media_type="application/json")
+
+    return forget

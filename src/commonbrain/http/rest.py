@@ -1,0 +1,201 @@
+"""REST: every operation of the table that has this door, as `POST /v1/{operation}`."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
+from inspect import Parameter, Signature
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request, Response, Security
+from fastapi.security import APIKeyHeader, HTTPBearer
+
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operation import Request as Asked
+from commonbrain.api.operations import OPERATIONS, Door, Operation
+from commonbrain.api.operations.get import GET, ViewName
+from commonbrain.http.authentication import KEY_HEADER, Desk
+from commonbrain.http.problems import MEDIA_TYPE
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.scope import Caller
+
+SERVED: Final = tuple(one for one in OPERATIONS if Door.REST in one.doors)
+KEY_FIELD: Final = "idempotency_key"
+_STATUSES: Final = {
+    400: "The body is not JSON",
+    401: "The credential is missing or not valid",
+    403: "The caller may not",
+    404: "There is none, or the caller may not see it",
+    413: "The body is too large",
+    422: "The request is not valid; nothing was done",
+    429: "A rate or a quota is used up; Retry-After tells how long",
+    500: "Something broke inside",
+    503: "Something that is needed does not answer; retry",
+}
+
+
+def problem_of(told: str) -> dict[str, Any]:
+    """Describe a response that is a problem."""
+    return {"description": told, "content": {MEDIA_TYPE: {"schema": _PROBLEM}}}
+
+
+_PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    status: problem_of(told) for status, told in _STATUSES.items()
+}
+_Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=NAME_CHARS_MAX, description="One per call"),
+]
+_Session = Annotated[
+    str | None,
+    Header(
+        alias="Commonbrain-Session",
+        max_length=NAME_CHARS_MAX,
+        description="Which of the agent's sessions calls; one per client where it is left out",
+    ),
+]
+_BEARER: Final = HTTPBearer(auto_error=False, description="An API key or a JWT")
+_KEY: Final = APIKeyHeader(name=KEY_HEADER, auto_error=False, description="An API key")
+
+
+def admitting(desk: Desk) -> Callable[..., Awaitable[Caller]]:
+    """Make what tells the caller of every request before its body is looked at."""
+
+    async def admitted(
+        *,
+        request: Request,
+        _bearer: Annotated[object, Security(_BEARER)],
+        _key: Annotated[object, Security(_KEY)],
+        _session: _Session = None,
+    ) -> Caller:
+        return await desk.admit(request)
+
+    return admitted
+
+
+async def carry_out(
+    desk: Desk, operation: Operation[Any, Any], *, caller: Caller, request: Request, asked: Asked
+) -> bytes:
+    """Do what is asked in a thread, and give the reply as JSON."""
+
+    def work() -> bytes:
+        reply = answer(operation, desk.see(caller, request), request=asked, door=Door.REST)
+        return operation.replies.dump_json(reply)
+
+    return await desk.threads.run(work)
+
+
+def draw(desk: Desk) -> APIRouter:
+    """Draw the routes of version 1."""
+    router = APIRouter(prefix="/v1", tags=["v1"], responses=PROBLEMS)
+    for operation in SERVED:
+        add(router, desk, operation=operation, path=f"/{operation.name}", name=operation.name)
+    router.add_api_route(
+        "/memories/{id}", showing(desk), response_model=GET.reply, **told_of(GET, "memory")
+    )
+    return router
+
+
+def add(
+    router: APIRouter,
+    desk: Desk,
+    *,
+    operation: Operation[Any, Any],
+    path: str,
+    name: str,
+) -> None:
+    """Add an operation as a POST whose body is its request and whose answer is its reply."""
+    router.add_api_route(
+        path,
+        _endpoint(desk, operation),
+        methods=["POST"],
+        response_model=operation.reply,
+        **told_of(operation, name),
+    )
+
+
+def told_of(operation: Operation[Any, Any], name: str) -> dict[str, Any]:
+    """Give what the OpenAPI document tells of a route."""
+    return {
+        "summary": operation.title,
+        "description": f"{operation.purpose} Takes the role {operation.role}.",
+        "operation_id": name,
+    }
+
+
+def _endpoint(desk: Desk, operation: Operation[Any, Any]) -> Callable[..., Awaitable[Response]]:
+    takes_key = KEY_FIELD in operation.request.model_fields
+
+    async def endpoint(
+        *, request: Request, caller: Caller, body: Asked, key: str | None = None
+    ) -> Response:
+        asked = with_key(body, key)
+        done = await carry_out(desk, operation, caller=caller, request=request, asked=asked)
+        return Response(done, media_type="application/json")
+
+    # FastAPI reads what a route takes from its signature, which here the table gives.
+    is_needed = any(field.is_required() for field in operation.request.model_fields.values())
+    body = Body() if is_needed else Body(default_factory=operation.request)
+    parts: dict[str, Any] = {
+        "request": Request,
+        "caller": Annotated[Caller, Depends(admitting(desk))],
+        "body": Annotated[operation.request, body],
+        **({"key": _Key} if takes_key else {}),
+    }
+    endpoint.__signature__ = signature_of(parts)  # type: ignore[attr-defined]
+    return endpoint
+
+
+def signature_of(parts: Mapping[str, Any]) -> Signature:
+    """Make the signature of a function that is called with these by name."""
+    return Signature(
+        [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                annotation=annotation,
+                default=None if annotation is _Key else Parameter.empty,
+            )
+            for name, annotation in parts.items()
+        ]
+    )
+
+
+def with_key(asked: Asked, key: str | None) -> Asked:
+    """Put the key of the header into the request, which has a field for it.
+
+    Raises:
+        Invalid: the body names another one.
+
+    """
+    if key is None:
+        return asked
+    named = getattr(asked, KEY_FIELD)
+    if named not in {None, key}:
+        raise Invalid("Header and body name different idempotency keys.", hint="Give one of them.")
+    return asked.model_copy(update={KEY_FIELD: key})
+
+
+def showing(desk: Desk) -> Callable[..., Awaitable[Response]]:
+    """Make the route that shows one memory, to who does not have it as it is already."""
+    fetched = GET.request.model_fields["views"]
+
+    async def show(
+        *,
+        request: Request,
+        caller: Annotated[Caller, Depends(admitting(desk))],
+        id_: Annotated[str, Path(alias="id", description="mem_...")],
+        views: Annotated[list[ViewName], Query(description=fetched.description)] = [],  # noqa: B006
+        known: Annotated[str | None, Header(alias="If-None-Match")] = None,
+    ) -> Response:
+        asked = GET.request(id=[id_], views=views)
+        body = await carry_out(desk, GET, caller=caller, request=request, asked=asked)
+        tag = f'"{sha256(body).hexdigest()[:32]}"'
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+        if known is not None and tag in {
+            one.strip().removeprefix("W/") for one in known.split(",")
+        }:
+            return Response(status_code=304, headers=headers)
+        return Response(body, media_type="application/json", headers=headers)
+
+    return show

@@ -1,0 +1,164 @@
+"""Runs the application: one process or several that share a port, drained when told to stop."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryDirectory
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from commonbrain.client import Brain
+from commonbrain.config import ServerSettings
+from commonbrain.http.app import LOOPBACK, Intake, make_app
+from commonbrain.http.oauth import Resource
+from commonbrain.model.errors import Invalid
+from commonbrain.runtime.bootstrap import (
+    load_server_settings,
+    load_settings,
+    make_access,
+    make_local_access,
+    open_brain,
+)
+from commonbrain.security.authentication import Access
+from commonbrain.text.locations import is_here
+
+_PREFIX = "COMMONBRAIN_SERVE_"
+_COUNTS = "PROMETHEUS_MULTIPROC_DIR"
+_HEADER_BYTES_MAX = 32 * 1024
+"""The longest head of a request; a JWT of the largest sort takes a quarter of it."""
+_KEEP_ALIVE_S = 30
+"""How long an idle connection is kept, so that an agent that thinks need not dial again."""
+
+
+def prepare(settings: ServerSettings) -> None:
+    """See to it that the server can begin, for a worker that cannot is started again for ever.
+
+    Raises:
+        Invalid: nothing tells callers apart, and not only this machine could call.
+        Unavailable: the store cannot be opened.
+        Corrupt: the store is damaged, foreign or newer.
+
+    """
+    _check_reach(settings)
+    with open_brain() as brain:
+        access_of(settings, brain)
+
+
+def serve(settings: ServerSettings) -> None:
+    """Serve until told to stop; what is under way then is finished."""
+    # Workers are processes of their own: the environment tells them what this one was told.
+    os.environ.update(_environment(settings))
+    with unwinding(), ExitStack() as served:
+        if settings.workers > 1 and _COUNTS not in os.environ:
+            # All of them count into one folder, which has to be empty at the beginning.
+            os.environ[_COUNTS] = served.enter_context(TemporaryDirectory(prefix="commonbrain-"))
+        _run(settings)
+
+
+@contextmanager
+def unwinding() -> Generator[None]:
+    """Let a request to stop end every block inside, before the server listens and after it.
+
+    The server notes the signal while it drains, and raises it again once that is over: without
+    this the process would end there and then, and leave its folders and its children behind.
+    """
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(asked: int, _frame: FrameType | None) -> None:
+    """End every block; who asks again waits like who asked first."""
+    signal.signal(asked, signal.SIG_IGN)
+    sys.exit(0)
+
+
+def _run(settings: ServerSettings) -> None:
+    uvicorn.run(
+        f"{__name__}:make_worker",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        # The faster parser bounds no header.
+        http="h11",
+        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
+        ws="none",
+        proxy_headers=True,
+        forwarded_allow_ips=proxies_of(settings),
+        limit_concurrency=settings.connections_max,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=settings.drain_s,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+    )
+
+
+def make_worker() -> FastAPI:
+    """Make the application of one process from the environment."""
+    settings = load_server_settings()
+    brain = open_brain(serves="serve")
+    return make_app(
+        brain,
+        access_of(settings, brain),
+        resource=Resource(url=url_of(settings), issuer=load_settings().jwt_issuer),
+        hosts=LOOPBACK | {settings.host.strip("[]").lower(), *map(str.lower, settings.allow_hosts)},
+        intake=Intake(
+            body_bytes_max=settings.body_bytes_max,
+            request_s=settings.request_s,
+            calls_at_once=settings.calls_at_once,
+        ),
+    )
+
+
+def access_of(settings: ServerSettings, brain: Brain) -> Access:
+    """Give what tells callers by their credentials.
+
+    Raises:
+        Invalid: only half of an issuer of tokens is told.
+
+    """
+    return make_local_access(brain.caller) if settings.open else make_access(brain)
+
+
+def url_of(settings: ServerSettings) -> str:
+    """Give the URL under which the server is known."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return settings.url or f"http://{host}:{settings.port}"
+
+
+def proxies_of(settings: ServerSettings) -> list[str]:
+    """Give whose word is taken for where a call comes from: nobody's, unless settings name proxies.
+
+    Where this machine's callers need no credential, its word for it that a call comes from
+    elsewhere only shuts out: that of a proxy which nobody told the server of.
+    """
+    named = [str(one) for one in settings.proxies]
+    return named or (["127.0.0.1", "::1"] if settings.open else [])
+
+
+def _check_reach(settings: ServerSettings) -> None:
+    """Let nobody but this machine in where nobody is told apart."""
+    if settings.open and not is_here(settings.host):
+        raise Invalid(
+            f"Who listens at {settings.host} is reached from elsewhere, and --open lets all in.",
+            code="no_access_control",
+            hint="Leave out --host, or leave out --open and give each caller a key.",
+        )
+
+
+def _environment(settings: ServerSettings) -> dict[str, str]:
+    """Give the settings as workers read them."""
+    told = settings.model_dump(mode="json", exclude_none=True)
+    return {
+        f"{_PREFIX}{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in told.items()
+    }

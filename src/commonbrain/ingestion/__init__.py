@@ -1,0 +1,1 @@
+"""The write path: from a draft to a stored memory."""

@@ -1,0 +1,194 @@
+"""The last stage: everything one new memory needs, inside the caller's transaction."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from commonbrain.clock import Chance
+from commonbrain.ingestion.preparation import Prepared
+from commonbrain.model import ids
+from commonbrain.model.kinds import Detail, EventDetail, FactDetail, Kind, MessageDetail, TaskDetail
+from commonbrain.model.memory import (
+    AUDIENCE,
+    AWAITING_STATES,
+    Draft,
+    Memory,
+    State,
+    ThreadRef,
+    semantic_hash,
+)
+from commonbrain.model.messages import deliveries
+from commonbrain.model.revision import Action
+from commonbrain.model.scope import Caller, Scope
+from commonbrain.model.scoring import LOW, confidence, salience
+from commonbrain.model.tasks import must_be_acknowledged
+from commonbrain.model.timestamps import instant
+from commonbrain.model.trust import Trust
+from commonbrain.services import House
+from commonbrain.storage.change_log import Deed, record_birth
+from commonbrain.storage.interface import IdTaken, Transaction
+
+_DRAWS = 16
+"""Ids drawn before giving up; two million fit into a millisecond, so one nearly always does."""
+
+
+def to_memory(prepared: Prepared, caller: Caller, *, now: datetime, revises: int) -> Memory:
+    """Make the row of what passed, still without an id; `revises` counts the revisions before."""
+    draft, admitted = prepared.draft, prepared.admitted
+    claimed = draft.confidence
+    computed = confidence(
+        admitted.kind,
+        prepared.text,
+        trust=prepared.trust,
+        is_sourced=draft.source_ref is not None,
+    )
+    if claimed is not None and prepared.trust is Trust.UNTRUSTED_WEB:
+        # It may doubt itself; that it is sure of itself says nothing.
+        claimed = min(claimed, computed)
+    return Memory(
+        id=0,
+        kind=admitted.kind,
+        label=admitted.label,
+        headline=admitted.headline,
+        body=admitted.body,
+        detail=admitted.detail,
+        state=_first_state(prepared),
+        scope=prepared.scope,
+        project=prepared.project,
+        agent=caller.agent,
+        session=caller.session,
+        trust=prepared.trust,
+        confidence=computed if claimed is None else claimed,
+        salience=_salience(prepared),
+        tags=prepared.entities.tags,
+        people=prepared.entities.people,
+        topics=prepared.entities.topics,
+        references=prepared.entities.references,
+        source_ref=draft.source_ref,
+        source_message_id=draft.source_message_id,
+        auto_captured=draft.auto_captured,
+        semantic_hash=semantic_hash(admitted.kind, prepared.text),
+        recorded_at=now,
+        occurred_at=instant(draft.occurred_at) if draft.occurred_at else now,
+        expires_at=_expiry(draft, admitted.detail, now=now),
+        superseded_count=revises,
+        payload=_shared(prepared),
+    )
+
+
+def commit(
+    tx: Transaction, memory: Memory, *, prepared: Prepared, caller: Caller, house: House
+) -> Memory:
+    """Store row, thread, index, audit and event together; give the memory with its id.
+
+    Raises:
+        Limited: `quota_exceeded`, the tenant has no room for one more.
+
+    """
+    if not memory.superseded_count or memory.state in AWAITING_STATES:
+        # What takes another's place needs no room of its own: who is full can still mend.
+        house.bounds.take_in(caller, tx)
+    last = 0
+    if isinstance(memory.detail, MessageDetail):
+        memory = _in_thread(tx, memory, thread=prepared.draft.thread, chance=house.chance)
+        # Ids are the order of what was said, whatever the clock of a process says: readers take
+        # broadcasts over up to an id, and what came in below it later would be lost to them.
+        last = tx.threads.last()
+    memory = _add(tx, memory, last=last, chance=house.chance)
+    if memory.audience:
+        # A message waits to be read; what it gave rise to is only shared.
+        read_at = None if memory.kind is Kind.MESSAGE else memory.recorded_at
+        tx.mail.post(deliveries(memory, to=memory.audience, read_at=read_at))
+    if memory.state not in AWAITING_STATES:
+        tx.index.put(memory, prepared.vectors)
+    why = prepared.draft.distinct_because
+    deed = Deed(action=Action.CREATE, caller=caller, at=memory.recorded_at, reason=why)
+    record_birth(tx, memory, deed=deed)
+    return memory
+
+
+def open_thread(
+    tx: Transaction, thread: ThreadRef, *, project: str | None, now: datetime, chance: Chance
+) -> int:
+    """Find a thread by its key or make it; give its id."""
+    for drawn in _draws(now, chance):
+        with suppress(IdTaken):
+            return tx.threads.open(thread, project, new_id=drawn, now=now)
+    raise _broken_chance()
+
+
+def _first_state(prepared: Prepared) -> State:
+    """Hold back what would bind or reach everybody on an untrusted word, or on nobody's."""
+    if prepared.draft.is_candidate:
+        return State.CANDIDATE
+    kind, detail = prepared.admitted.kind, prepared.admitted.detail
+    must_ack = must_be_acknowledged(detail)
+    is_weighty = kind is Kind.RULE or prepared.scope is Scope.GLOBAL or must_ack
+    is_untrusted = prepared.trust is Trust.UNTRUSTED_WEB
+    # What nobody meant to write down holds up nobody either.
+    if (is_weighty and is_untrusted) or (must_ack and prepared.draft.auto_captured):
+        return State.QUARANTINED
+    return State.ARCHIVED if _salience(prepared) < LOW else State.ACTIVE
+
+
+def _shared(prepared: Prepared) -> Mapping[str, object]:
+    """Name who else sees what is private, but for a message, which names its recipients."""
+    audience = prepared.draft.audience
+    is_shared = audience and prepared.scope is Scope.PRIVATE
+    is_message = prepared.admitted.kind is Kind.MESSAGE
+    return {AUDIENCE: list(audience)} if is_shared and not is_message else {}
+
+
+def _salience(prepared: Prepared) -> float:
+    """Say how much it matters; of an event its author may have said so."""
+    detail = prepared.admitted.detail
+    if isinstance(detail, EventDetail) and detail.importance is not None:
+        return detail.importance
+    if prepared.salience is not None:
+        return prepared.salience
+    return salience(
+        prepared.admitted.kind,
+        prepared.text,
+        due=isinstance(detail, TaskDetail) and detail.due_at is not None,
+        entities=prepared.entities.count,
+    )
+
+
+def _expiry(draft: Draft, detail: Detail, *, now: datetime) -> datetime | None:
+    """Say until when it holds: as its author said, or for as long as a fact lives."""
+    if draft.expires_at is not None:
+        return instant(draft.expires_at)
+    lives_s = detail.ttl_s if isinstance(detail, FactDetail) else None
+    return None if lives_s is None else now + timedelta(seconds=lives_s)
+
+
+def _in_thread(
+    tx: Transaction, memory: Memory, *, thread: ThreadRef | None, chance: Chance
+) -> Memory:
+    detail = memory.detail
+    if thread is None or not isinstance(detail, MessageDetail):
+        return memory
+    thread_id = open_thread(
+        tx, thread, project=memory.project, now=memory.recorded_at, chance=chance
+    )
+    return replace(memory, detail=replace(detail, thread_id=thread_id))
+
+
+def _add(tx: Transaction, memory: Memory, *, last: int, chance: Chance) -> Memory:
+    for drawn in _draws(memory.recorded_at, chance):
+        id_ = ids.after(last, drawn)
+        with suppress(IdTaken):
+            tx.memories.add(replace(memory, id=id_))
+            return replace(memory, id=id_)
+        # Where the clock went back every draw gives the next one, which is taken.
+        last = last if id_ == drawn else id_
+    raise _broken_chance()
+
+
+def _draws(now: datetime, chance: Chance) -> Iterator[int]:
+    return (ids.make_id(now, chance.bits(ids.RANDOM_BITS)) for _ in range(_DRAWS))
+
+
+def _broken_chance() -> RuntimeError:
+    return RuntimeError(f"No free id in {_DRAWS} draws; the source of chance is broken.")

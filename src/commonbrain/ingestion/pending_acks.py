@@ -1,0 +1,93 @@
+"""What is owed before anything is written: the one place where action items block."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.memory import Memory
+from commonbrain.model.scope import Caller
+from commonbrain.storage.interface import Transaction
+
+_NAMED_MAX: Final = 10
+"""Action items that a refusal names; it counts the others."""
+
+
+def pending_items(
+    tx: Transaction, caller: Caller, *, project: str | None, now: datetime
+) -> list[Memory]:
+    """List the action items that bind a caller in a project, oldest first."""
+    reach = _reach(caller, [project])
+    wanting = tx.duties.pending(caller, projects=reach, now=now)
+    found = tx.memories.get(wanting)
+    return [found[id_] for id_ in wanting if id_ in found]
+
+
+def check_duties(
+    tx: Transaction,
+    caller: Caller,
+    *,
+    projects: Iterable[str | None] | None,
+    now: datetime,
+    settles: Collection[int] = (),
+) -> None:
+    """Let a write through, unless action items bind where it is made; asked in its transaction.
+
+    `projects` are those that are written to, None where it may be any; `settles` names what the
+    write finishes or takes away: one that does this to action items alone is let through.
+
+    Raises:
+        Refused: `action_items_pending` names them and the next call.
+
+    """
+    reach = None if projects is None else _reach(caller, projects)
+    wanting = tx.duties.pending(caller, projects=reach, now=now)
+    if wanting and not (settles and set(settles) <= set(wanting)):
+        raise _refusal(tx, wanting)
+
+
+def check_changes(
+    tx: Transaction,
+    caller: Caller,
+    *,
+    memories: Collection[Memory],
+    now: datetime,
+    is_settling: bool = False,
+) -> None:
+    """Let memories be changed, unless action items bind where they are, or say why not.
+
+    `is_settling` where the change finishes them or takes them away.
+
+    Raises:
+        Refused: `action_items_pending` names them and the next call.
+
+    """
+    if memories:
+        settles = [one.id for one in memories] if is_settling else []
+        projects = {one.project for one in memories}
+        check_duties(tx, caller, projects=projects, now=now, settles=settles)
+
+
+def _reach(caller: Caller, projects: Iterable[str | None]) -> frozenset[str]:
+    return frozenset(one for one in (*projects, caller.project) if one is not None)
+
+
+def _refusal(tx: Transaction, wanting: list[int]) -> Refused:
+    found = tx.memories.get(wanting[:_NAMED_MAX])
+    named = [f"{_shown(id_)} ({inert_line(one.headline)})" for id_, one in found.items()]
+    more = f", and {len(wanting) - len(named)} more" if len(wanting) > len(named) else ""
+    count = "1 action item wants" if len(wanting) == 1 else f"{len(wanting)} action items want"
+    return Refused(
+        f"{count} an answer before anything is written: {', '.join(sorted(named))}{more}.",
+        code="action_items_pending",
+        hint=f"Answer each, then repeat this call: revise ack {_shown(wanting[0])} with value "
+        "will_execute; or already_done or not_relevant, with a reason; or deferred, with due_at.",
+    )
+
+
+def _shown(id_: int) -> str:
+    return ids.show(ids.MEMORY, id_)

@@ -1,0 +1,127 @@
+"""The models of salience that serve in this process, and what they make of new memories.
+
+Nothing that a model does fails a write or holds it up: who asks is told that it did not answer,
+and the fixed rule scores in its stead.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Final
+
+from commonbrain.clock import Clock
+from commonbrain.ingestion.commit import to_memory
+from commonbrain.ingestion.preparation import Prepared
+from commonbrain.learning.interface import Salience
+from commonbrain.learning.serving import Known, Models, Terms, Unfit, Unscored
+from commonbrain.learning.usefulness import KINDS_SCORED, UNKNOWN_AUTHOR, features_of
+from commonbrain.model.kinds import EventDetail
+from commonbrain.model.limits import SALIENCE_MS_MAX
+from commonbrain.model.memory import Memory
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.scope import Caller
+from commonbrain.services import House
+from commonbrain.storage.interface import Store
+
+_TERMS: Final = Terms(limit_ms=SALIENCE_MS_MAX, failures=1, rest_ms=30_000.0)
+"""Nobody takes one back that fails, so its failures are made few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The saliences of memories, in their order."""
+
+    saliences: tuple[float, ...]
+
+
+class Saliences:
+    """Asks the active model of each tenant; several threads may at once."""
+
+    def __init__(self, load: Callable[[str], Salience], *, store: Store, clock: Clock) -> None:
+        """Ask models that are loaded by the digests of their artifacts."""
+        self._store = store
+        self._known = Known(clock)
+        self._models = Models(lambda card: _loaded(load, card), clock=clock, terms=_TERMS)
+
+    def score(self, tenant: str, memories: Sequence[Memory]) -> Scored | Unscored | None:
+        """Score memories as they are written; None where none is or no model serves."""
+        if not memories:
+            return None
+        card = self._active(tenant)
+        if card is None:
+            return None
+        return self._models.ready(tenant, card) or self._models.ask(
+            tenant, card, question=lambda one: Scored(_scores(one, memories))
+        )
+
+    def forget(self, tenant: str) -> None:
+        """Look anew who serves a tenant: something was moved."""
+        self._known.forget(tenant)
+
+    def close(self) -> None:
+        """Let go of every model; none is waited for."""
+        self._models.close()
+
+    def _active(self, tenant: str) -> ModelCard | None:
+        """Give the model that serves a tenant, as it was not long ago."""
+        known = self._known.serving(tenant, lambda: self._serving(tenant))
+        return next((one for one in known if one.state is ModelState.ACTIVE), None)
+
+    def _serving(self, tenant: str) -> Sequence[ModelCard]:
+        with self._store.snapshot(tenant) as tx:
+            return tx.registry.serving(ModelRole.SALIENCE)
+
+
+def _loaded(load: Callable[[str], Salience], card: ModelCard) -> Salience:
+    salience = load(card.digest)
+    if tuple(salience.features) != card.features:
+        raise Unfit("its features are not those of its card")
+    return salience
+
+
+def _scores(salience: Salience, memories: Sequence[Memory]) -> tuple[float, ...]:
+    # Whoever remembers has loaded it for the vectors.
+    import numpy as np  # noqa: PLC0415
+
+    told = [
+        features_of(one, author=salience.authors.get(one.agent, UNKNOWN_AUTHOR)) for one in memories
+    ]
+    rows = np.array([[one[name] for name in salience.features] for one in told], dtype=np.float32)
+    found: list[float] = salience.scores(rows).tolist()
+    if len(found) != len(memories) or not all(isfinite(one) and 0 <= one <= 1 for one in found):
+        raise Unfit("it gave no salience of 0 to 1 to each memory")
+    return tuple(round(one, 4) for one in found)
+
+
+def scored(ready: Sequence[Prepared], caller: Caller, *, house: House) -> list[Prepared]:
+    """Give what is to be stored the salience that the tenant's model foretells.
+
+    Where it does not answer the rule scores, and the outcome says so. What is stored already stays
+    as it is, whatever is learnt later.
+    """
+    now = house.clock.now()
+    each = [one for one in ready if _is_open(one)]
+    told = house.saliences.score(
+        caller.tenant, [to_memory(one, caller, now=now, revises=0) for one in each]
+    )
+    if told is None:
+        return list(ready)
+    if not isinstance(told, Scored):
+        warning = f"Its salience is the rule's: the learnt one did not answer: {told.reason}."
+        return [
+            replace(one, warnings=(*one.warnings, warning)) if _is_open(one) else one
+            for one in ready
+        ]
+    saliences = iter(told.saliences)
+    return [_with(one, saliences) for one in ready]
+
+
+def _with(one: Prepared, saliences: Iterator[float]) -> Prepared:
+    return replace(one, salience=next(saliences)) if _is_open(one) else one
+
+
+def _is_open(one: Prepared) -> bool:
+    """Say whether nobody has said how much it matters."""
+    detail = one.admitted.detail
+    is_told = isinstance(detail, EventDetail) and detail.importance is not None
+    return one.admitted.kind in KINDS_SCORED and not is_told

@@ -1,0 +1,137 @@
+"""Skills: which rules have a trigger, which of them a question fires, and who else has a name."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from commonbrain.model import ids
+from commonbrain.model.kinds import RuleDetail, Severity
+from commonbrain.model.memory import Memory
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller, Scope, is_visible
+from commonbrain.model.skills import Skill, read_skill, skill_of
+from commonbrain.services import House
+from commonbrain.storage.interface import Look, Transaction
+from commonbrain.text.normalisation import normalise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedSkill:
+    """One skill by its name, with what fires it and where."""
+
+    name: str
+    id: str
+    headline: str
+    keywords: tuple[str, ...]
+    projects: tuple[str, ...]
+    """Empty: every project."""
+    always_on: bool
+    severity: Severity
+    scope: Scope
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillList:
+    """Skills, in the order asked for."""
+
+    skills: tuple[ListedSkill, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    """The skills that hold now, as far as one caller may see them."""
+
+    house: House
+    caller: Caller
+
+    def __call__(self) -> SkillList:
+        """List them all by name.
+
+        Raises:
+            Unavailable: the store cannot be read.
+
+        """
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            found = tx.memories.get(list(tx.memories.skills(self._look())))
+        listed = [_listed(memory) for memory in found.values()]
+        return SkillList(skills=tuple(sorted(listed, key=lambda one: (one.name, one.id))))
+
+    def firing(self, query: str, *, project: str | None = None) -> SkillList:
+        """List those that a question would fire, the first to be shown first.
+
+        Args:
+            query: the question, as it would be recalled.
+            project: where it is asked; left out, where the caller is.
+
+        Raises:
+            Unavailable: the store cannot be read.
+
+        """
+        where = project or self.caller.project
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            found = fired(tx, self._look(), query=normalise(query), project=where)
+        return SkillList(skills=tuple(map(_listed, found)))
+
+    def _look(self) -> Look:
+        return Look(caller=self.caller, filter=Filter(), now=self.house.clock.now())
+
+
+def fired(tx: Transaction, look: Look, *, query: str, project: str | None) -> list[Memory]:
+    """Give the rules whose trigger a question names, the project's own first, then the newest."""
+    named = [id_ for id_, one in _triggers(tx, look).items() if one.fires(query, project)]
+    return _in_order(tx.memories.get(named).values(), project=project)
+
+
+def always_on(tx: Transaction, look: Look, *, project: str | None) -> list[Memory]:
+    """Give the rules that need no keyword, the project's own first, then the newest."""
+    known = [id_ for id_, one in _triggers(tx, look).items() if one.always_on]
+    return _in_order(tx.memories.get(known).values(), project=project)
+
+
+def named(tx: Transaction, look: Look, *, name: str, project: str | None) -> list[Memory]:
+    """Give the rules that have this name: the project's own, then those of all, then the rest."""
+    wanted = name.strip().casefold()
+    found = [id_ for id_, one in _triggers(tx, look).items() if one.name.casefold() == wanted]
+    known = tx.memories.get(found).values()
+    here = _in_order(known, project=project)
+    return [*here, *(one for one in known if one not in here)]
+
+
+def namesakes(
+    tx: Transaction, caller: Caller, *, name: str, besides: Iterable[int]
+) -> list[Memory]:
+    """Give the other current rules of a name that the caller may see.
+
+    Those of others that are private are not asked: a name refused for them would tell of them.
+    """
+    others = [id_ for id_ in tx.memories.skilled(name) if id_ not in set(besides)]
+    return [one for one in tx.memories.get(others).values() if is_visible(caller, one)]
+
+
+def _triggers(tx: Transaction, look: Look) -> Mapping[int, Skill]:
+    triggers = ((id_, read_skill(given)) for id_, given in tx.memories.skills(look).items())
+    return {id_: one for id_, one in triggers if one}
+
+
+def _in_order(memories: Iterable[Memory], *, project: str | None) -> list[Memory]:
+    """Leave out what is meant for other projects, and put what is meant for this one first."""
+    known = [(one, skill_of(one)) for one in memories]
+    here = [(one, skill) for one, skill in known if skill and skill.holds_in(project)]
+    here.sort(key=lambda pair: (bool(pair[1].projects), pair[0].id), reverse=True)
+    return [one for one, _ in here]
+
+
+def _listed(memory: Memory) -> ListedSkill:
+    skill = skill_of(memory) or Skill(name="")
+    detail = memory.detail
+    return ListedSkill(
+        name=skill.name,
+        id=ids.show(ids.MEMORY, memory.id),
+        headline=memory.headline,
+        keywords=skill.keywords,
+        projects=skill.projects,
+        always_on=skill.always_on,
+        severity=detail.severity if isinstance(detail, RuleDetail) else Severity.PATTERN,
+        scope=memory.scope,
+        agent=memory.agent,
+    )

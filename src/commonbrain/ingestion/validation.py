@@ -1,0 +1,276 @@
+"""The write gate: five steps a draft must pass, four here and the duplicate step beside it.
+
+    gate_kind > gate_severity > gate_headline > gate_atomicity > duplicate
+
+The answer is a closed union: `Admitted`, or `Rejected` with the step, the reason and what to do.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, cast
+
+from commonbrain.model import limits
+from commonbrain.model.errors import Invalid, one_of
+from commonbrain.model.kinds import (
+    KINDS,
+    Detail,
+    Kind,
+    MessageDetail,
+    MessagePriority,
+    Policy,
+    RuleDetail,
+    Severity,
+    TaskPriority,
+    TaskStatus,
+    kind_and_label,
+)
+from commonbrain.model.memory import Draft
+from commonbrain.model.skills import read_trigger
+from commonbrain.model.timestamps import instant
+
+
+def with_columns(detail: Detail, given: Mapping[str, object]) -> Detail:
+    """Put plain values into a detail; the trigger of a skill is checked wherever it came from.
+
+    Raises:
+        Invalid: a value is of the wrong type or out of its bounds.
+
+    """
+    read: dict[str, Any] = {
+        name: _READERS.get(name, _text)(name, value)
+        for name, value in given.items()
+        if value is not None
+    }
+    if "priority" in read:
+        choices = MessagePriority if isinstance(detail, MessageDetail) else TaskPriority
+        read["priority"] = one_of(choices, read["priority"])
+    told = replace(detail, **read)
+    if isinstance(told, RuleDetail) and told.skill is not None:
+        return replace(told, skill=read_trigger(told.skill))
+    return told
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong(name, "a text")
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(name, "true or false")
+    return value
+
+
+def _whole(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(name, "a whole number")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _wrong(name, "a number")
+    return value
+
+
+def _moment(name: str, value: object) -> datetime:
+    if not isinstance(value, str | datetime):
+        raise _wrong(name, "an ISO 8601 date or time")
+    return instant(value)
+
+
+def _trigger(name: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise _wrong(name, "an object with name and keywords")
+    return cast("Mapping[str, object]", value)
+
+
+def _names(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise _wrong(name, "a list of names")
+    return tuple(_text(name, one) for one in cast("list[object]", value))
+
+
+def _wrong(name: str, wanted: str) -> Invalid:
+    return Invalid(f"{name[:40]} is not {wanted}.", hint=f"Give {wanted}.")
+
+
+_READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
+    "severity": lambda name, value: one_of(Severity, _text(name, value).upper()),
+    "skill": _trigger,
+    "must_ack": _flag,
+    "ttl_s": _whole,
+    "status": lambda name, value: one_of(TaskStatus, _text(name, value)),
+    "due_at": _moment,
+    "lease_until": _moment,
+    "started_at": _moment,
+    "ended_at": _moment,
+    "importance": _number,
+    "recurrences": _whole,
+    "outcome_delay_s": _number,
+    "consequence_delay_s": _number,
+    "thread_id": _whole,
+    "parent_id": _whole,
+    "recipients": _names,
+}
+"""How a column is read that is no plain text."""
+
+
+_LIST_MARKER: Final = re.compile(r"^\s*(?:[-*+•>]\s+|#{1,6}\s+|\(?\d{1,3}[.)]\s+|\[[ xX]?\]\s+)+")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n")  # noqa: RUF001 full-width marks meant
+_UPDATE_MARKER: Final = re.compile(
+    r"\b(?:update[ds]?|edit(?:ed)?|revised|amended|guardrail|addendum)\b\W{0,4}"
+    r"(?:on\s+|of\s+)?\(?\d{4}-\d{2}-\d{2}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A draft that passed: what the store will hold, and what to tell the author."""
+
+    kind: Kind
+    label: str | None
+    headline: str
+    body: str
+    detail: Detail
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A draft that did not pass: the step by its code, the reason, and the next step."""
+
+    code: str
+    reason: str
+    hint: str
+
+
+def admit(draft: Draft) -> Admitted | Rejected:
+    """Take a normalised, classified draft through the first four steps."""
+    named = kind_and_label(draft.kind or "")
+    if named is None:
+        return _unknown_kind(draft.kind)
+    kind, alias = named
+    policy = KINDS[kind]
+    detail = _detail(policy, draft)
+    if isinstance(detail, Rejected):
+        return detail
+    headline = draft.headline.strip() if draft.headline else derive_headline(draft.body)
+    refusal = _check_headline(policy, headline) or _check_body(policy, draft.body)
+    if refusal is not None:
+        return refusal
+    return Admitted(
+        kind=kind,
+        label=draft.label or alias,
+        headline=headline,
+        body=draft.body,
+        detail=detail,
+        warnings=_warnings(policy, draft.body),
+    )
+
+
+def derive_headline(body: str) -> str:
+    """Make a headline of the first sentence: list markers stripped, cut to words and characters."""
+    unmarked = _LIST_MARKER.sub("", body.strip())
+    sentence = _SENTENCE_END.split(unmarked, maxsplit=1)[0].strip()
+    words = sentence.split()
+    short = " ".join(words[: limits.HEADLINE_WORDS_MAX])
+    if len(short) >= limits.HEADLINE_CHARS_MAX:
+        return short[: limits.HEADLINE_CHARS_MAX - 1].rstrip() + "…"
+    return short + "…" if len(words) > limits.HEADLINE_WORDS_MAX else short
+
+
+def _unknown_kind(given: str | None) -> Rejected:
+    return Rejected(
+        code="gate_kind",
+        reason=f"Kind {(given or '')[:40]!r} is not one of {', '.join(Kind)}.",
+        hint="Choose the kind by how long it should live: a rule binds, a fact is true for now.",
+    )
+
+
+def _detail(policy: Policy, draft: Draft) -> Detail | Rejected:
+    """Settle the kind's own columns, refusing a severity elsewhere and columns of other kinds."""
+    detail = draft.detail or policy.detail()
+    is_other = type(detail) is not policy.detail
+    foreign = sorted(set(draft.columns) - set(policy.columns))
+    if is_other or foreign:
+        return _foreign_columns(policy, type(detail).__name__ if is_other else ", ".join(foreign))
+    try:
+        detail = with_columns(detail, draft.columns)
+    except Invalid as error:
+        code = error.code if error.code.startswith("gate_") else "gate_kind"
+        return Rejected(code=code, reason=error.message, hint=error.hint)
+    if draft.severity is None:
+        return detail
+    if not isinstance(detail, RuleDetail):
+        return Rejected(
+            code="gate_severity",
+            reason=f"Severity is for rules only; this is a {policy.kind}.",
+            hint="Leave severity out, or store it with kind rule.",
+        )
+    severity = draft.severity.strip().upper()
+    if severity not in tuple(Severity):
+        return Rejected(
+            code="gate_severity",
+            reason=f"Severity {severity[:40]!r} is not one of {', '.join(Severity)}.",
+            hint="A BLOCKER must never be broken, a PATTERN is how things are done.",
+        )
+    return replace(detail, severity=Severity(severity))
+
+
+def _foreign_columns(policy: Policy, foreign: str) -> Rejected:
+    return Rejected(
+        code="gate_kind",
+        reason=f"A {policy.kind} does not have the columns of {foreign[:80]}.",
+        hint=f"Its own columns are {', '.join(policy.columns)}.",
+    )
+
+
+def _check_headline(policy: Policy, headline: str) -> Rejected | None:
+    words = len(headline.split())
+    if not headline:
+        reason = "There is no headline, and no text to derive one from."
+    elif words > limits.HEADLINE_WORDS_MAX or len(headline) > limits.HEADLINE_CHARS_MAX:
+        reason = f"The headline has {words} words and {len(headline)} characters."
+    elif policy.is_atomic and not any(character.isalpha() for character in headline):
+        reason = f"The headline {headline!r} has no letter."
+    else:
+        return None
+    return Rejected(
+        code="gate_headline",
+        reason=reason,
+        hint=(
+            f"Give one of at most {limits.HEADLINE_WORDS_MAX} words and "
+            f"{limits.HEADLINE_CHARS_MAX} characters that an agent can scan."
+        ),
+    )
+
+
+def _check_body(policy: Policy, body: str) -> Rejected | None:
+    size = len(body.encode())
+    words = len(body.split())
+    if size > limits.TEXT_BYTES_MAX:
+        reason = f"The body has {size:,} bytes; {limits.TEXT_BYTES_MAX:,} are allowed."
+    elif policy.is_atomic and words > limits.ATOMIC_WORDS_MAX:
+        allowed = limits.ATOMIC_WORDS_MAX
+        reason = f"The body of this {policy.kind} has {words} words; {allowed} are allowed."
+    elif policy.is_atomic and len(_UPDATE_MARKER.findall(body)) > 1:
+        reason = "The body carries several date-stamped updates: it has been merged, not revised."
+    else:
+        return None
+    return Rejected(
+        code="gate_atomicity",
+        reason=reason,
+        hint="Store one statement per memory; supersede the old one when it changes.",
+    )
+
+
+def _warnings(policy: Policy, body: str) -> tuple[str, ...]:
+    words = len(body.split())
+    if not policy.is_atomic or words <= limits.ATOMIC_WORDS_ADVISED:
+        return ()
+    return (f"{words} words is long for a {policy.kind}; {limits.ATOMIC_WORDS_ADVISED} read well.",)

@@ -1,0 +1,143 @@
+"""Clients that can be told of this memory by a change to one of their files.
+
+`CLIENTS` is the table: to add a client, add a file and a row. `connect` and `disconnect` compute a
+change and touch nothing; `apply` makes it; `diff` shows it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from commonbrain.integrations.change import Change, apply, diff, read
+from commonbrain.integrations.codex import Codex
+from commonbrain.integrations.entry import (
+    KEY_VARIABLE,
+    Client,
+    Entry,
+    Reach,
+    Remote,
+    brain_command,
+    bridge,
+)
+from commonbrain.integrations.hooks_file import HOOKS_FILES, HookCommand, HooksFile
+from commonbrain.integrations.json_clients import CLAUDE_CODE, CURSOR, GEMINI, OPENCODE, VSCODE
+from commonbrain.model.errors import Invalid
+
+__all__ = [
+    "CLIENTS",
+    "HOOKS_FILES",
+    "KEY_VARIABLE",
+    "Change",
+    "Client",
+    "Entry",
+    "HookCommand",
+    "Reach",
+    "Remote",
+    "apply",
+    "brain_command",
+    "bridge",
+    "connect",
+    "diff",
+    "disconnect",
+    "with_hooks",
+    "without_hooks",
+]
+
+CLIENTS: Final[Mapping[str, Client]] = {
+    client.name: client for client in (CLAUDE_CODE, Codex(), CURSOR, GEMINI, OPENCODE, VSCODE)
+}
+
+
+def connect(client: str, entry: Reach, *, scope: str = "user", force: bool = False) -> Change:
+    """Compute what tells a client of this memory; nothing when it has been told already.
+
+    Args:
+        client: a name in `CLIENTS`.
+        entry: how the client gets at the memory.
+        scope: `user` for all projects, or another that the client has.
+        force: replace an entry of the same name that reaches something else.
+
+    Raises:
+        Invalid: there is no such client or scope, or its file is not valid; the file is left alone.
+        Refused: an entry of the same name reaches something else; code `connect_conflict`.
+        Unavailable: the file cannot be read.
+
+    """
+    chosen, path = _file_of(client, scope)
+    before = read(path)
+    return Change(path=path, before=before, after=chosen.add(before, entry, path=path, force=force))
+
+
+def disconnect(client: str, *, scope: str = "user") -> Change:
+    """Compute what makes a client forget this memory; nothing when it has no such entry.
+
+    Raises:
+        Invalid: there is no such client or scope, or its file is not valid; the file is left alone.
+        Unavailable: the file cannot be read.
+
+    """
+    chosen, path = _file_of(client, scope)
+    before = read(path)
+    after = None if before is None else chosen.remove(before, path=path)
+    return Change(path=path, before=before, after=after)
+
+
+def with_hooks(change: Change, client: str, *, scope: str, command: HookCommand) -> list[Change]:
+    """Add to what tells a client of this memory what makes it call our hooks.
+
+    Raises:
+        Invalid: the client has no hooks there, or its file is not valid; the file is left alone.
+        Unavailable: the file cannot be read.
+
+    """
+    file = HOOKS_FILES.get(client)
+    if file is None or scope not in file.files:
+        raise Invalid(
+            f"There are no hooks for {client[:40]!r} in the scope {scope[:40]!r}.",
+            hint=f"Choose one of {', '.join(HOOKS_FILES)}, and the scope user.",
+        )
+    return _both(change, file, scope=scope, alter=lambda t, p: file.add(t, command, path=p))
+
+
+def without_hooks(change: Change, client: str, *, scope: str) -> list[Change]:
+    """Add to what makes a client forget this memory what takes out our hooks, if it has any.
+
+    Raises:
+        Invalid: its file is not valid; it is left alone.
+        Unavailable: the file cannot be read.
+
+    """
+    file = HOOKS_FILES.get(client)
+    if file is None or scope not in file.files:
+        return [change]
+    return _both(change, file, scope=scope, alter=lambda t, p: t and file.remove(t, path=p))
+
+
+def _both(
+    change: Change,
+    file: HooksFile,
+    *,
+    scope: str,
+    alter: Callable[[str | None, Path], str | None],
+) -> list[Change]:
+    """Give the changes to both files, or the one change where they are the same file."""
+    path = file.files[scope]()
+    if path == change.path:
+        return [replace(change, after=alter(change.after, path))]
+    before = read(path)
+    return [change, Change(path=path, before=before, after=alter(before, path))]
+
+
+def _file_of(client: str, scope: str) -> tuple[Client, Path]:
+    chosen = CLIENTS.get(client)
+    if chosen is None:
+        raise Invalid(
+            f"There is no client {client[:40]!r}.", hint=f"Choose one of {', '.join(CLIENTS)}."
+        )
+    if scope not in chosen.scopes:
+        raise Invalid(
+            f"{client} has no scope {scope[:40]!r}.",
+            hint=f"Choose one of {', '.join(chosen.scopes)}.",
+        )
+    return chosen, chosen.path(scope)

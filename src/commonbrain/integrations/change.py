@@ -1,0 +1,111 @@
+"""A change to a file of another program: computed, shown, then made so that nothing can be lost."""
+
+import difflib
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from commonbrain.model.errors import Invalid, Unavailable
+
+_PRIVATE: Final = 0o600
+"""Such files hold tokens of other servers: a new one is for its owner only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a file says before and after; no text before means that there is no file."""
+
+    path: Path
+    before: str | None
+    after: str | None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the file would be created."""
+        return self.before is None and self.after is not None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything differs; if not, the client is connected (or disconnected) already."""
+        return self.before != self.after
+
+    @property
+    def backup(self) -> Path:
+        """Where what was there before is kept."""
+        return self.path.with_name(f"{self.path.name}.bak")
+
+
+def read(path: Path) -> str | None:
+    """Read a file as it is, line ends included; None when there is none.
+
+    Raises:
+        Invalid: it is not UTF-8 text.
+        Unavailable: it cannot be read.
+
+    """
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise Invalid(
+            f"{path} is not UTF-8 text.", hint="Mend it first; it was left as it is."
+        ) from error
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def diff(change: Change) -> str:
+    """Show a change as a unified diff; empty when there is none."""
+    name = str(change.path)
+    lines = difflib.unified_diff(
+        (change.before or "").splitlines(),
+        (change.after or "").splitlines(),
+        fromfile="/dev/null" if change.is_new else name,
+        tofile=name,
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def apply(change: Change) -> None:
+    """Make a change: keep what was there in `.bak`, then put the new text in place in one step.
+
+    Raises:
+        Invalid: the file is not UTF-8 text any more; it was left as found.
+        Unavailable: the file has changed since it was read, or cannot be written; it was left as
+            found.
+
+    """
+    if change.after is None or not change.is_needed:
+        return
+    if read(change.path) != change.before:
+        raise Unavailable(f"{change.path} has changed meanwhile.", hint="Run the command again.")
+    # A linked file (people keep their settings in repositories) is replaced where it lies.
+    target = change.path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = _PRIVATE if change.before is None else stat.S_IMODE(target.stat().st_mode)
+        if change.before is not None:
+            _put(change.backup, change.before, mode=mode)
+        _put(target, change.after, mode=mode)
+    except OSError as error:
+        raise Unavailable(f"{change.path} cannot be written: {error.strerror}.") from error
+
+
+def _put(target: Path, text: str, *, mode: int) -> None:
+    """Write beside the target and move it there, so that a crash leaves the old or the new."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(target)
+    finally:
+        # It is gone already where it was moved into place.
+        Path(name).unlink(missing_ok=True)

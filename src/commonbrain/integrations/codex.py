@@ -1,0 +1,152 @@
+"""Codex: `[mcp_servers.commonbrain]` in `config.toml`, below CODEX_HOME or `~/.codex`.
+
+A new entry is put at the end of the text and an old one cut out of it, since that leaves every
+comment where it is; where the text does not allow it (servers in one inline table) the TOML editor
+does it. Either way the result is read back: it must differ from before in this entry alone.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final, cast
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from commonbrain.integrations.entry import SERVER, Reach, Remote, merged, not_valid
+from commonbrain.model.errors import Invalid, Refused
+
+_SERVERS: Final = "mcp_servers"
+_OWN_TABLE: Final = re.compile(rf"\s*\[\s*{_SERVERS}\s*\.\s*([\"']?){SERVER}\1\s*[\].]")
+_ANY_TABLE: Final = re.compile(r"\s*\[")
+_REMARK: Final = re.compile(r"\s*(?:#.*)?$")
+_LINE: Final = re.compile(r"line (\d+)")
+
+Toml = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Codex:
+    """Changes the TOML file of Codex in place."""
+
+    name: str = "codex"
+    scopes: tuple[str, ...] = ("user",)
+
+    def path(self, scope: str) -> Path:
+        """Follow CODEX_HOME as Codex does; there is one file for all scopes."""
+        del scope
+        folder = os.environ.get("CODEX_HOME")
+        return (Path(folder) if folder else Path.home() / ".codex") / "config.toml"
+
+    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
+        """Put the entry's table at the end, or change it where it stands."""
+        known = text or ""
+        before = _read(known, path)
+        servers = _servers(before, path)
+        ours = _shown(entry)
+        value = ours
+        if SERVER in servers:
+            value = dict(merged(servers[SERVER], ours, path=path, force=force))
+        if servers.get(SERVER) == value:
+            return known
+        wanted = {**before, _SERVERS: {**servers, SERVER: value}}
+        edits = (_with_table, _edited) if SERVER not in servers else (_edited,)
+        return _sound([partial(edit, known, value) for edit in edits], wanted, path=path)
+
+    def remove(self, text: str, *, path: Path) -> str:
+        """Take the entry's tables out."""
+        before = _read(text, path)
+        servers = _servers(before, path)
+        if SERVER not in servers:
+            return text
+        rest = {name: server for name, server in servers.items() if name != SERVER}
+        wanted = {**before, _SERVERS: rest}
+        edits = (_without_tables, _edited)
+        return _sound([partial(edit, text, None) for edit in edits], wanted, path=path)
+
+
+def _shown(entry: Reach) -> Toml:
+    if isinstance(entry, Remote):
+        bearer = {"bearer_token_env_var": entry.variable} if entry.variable else {}
+        return {"url": entry.url, **bearer}
+    shown: Toml = {"command": entry.command, "args": list(entry.args)}
+    return {**shown, "env": dict(entry.env)} if entry.env else shown
+
+
+def _read(text: str, path: Path) -> Toml:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = _LINE.search(str(error))
+        raise not_valid(path, "TOML", line=int(line.group(1)) if line else None) from error
+
+
+def _servers(whole: Toml, path: Path) -> Toml:
+    servers = whole.get(_SERVERS, {})
+    if not isinstance(servers, dict):
+        raise Invalid(f"{_SERVERS} in {path} is not a table.", hint="It was left as it is.")
+    return cast("Toml", servers)
+
+
+def _with_table(text: str, value: Mapping[str, object]) -> str:
+    """Put a table of its own at the end of the text."""
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    table = tomlkit.dumps({_SERVERS: {SERVER: value}}).replace("\n", line_end)
+    if not text.strip():
+        return text + table
+    gap = line_end if text.endswith("\n") else line_end * 2
+    return f"{text}{gap}{table}"
+
+
+def _without_tables(text: str, _: None) -> str:
+    """Leave out the lines from the header of an own table to the next header.
+
+    Remarks and empty lines in front of the next header belong to that one, and stay.
+    """
+    lines = text.splitlines(keepends=True)
+    heads = [n for n, line in enumerate(lines) if n and _ANY_TABLE.match(line)]
+    kept: list[str] = []
+    for start, end in zip([0, *heads], [*heads, len(lines)], strict=True):
+        own = lines[start:end]
+        if _OWN_TABLE.match("".join(own[:1])):
+            remarks = takewhile(_REMARK.match, reversed(own))
+            own = own[len(own) - sum(1 for _ in remarks) :]
+        kept += own
+    return "".join(kept)
+
+
+def _edited(text: str, value: Mapping[str, object] | None) -> str:
+    """Let the TOML editor set the entry, or take it out."""
+    whole: Any = tomlkit.parse(text)
+    if value is None:
+        del whole[_SERVERS][SERVER]
+    elif SERVER in whole.setdefault(_SERVERS, tomlkit.table(is_super_table=True)):
+        known = whole[_SERVERS][SERVER]
+        for left in known.keys() - value.keys():
+            del known[left]
+        known.update(value)
+    else:
+        whole[_SERVERS][SERVER] = value
+    return tomlkit.dumps(whole)
+
+
+def _sound(candidates: Iterable[Callable[[], str]], wanted: Toml, *, path: Path) -> str:
+    """Choose the first text that says what is wanted and nothing else."""
+    for candidate in candidates:
+        try:
+            text = candidate()
+            told = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, TOMLKitError):
+            continue
+        if {_SERVERS: {}, **told} == wanted:
+            return text
+    raise Refused(
+        f"{path} is laid out in a way that cannot be changed safely.",
+        code="connect_layout",
+        hint=f"Change [{_SERVERS}.{SERVER}] by hand; the file was left as it is.",
+    )

@@ -1,0 +1,248 @@
+"""Files in which clients list what they run at their events; only our own entries are touched.
+
+`HOOKS_FILES` is the table: to install hooks for another client, add a row.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from commonbrain.hooks.table import HOOKS, LIMITS_S, Hook
+from commonbrain.integrations.entry import SERVER, not_valid
+from commonbrain.integrations.json_clients import at_home, here
+from commonbrain.integrations.json_text import JsonObject, plain, read_object
+from commonbrain.model.errors import Invalid
+
+_EVENTS: Final = "hooks"
+"""The member that lists hooks by event, in all these files."""
+_SLACK_S: Final = 5
+"""A hook leaves in time by itself; the client need only act when it does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookCommand:
+    """How a client starts our hooks."""
+
+    brain: Sequence[str]
+    options: Sequence[str] = ()
+    """Which store and agent, where the user said so."""
+
+    def words(self, hook: Hook) -> Sequence[str]:
+        """Give the command line of one hook; the program looks for `hook` in the first place."""
+        return (*self.brain, "hook", hook.client, hook.event, *self.options)
+
+
+Shape = Callable[[Hook, Sequence[str]], Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HooksFile:
+    """Changes the file of one client in place."""
+
+    client: str
+    files: Mapping[str, Callable[[], Path]]
+    """Where the file of each scope lies."""
+    shape: Shape
+    """How the client has an entry of an event's list."""
+    head: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What a file must say besides."""
+    has_comments: bool = False
+    """Whether the client reads comments and last commas in its file."""
+
+    def add(self, text: str | None, command: HookCommand, *, path: Path) -> str:
+        """Put our entries last in their lists, in the place of former ones.
+
+        Raises:
+            Invalid: the text is not valid, or not laid out as the client has it.
+
+        """
+        wanted = {hook.native: self.shape(hook, command.words(hook)) for hook in self.hooks}
+        if text is None or not text.strip():
+            new = {**self.head, _EVENTS: {name: [entry] for name, entry in wanted.items()}}
+            return json.dumps(new, ensure_ascii=False, indent=2) + "\n"
+        members: Mapping[str, object] = {**self.head, _EVENTS: {}}
+        for name, value in members.items():
+            whole = self._read(text, path)
+            text = text if whole.find(name) else whole.with_member(name, value)
+        for name, entry in wanted.items():
+            text = self._with_event(text, name, entry=entry, path=path)
+        return text
+
+    def remove(self, text: str, *, path: Path) -> str:
+        """Take our entries out, and the lists that are empty then.
+
+        Raises:
+            Invalid: the text is not valid, or not laid out as the client has it.
+
+        """
+        if not text.strip() or self._read(text, path).find(_EVENTS) is None:
+            return text
+        for hook in self.hooks:
+            text = self._with_event(text, hook.native, entry=None, path=path)
+        return text
+
+    @property
+    def hooks(self) -> Sequence[Hook]:
+        """The hooks of this client."""
+        return [hook for hook in HOOKS.values() if hook.client == self.client]
+
+    def _with_event(
+        self, text: str, name: str, *, entry: Mapping[str, object] | None, path: Path
+    ) -> str:
+        events = self._events(text, path)
+        known = events.find(name)
+        if known is None:
+            return events.with_member(name, [entry]) if entry else text
+        value = known.value
+        if not isinstance(value, list):
+            raise Invalid(f"{name} in {path} is not a list.", hint="It was left as it is.")
+        listed = cast("list[object]", value)
+        wanted = [*self._foreign(listed), *([entry] if entry else [])]
+        if wanted == listed:
+            return text
+        return events.with_value(known, wanted) if wanted else events.without(known)
+
+    def _read(self, text: str, path: Path) -> JsonObject:
+        try:
+            json.loads(plain(text) if self.has_comments else text)
+            return read_object(text)
+        except json.JSONDecodeError as error:
+            raise not_valid(path, "JSON", line=error.lineno) from error
+        except ValueError as error:
+            raise Invalid(
+                f"{path} does not hold a JSON object.", hint="It was left as it is."
+            ) from error
+
+    def _events(self, text: str, path: Path) -> JsonObject:
+        whole = self._read(text, path)
+        events = whole.find(_EVENTS)
+        if events is None or not isinstance(events.value, dict):
+            raise Invalid(f"{_EVENTS} in {path} is not an object.", hint="It was left as it is.")
+        return whole.object_at(events)
+
+    def _foreign(self, listed: Sequence[object]) -> list[object]:
+        """Leave our handlers out of a list of handlers, or of groups of them."""
+        kept: list[object] = []
+        for one in listed:
+            group = _handlers(one)
+            if group is None:
+                kept += [] if self._is_ours(one) else [one]
+                continue
+            others = [handler for handler in group if not self._is_ours(handler)]
+            if len(others) == len(group):
+                kept.append(one)
+            elif others:
+                kept.append({**cast("dict[str, object]", one), _EVENTS: others})
+        return kept
+
+    def _is_ours(self, handler: object) -> bool:
+        words = _command_words(handler)
+        return any(
+            words[at : at + 2] == ["hook", self.client] and _is_brain(words[:at])
+            for at in range(1, len(words))
+        )
+
+
+def _is_brain(words: Sequence[str]) -> bool:
+    return any(Path(word).stem in {"brain", "commonbrain"} for word in words)
+
+
+def _command_words(handler: object) -> list[str]:
+    told = cast("dict[str, Any]", handler) if isinstance(handler, dict) else {}
+    command, arguments = told.get("command"), told.get("args", [])
+    if not isinstance(command, str) or not isinstance(arguments, list):
+        return []
+    if arguments:
+        return [command, *map(str, cast("list[object]", arguments))]
+    try:
+        return shlex.split(command, posix=os.name != "nt")
+    except ValueError:
+        return []
+
+
+def _handlers(one: object) -> list[object] | None:
+    inside = cast("dict[str, object]", one).get(_EVENTS) if isinstance(one, dict) else None
+    return cast("list[object]", inside) if isinstance(inside, list) else None
+
+
+def _timeout_s(hook: Hook) -> int:
+    return int(LIMITS_S[hook.deed][1]) + _SLACK_S
+
+
+def _shell(words: Sequence[str]) -> str:
+    """Write a command line for the shell that a client runs it by; all its words are ours."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def _without_shell(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
+    handler = {
+        "type": "command",
+        "command": words[0],
+        "args": list(words[1:]),
+        "timeout": _timeout_s(hook),
+    }
+    return {"hooks": [handler]}
+
+
+def _grouped(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
+    handler = {"type": "command", "command": _shell(words), "timeout": _timeout_s(hook)}
+    return {"hooks": [handler]}
+
+
+def _in_milliseconds(hook: Hook, words: Sequence[str]) -> Mapping[str, object]:
+    handler = {
+        "name": SERVER,
+        "type": "command",
+        "command": _shell(words),
+        "timeout": _timeout_s(hook) * 1000,
+    }
+    return {"hooks": [handler]}
+
+
+def _plain(_: Hook, words: Sequence[str]) -> Mapping[str, object]:
+    return {"command": _shell(words)}
+
+
+def _claude_file() -> Path:
+    folder = os.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(folder) if folder else Path.home() / ".claude") / "settings.json"
+
+
+def _codex_file() -> Path:
+    folder = os.environ.get("CODEX_HOME")
+    return (Path(folder) if folder else Path.home() / ".codex") / "hooks.json"
+
+
+_ROWS: Final = (
+    HooksFile(
+        client="claude-code",
+        files={"user": _claude_file, "project": here(".claude", "settings.json")},
+        shape=_without_shell,
+    ),
+    HooksFile(client="codex", files={"user": _codex_file}, shape=_grouped),
+    HooksFile(
+        client="cursor",
+        files={
+            "user": at_home(".cursor", "hooks.json"),
+            "project": here(".cursor", "hooks.json"),
+        },
+        shape=_plain,
+        head={"version": 1},
+    ),
+    HooksFile(
+        client="gemini",
+        files={
+            "user": at_home(".gemini", "settings.json"),
+            "project": here(".gemini", "settings.json"),
+        },
+        shape=_in_milliseconds,
+        has_comments=True,
+    ),
+)
+HOOKS_FILES: Final[Mapping[str, HooksFile]] = {row.client: row for row in _ROWS}

@@ -1,0 +1,221 @@
+"""Clients that list their servers in a JSON file, each in a shape of its own."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from platformdirs import user_config_path
+
+from commonbrain.integrations.entry import SERVER, Entry, Reach, Remote, bridge, merged, not_valid
+from commonbrain.integrations.json_text import JsonObject, plain, read_object
+from commonbrain.model.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFile:
+    """Changes the JSON file of one client in place."""
+
+    name: str
+    files: Mapping[str, Callable[[], Path]]
+    """Where the file of each scope lies."""
+    servers: str
+    """The member that lists the servers by name."""
+    shape: Callable[[Reach], Mapping[str, object]]
+    """How the client has an entry."""
+    environment: str = "env"
+    """The member of an entry that holds its environment."""
+    has_comments: bool = True
+    """Whether the client reads comments and last commas in its file."""
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """For whom it can be told; each has a file."""
+        return tuple(self.files)
+
+    def path(self, scope: str) -> Path:
+        """Say where the file of a scope lies, whether it exists or not."""
+        return self.files[scope]()
+
+    def add(self, text: str | None, entry: Reach, *, path: Path, force: bool) -> str:
+        """Put the entry last among the servers, or replace it where it stands."""
+        ours = self.shape(entry)
+        if text is None or not text.strip():
+            return json.dumps({self.servers: {SERVER: ours}}, ensure_ascii=False, indent=2) + "\n"
+        whole = self._read(text, path)
+        if whole.find(self.servers) is None:
+            return whole.with_member(self.servers, {SERVER: ours})
+        listed = self._listed(whole, path)
+        known = listed.find(SERVER)
+        if known is None:
+            return listed.with_member(SERVER, ours)
+        value = merged(known.value, ours, path=path, force=force, environment=self.environment)
+        return text if value == known.value else listed.with_value(known, value)
+
+    def remove(self, text: str, *, path: Path) -> str:
+        """Take the entry out, and leave the list of servers even if it is empty then."""
+        if not text.strip():
+            return text
+        whole = self._read(text, path)
+        if whole.find(self.servers) is None:
+            return text
+        listed = self._listed(whole, path)
+        known = listed.find(SERVER)
+        return listed.without(known) if known else text
+
+    def _read(self, text: str, path: Path) -> JsonObject:
+        try:
+            json.loads(plain(text) if self.has_comments else text)
+            return read_object(text)
+        except json.JSONDecodeError as error:
+            raise not_valid(path, "JSON", line=error.lineno) from error
+        except ValueError as error:
+            raise Invalid(
+                f"{path} does not hold a JSON object.", hint="It was left as it is."
+            ) from error
+
+    def _listed(self, whole: JsonObject, path: Path) -> JsonObject:
+        servers = whole.find(self.servers)
+        if servers is None or not isinstance(servers.value, dict):
+            raise Invalid(
+                f"{self.servers} in {path} is not an object.", hint="It was left as it is."
+            )
+        return whole.object_at(servers)
+
+
+def command_and_args(entry: Entry) -> Mapping[str, object]:
+    """Show an entry as most clients have it, its environment only where it has one."""
+    shown: dict[str, object] = {"command": entry.command, "args": list(entry.args)}
+    return {**shown, "env": dict(entry.env)} if entry.env else shown
+
+
+def here(*parts: str) -> Callable[[], Path]:
+    """Point to a file of the folder we are in."""
+    return lambda: Path.cwd().joinpath(*parts)
+
+
+def at_home(*parts: str) -> Callable[[], Path]:
+    """Point to a file of the user's home."""
+    return lambda: Path.home().joinpath(*parts)
+
+
+def _user_file() -> Path:
+    """Follow CLAUDE_CONFIG_DIR as Claude Code does."""
+    folder = os.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(folder) if folder else Path.home()) / ".claude.json"
+
+
+def _shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        reference = f"${{{entry.variable}}}"
+        return {"type": "http", "url": entry.url, **entry.headers(reference)}
+    return {
+        "type": "stdio",
+        "command": entry.command,
+        "args": list(entry.args),
+        "env": dict(entry.env),
+    }
+
+
+CLAUDE_CODE: Final = JsonFile(
+    name="claude-code",
+    files={"user": _user_file, "project": here(".mcp.json")},
+    servers="mcpServers",
+    shape=_shape,
+    has_comments=False,
+)
+
+
+def _cursor_shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        reference = f"${{env:{entry.variable}}}"
+        return {"url": entry.url, **entry.headers(reference)}
+    return command_and_args(entry)
+
+
+CURSOR: Final = JsonFile(
+    name="cursor",
+    files={"user": at_home(".cursor", "mcp.json"), "project": here(".cursor", "mcp.json")},
+    servers="mcpServers",
+    shape=_cursor_shape,
+)
+
+
+def _gemini_shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        reference = f"${{{entry.variable}}}"
+        return {"type": "http", "url": entry.url, **entry.headers(reference)}
+    return command_and_args(entry)
+
+
+GEMINI: Final = JsonFile(
+    name="gemini",
+    files={
+        "user": at_home(".gemini", "settings.json"),
+        "project": here(".gemini", "settings.json"),
+    },
+    servers="mcpServers",
+    shape=_gemini_shape,
+)
+
+
+def _opencode_user_file() -> Path:
+    """Follow XDG_CONFIG_HOME as opencode does on every system."""
+    folder = os.environ.get("XDG_CONFIG_HOME")
+    return _in((Path(folder) if folder else Path.home() / ".config") / "opencode")
+
+
+def _project_file() -> Path:
+    return _in(Path.cwd())
+
+
+def _in(folder: Path) -> Path:
+    """Take the file that is there; where there are both, opencode reads this one last."""
+    with_comments = folder / "opencode.jsonc"
+    return with_comments if with_comments.exists() else folder / "opencode.json"
+
+
+def _opencode_shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        headers = entry.headers(f"{{env:{entry.variable}}}")
+        # It would look for a login of its own where a credential is refused.
+        return {"type": "remote", "url": entry.url, "enabled": True, "oauth": False, **headers}
+    shown: dict[str, object] = {
+        "type": "local",
+        "command": [entry.command, *entry.args],
+        "enabled": True,
+    }
+    return {**shown, "environment": dict(entry.env)} if entry.env else shown
+
+
+OPENCODE: Final = JsonFile(
+    name="opencode",
+    files={"user": _opencode_user_file, "project": _project_file},
+    servers="mcp",
+    shape=_opencode_shape,
+    environment="environment",
+)
+
+
+def _vscode_user_file() -> Path:
+    """Find the files of the default profile, which VS Code keeps where its system wants them."""
+    return user_config_path("Code", appauthor=False, roaming=True) / "User" / "mcp.json"
+
+
+def _vscode_shape(entry: Reach) -> Mapping[str, object]:
+    if isinstance(entry, Remote):
+        if entry.variable is None:
+            return {"type": "http", "url": entry.url}
+        # Its headers refer to what it asks for, not to variables; the bridge reads those.
+        entry = bridge(entry.url)
+    return {"type": "stdio", **command_and_args(entry)}
+
+
+VSCODE: Final = JsonFile(
+    name="vscode",
+    files={"user": _vscode_user_file, "project": here(".vscode", "mcp.json")},
+    servers="servers",
+    shape=_vscode_shape,
+)

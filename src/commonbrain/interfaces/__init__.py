@@ -1,1 +1,0 @@
-"""The doors: each only translates between its callers and the operations."""

@@ -1,1 +1,0 @@
-"""The command line: tables for people, JSON for programs, and a start that loads nothing heavy."""

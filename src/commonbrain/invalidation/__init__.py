@@ -1,0 +1,1 @@
+"""Invalidation: dependants of a memory that no longer holds need review."""

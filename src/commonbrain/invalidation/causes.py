@@ -1,0 +1,77 @@
+"""Which memories have fallen, read from the store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from commonbrain.model.links import Link, LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.revision import Action, Change
+from commonbrain.model.support import Fall, Standing, contradicts, fall_of
+from commonbrain.storage.interface import Transaction
+
+
+def falls(
+    tx: Transaction, standings: Mapping[int, Standing], *, now: datetime
+) -> dict[int, Fall | None]:
+    """Say of memories how each fell, or that it holds."""
+    conflicts = _conflicts(tx, standings)
+    faded = pruned(tx, [one.id for one in standings.values() if one.state is State.FORGOTTEN])
+    return {
+        id_: fall_of(one, is_pruned=id_ in faded, conflicts=conflicts.get(id_, ()), now=now)
+        for id_, one in standings.items()
+    }
+
+
+def _conflicts(
+    tx: Transaction, standings: Mapping[int, Standing]
+) -> Mapping[int, Sequence[tuple[Link, Standing]]]:
+    links = tx.links.touching(list(standings), types=[LinkType.CONFLICTS_WITH])
+    ends = {end for link in links for end in (link.from_id, link.to_id)} - set(standings)
+    known = {**standings, **tx.graph.standings(sorted(ends))}
+    lost = tx.reviews.unsupported(sorted(known)) if links else {}
+    beside: defaultdict[int, list[tuple[Link, Standing]]] = defaultdict(list)
+    for link in links:
+        for one, by in ((link.from_id, link.to_id), (link.to_id, link.from_id)):
+            # What nothing holds up any more says nothing against others.
+            if by not in lost:
+                beside[one].append((link, known[by]))
+    return beside
+
+
+def pruned(tx: Transaction, forgotten: Sequence[int]) -> set[int]:
+    """Say which were forgotten for nothing but their age."""
+    return {one.memory_id for one in _forgettings(tx, forgotten) if one.action is Action.PRUNE}
+
+
+def fell_at(tx: Transaction, one: Standing, *, fall: Fall, now: datetime) -> datetime:
+    """Say when a memory fell; what is marked later, or once more, does not make that later."""
+    match fall:
+        case Fall.EXPIRED:
+            at = one.expires_at
+        case Fall.SUPERSEDED:
+            at = tx.memories.get([one.id])[one.id].superseded_at
+        case Fall.FORGOTTEN | Fall.PRUNED:
+            at = next((change.at for change in _forgettings(tx, [one.id])), None)
+        case Fall.CONTRADICTED:
+            against = _conflicts(tx, {one.id: one}).get(one.id, ())
+            said = (
+                link.created_at for link, by in against if contradicts(link, one, by=by, now=now)
+            )
+            at = min(said, default=None)
+        case _:
+            at = None
+    return at or now
+
+
+def _forgettings(tx: Transaction, forgotten: Sequence[int]) -> list[Change]:
+    """Give of each how it was forgotten; where an undo took a restoring back, how at first."""
+    last: dict[int, Change] = {}
+    for change in tx.changes.of(forgotten):
+        if change.after.get("state") != State.FORGOTTEN:
+            continue
+        if change.memory_id not in last or change.action is not Action.UNDO:
+            last[change.memory_id] = change
+    return list(last.values())

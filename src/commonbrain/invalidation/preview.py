@@ -1,0 +1,214 @@
+"""What a change unseated, or would, told to who makes it: as much as that caller may see."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.invalidation.causes import falls
+from commonbrain.invalidation.propagation import EVERY, Spread, left_without
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import CASCADE_AT_ONCE, FORETOLD_MAX
+from commonbrain.model.memory import CURRENT_STATES, State
+from commonbrain.model.scope import Caller, is_visible
+from commonbrain.model.support import SUPPORTS, Review, Standing, carried_by
+from commonbrain.storage.interface import Transaction
+from commonbrain.storage.knowledge import Walk, Way
+
+_SHOWN_MAX: Final = 20
+_PATHS_MAX: Final = 5
+"""Memories of which a preview shows how they come to rest on what would fall, the nearest."""
+UNSEEN: Final = "a memory you may not see"
+
+
+class Fate(StrEnum):
+    """What becomes of a memory when something that it rests on falls."""
+
+    REVIEW = "review"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """A memory that a change would unseat, and over which it comes to rest on what would fall."""
+
+    id: str
+    kind: Kind
+    headline: str
+    fate: Fate
+    path: tuple[str, ...]
+    """From itself to what would fall, both named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unseated:
+    """Memories that rest on what was changed and need review now; `ids` names the nearest.
+
+    `is_more` when there are more than are counted here, of those that the caller may see.
+    """
+
+    count: int
+    archived: int = 0
+    """Those of them that nothing else holds up."""
+    rules: int = 0
+    """Those of them that are rules: marked, and never archived."""
+    ids: tuple[str, ...] = ()
+    is_more: bool = False
+    is_foretold: bool = False
+    """Whether it only would be so."""
+    first: tuple[Resting, ...] = ()
+    """Of what is foretold: the first, with their paths."""
+
+    def line(self) -> str:
+        """Say it in a sentence with the next step; of a preview, with the paths of the first."""
+        if self.is_foretold:
+            what = (
+                f"Would need review: {self._counted()}." if self.count else "Nothing rests on it."
+            )
+            return "\n".join([what, *map(_path_line, self.first)])
+        first = f" ({', '.join(self.ids[:3])})" if self.ids else ""
+        next_ = "Get tells why; if one holds: revise review; if not: supersede or forget it."
+        return f"Needs review now, for it rests on that: {self._counted()}{first}. {next_}"
+
+    def _counted(self) -> str:
+        more = " and more" if self.is_more else ""
+        archived = f", archived {self.archived}" if self.archived else ""
+        rules = f", rules {self.rules}" if self.rules else ""
+        return f"{self.count}{more}{archived}{rules}"
+
+
+def _path_line(one: Resting) -> str:
+    fate = " (archived)" if one.fate is Fate.ARCHIVE else ""
+    return f"- {one.headline}{fate}: {' -> '.join(one.path)}"
+
+
+def tell_unseated(
+    tx: Transaction, caller: Caller, *, step: Spread, now: datetime
+) -> Unseated | None:
+    """Tell what a step unseated; None when it was nothing that the caller may see.
+
+    What the caller may not see changes nothing in it, even where it fills a step to its limit.
+    """
+    every, known = list(step.unseated), step.weighed.standings
+    if step.left:
+        every += _beyond(tx, step.left, besides=set(every), now=now)
+    standings = {**tx.graph.standings([id_ for id_ in every if id_ not in known]), **known}
+    seen = _visible(caller, every, standings=standings)
+    if not seen:
+        return None
+    archived = set(step.weighed.archived)
+    if step.left:
+        concerned = {id_: standings[id_] for id_ in every if id_ in standings}
+        archived = _archived(tx, (), standings=concerned, reviews=tx.reviews.of(every), now=now)
+    told = seen[:CASCADE_AT_ONCE]
+    return Unseated(
+        count=len(told),
+        archived=len(archived.intersection(told)),
+        rules=_rules(told, standings),
+        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in told[:_SHOWN_MAX]),
+        is_more=len(seen) > CASCADE_AT_ONCE,
+    )
+
+
+def _beyond(
+    tx: Transaction, left: Sequence[int], *, besides: Collection[int], now: datetime
+) -> list[int]:
+    """Give what will be marked by what has not been followed up to its end."""
+    fallen = falls(tx, tx.graph.standings(left), now=now)
+    reached: dict[int, None] = {}
+    for types in {carried_by(fall) for fall in fallen.values() if fall is not None}:
+        start = [id_ for id_, fall in fallen.items() if fall and carried_by(fall) == types]
+        walk = tx.graph.walk(start, Way.AGAINST, types=types, limit=EVERY)
+        reached |= dict.fromkeys(one.id for one in walk.reached)
+    marked = tx.reviews.of(list(reached))
+    return [
+        id_
+        for id_ in reached
+        if id_ not in besides and not any(one.cause_id in fallen for one in marked.get(id_, ()))
+    ]
+
+
+def _archived(
+    tx: Transaction,
+    fallen: Sequence[int],
+    *,
+    standings: Mapping[int, Standing],
+    reviews: Mapping[int, Sequence[Review]],
+    now: datetime,
+) -> set[int]:
+    """Say what will be archived of what rests on something that falls."""
+    lost = left_without(tx, fallen, standings=standings, reviews=reviews, now=now)
+    return {id_ for id_ in lost if standings[id_].state is State.ACTIVE}
+
+
+def _visible(
+    caller: Caller, ids_: Sequence[int], *, standings: Mapping[int, Standing]
+) -> list[int]:
+    """Give of some memories, in their order, those that hold and that the caller may see."""
+    return [
+        id_
+        for id_ in ids_
+        if id_ in standings
+        and standings[id_].state in CURRENT_STATES
+        and is_visible(caller, standings[id_])
+    ]
+
+
+def _rules(seen: Sequence[int], standings: Mapping[int, Standing]) -> int:
+    return sum(standings[id_].kind is Kind.RULE for id_ in seen)
+
+
+def foretell(tx: Transaction, caller: Caller, *, ids_: Sequence[int], now: datetime) -> Unseated:
+    """Tell what would need review if memories were superseded or forgotten as wrong."""
+    walk = tx.graph.walk(ids_, Way.AGAINST, types=SUPPORTS, limit=EVERY)
+    reached = [one.id for one in walk.reached]
+    standings, reviews = tx.graph.standings(reached), tx.reviews.of(reached)
+    marked = {id_ for id_, those in reviews.items() if any(one.cause_id in ids_ for one in those)}
+    fresh = [id_ for id_ in reached if id_ not in marked]
+    seen = _visible(caller, fresh, standings=standings)
+    told = seen[:FORETOLD_MAX]
+    lost = _archived(tx, ids_, standings=standings, reviews=reviews, now=now)
+    archived = lost.intersection(told)
+    return Unseated(
+        count=len(told),
+        archived=len(archived),
+        rules=_rules(told, standings),
+        ids=tuple(ids.show(ids.MEMORY, id_) for id_ in told[:_SHOWN_MAX]),
+        is_more=len(seen) > FORETOLD_MAX,
+        is_foretold=True,
+        first=_first(tx, caller, seen=told[:_PATHS_MAX], walk=walk, archived=archived),
+    )
+
+
+def _first(
+    tx: Transaction,
+    caller: Caller,
+    *,
+    seen: Sequence[int],
+    walk: Walk,
+    archived: Collection[int],
+) -> tuple[Resting, ...]:
+    """Give the first with their paths; what the caller may not see is not named on them."""
+    found = tx.memories.get(seen)
+    paths = {id_: walk.path(id_) for id_ in seen}
+    along = tx.graph.standings(sorted({step for path in paths.values() for step in path}))
+    return tuple(
+        Resting(
+            id=ids.show(ids.MEMORY, id_),
+            kind=found[id_].kind,
+            headline=found[id_].headline,
+            fate=Fate.ARCHIVE if id_ in archived else Fate.REVIEW,
+            path=tuple(
+                ids.show(ids.MEMORY, step)
+                if step in along and is_visible(caller, along[step])
+                else UNSEEN
+                for step in paths[id_]
+            ),
+        )
+        for id_ in seen
+        if id_ in found
+    )

@@ -1,0 +1,267 @@
+"""Training a reranker: the ledger's lessons in, the card of a model out, with how it fared.
+
+Whoever takes the job up again reads and makes everything anew, as of when it was asked for: the
+same ledger gives the same artifact, which lies under its own digest, and the card is put there in
+the transaction that ends the job.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from statistics import quantiles
+from typing import TYPE_CHECKING, Final, cast
+
+from commonbrain.learning.interface import Margin, Trainer
+from commonbrain.learning.outcomes import Lesson, Split, lesson_of, splits
+from commonbrain.model import ids
+from commonbrain.model.errors import Corrupt, NotFound
+from commonbrain.model.limits import (
+    LEDGER_PAGE,
+    LESSON_GROUPS_MIN,
+    LESSONS_MAX,
+    LESSONS_MIN,
+    LOOKBACK_DAYS_DEFAULT,
+    SCORING_MS_MAX,
+)
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.retrieval.ranking import SHARES
+from commonbrain.storage.job_queue import Task
+from commonbrain.storage.records import EntryFilter
+
+if TYPE_CHECKING:
+    from commonbrain.embeddings.interface import Matrix, Reranker
+
+DECISIVE: Final = "nDCG@10"
+"""The metric by which a model is better, or is not."""
+_SEED: Final = 0
+"""The same ledger gives the same model."""
+_READ: Final = 0.3
+"""About the share of the time that reading takes."""
+_FOLD_SESSIONS_MIN: Final = 5
+"""Sessions that anything can be learnt from."""
+_TIMED: Final = 60
+"""Scorings that are timed, of as many candidates as a recall may have."""
+_CANDIDATES: Final = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """What became of a model on lessons that it was not made of."""
+
+    margins: Mapping[str, Margin]
+    scoring_ms: Mapping[str, float]
+
+    @property
+    def outcome(self) -> str:
+        """Whether it may be offered: better beyond noise, and fast enough."""
+        if self.margins[DECISIVE].low <= 0:
+            return "not_better"
+        return "too_slow" if self.scoring_ms["p50"] > SCORING_MS_MAX else "better"
+
+
+def train_reranker(task: Task) -> None:
+    """Learn from what was marked, say how that fared on what came later, and put its card there."""
+    since = task.job.created_at - timedelta(days=_given(task, "lookback_days"))
+    lessons = _read(task, since=since)
+    parts = splits(lessons)
+    lacking = _lacking(lessons, parts, least=_given(task, "min_marked"))
+    if lacking:
+        with task.step() as tx:
+            task.finish(tx, {"outcome": "too_little_data", **lacking})
+        return
+    trainer = task.house.trainer()
+    parent = _active(task)
+    margins = _judged(task, trainer, parts=_unseen(parts, parent), parent=parent)
+    task.pause()
+    # What serves is learnt from everything, in the way that was judged.
+    fitted = trainer.fit(lessons, base=SHARES, seed=_SEED, tenant=task.caller.tenant)
+    model = trainer.load(fitted.artifact)
+    trial = _Trial(margins=margins, scoring_ms=_timed(task, model, held=lessons))
+    told = {
+        "outcome": trial.outcome,
+        "window": {"since": since.isoformat(), "until": task.job.created_at.isoformat()},
+        "recalls": len(lessons),
+        "sessions": _sessions(lessons),
+        "judged": [_told_split(one) for one in parts],
+        "metrics": {name: asdict(margin) for name, margin in margins.items()},
+        "scoring_ms": trial.scoring_ms,
+        "bytes": len(fitted.artifact),
+        **fitted.told,
+    }
+    digest = task.house.blobs().put(fitted.artifact)
+    card = _card(task, digest=digest, features=model.features, parent=parent, told=told)
+    with task.step() as tx:
+        tx.registry.add(card)
+        task.finish(tx, _result(card, trial, recalls=len(lessons)))
+
+
+def _result(card: ModelCard, trial: _Trial, *, recalls: int) -> Mapping[str, object]:
+    margin = trial.margins[DECISIVE]
+    return {
+        "outcome": trial.outcome,
+        "model": ids.show(ids.MODEL, card.id),
+        "recalls": recalls,
+        DECISIVE: f"{margin.before:.3f} to {margin.after:.3f}",
+        "gain": f"{margin.low:+.3f} to {margin.high:+.3f}",
+    }
+
+
+_DEFAULTS: Final = {"lookback_days": LOOKBACK_DAYS_DEFAULT, "min_marked": LESSONS_MIN}
+
+
+def _given(task: Task, name: str) -> int:
+    return cast("int", task.job.given.get(name, _DEFAULTS[name]))
+
+
+def _read(task: Task, *, since: datetime) -> Sequence[Lesson]:
+    """Read the ledger page by page; of more lessons than can be learnt from, the latest."""
+    lessons: deque[Lesson] = deque(maxlen=LESSONS_MAX)
+    wanted = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
+    after, is_more, read = 0, True, 0
+    while is_more:
+        with task.step() as tx:
+            page = tx.ledger.entries(wanted, after=after, limit=LEDGER_PAGE)
+            lessons.extend(one for one in map(lesson_of, page) if one is not None)
+            is_more, read = len(page) == LEDGER_PAGE, read + len(page)
+            after = page[-1].id if page else after
+            # How many there are is known only once they are read.
+            task.reach(tx, _READ, reached={"read": read})
+    return lessons
+
+
+def _sessions(lessons: Sequence[Lesson]) -> int:
+    return len({lesson.group for lesson in lessons})
+
+
+def _lacking(
+    lessons: Sequence[Lesson], parts: Sequence[Split], *, least: int
+) -> Mapping[str, object]:
+    """Say what there is and what is needed, where that is more; nothing where there is enough."""
+    sessions = _sessions(lessons)
+    is_parted = all(_sessions(one.learnt) >= _FOLD_SESSIONS_MIN and one.held for one in parts)
+    is_enough = len(lessons) >= least and sessions >= LESSON_GROUPS_MIN
+    if is_enough and is_parted:
+        return {}
+    spread = f"{_FOLD_SESSIONS_MIN} sessions that end before each time judged, recalls after each"
+    needs = spread if is_enough else f"{least} in {LESSON_GROUPS_MIN} sessions"
+    return {
+        "why": f"has {len(lessons)} marked recalls in {sessions} sessions, needs {needs}",
+        "recalls": len(lessons),
+        "recalls_needed": least,
+        "sessions": sessions,
+        "sessions_needed": LESSON_GROUPS_MIN,
+    }
+
+
+def _active(task: Task) -> ModelCard | None:
+    with task.house.store.snapshot(task.caller.tenant) as tx:
+        serving = tx.registry.serving(ModelRole.RERANKER)
+    return next((card for card in serving if card.state is ModelState.ACTIVE), None)
+
+
+def _loaded(task: Task, trainer: Trainer, *, card: ModelCard | None) -> Reranker | None:
+    """Load the model that serves; where it cannot be, fixed weights serve in its stead."""
+    if card is None:
+        return None
+    try:
+        return trainer.load(task.house.blobs().get(card.digest))
+    except (Corrupt, NotFound):
+        return None
+
+
+def _unseen(parts: Sequence[Split], parent: ModelCard | None) -> Sequence[Split]:
+    """Hold out only what the model that serves has not learnt from either."""
+    if parent is None:
+        return parts
+    return [
+        replace(part, held=tuple(one for one in part.held if one.asked_at >= parent.made_at))
+        for part in parts
+    ]
+
+
+def _judged(
+    task: Task, trainer: Trainer, *, parts: Sequence[Split], parent: ModelCard | None
+) -> Mapping[str, Margin]:
+    """Learn as of several moments, and judge each time by what came after."""
+    before = _loaded(task, trainer, card=parent)
+    held: list[Lesson] = []
+    scores: list[Matrix] = []
+    for part in parts:
+        task.pause()
+        if not part.held:
+            continue
+        made = trainer.fit(part.learnt, base=SHARES, seed=_SEED, tenant=task.caller.tenant)
+        model = trainer.load(made.artifact)
+        held += part.held
+        scores += [_scored(model, lesson) for lesson in part.held]
+    known = [_scored(before, lesson) for lesson in held]
+    return trainer.judge(held, before=known, after=scores, seed=_SEED)
+
+
+def _scored(model: Reranker | None, lesson: Lesson) -> Matrix:
+    """Score what a recall showed, by a model or by fixed weights."""
+    if model is not None:
+        return model.scores(_rows([lesson], model.features))
+    return _rows([lesson], tuple(SHARES)) @ _array(list(SHARES.values()))
+
+
+def _rows(lessons: Sequence[Lesson], features: Sequence[str]) -> Matrix:
+    shown = (one for lesson in lessons for one in lesson.shown)
+    return _array([[one.features.get(name, 0.0) for name in features] for one in shown])
+
+
+def _array(numbers: Sequence[float] | Sequence[Sequence[float]]) -> Matrix:
+    # Only a worker that trains pays for loading it.
+    import numpy as np  # noqa: PLC0415
+
+    return np.array(numbers, dtype=np.float32)
+
+
+def _timed(task: Task, model: Reranker, *, held: Sequence[Lesson]) -> Mapping[str, float]:
+    """Time the scoring of as many candidates as a recall may have."""
+    rows = _rows(held, model.features)[:_CANDIDATES]
+    clock, taken_ms = task.house.clock, list[float]()
+    for _ in range(_TIMED):
+        before_ms = clock.elapsed_ms()
+        model.scores(rows)
+        taken_ms.append(clock.elapsed_ms() - before_ms)
+    cuts = quantiles(taken_ms, n=20)
+    return {"p50": round(cuts[9], 3), "p95": round(cuts[18], 3), "candidates": len(rows)}
+
+
+def _told_split(parts: Split) -> Mapping[str, object]:
+    return {
+        "since": parts.since.isoformat(),
+        "learnt": len(parts.learnt),
+        "learnt_sessions": _sessions(parts.learnt),
+        "held": len(parts.held),
+        "held_sessions": _sessions(parts.held),
+    }
+
+
+def _card(
+    task: Task,
+    *,
+    digest: str,
+    features: tuple[str, ...],
+    parent: ModelCard | None,
+    told: Mapping[str, object],
+) -> ModelCard:
+    """Make the card; what is not better is kept beside the others, and not offered."""
+    house, is_better = task.house, told["outcome"] == "better"
+    now = house.clock.now()
+    return ModelCard(
+        id=ids.make_id(now, house.chance.bits(ids.RANDOM_BITS)),
+        role=ModelRole.RERANKER,
+        state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
+        digest=digest,
+        features=features,
+        told=told,
+        parent=parent.id if parent else None,
+        made_at=now,
+        moved_at=now,
+        reason=None if is_better else str(told["outcome"]),
+    )

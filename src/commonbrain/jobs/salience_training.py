@@ -1,0 +1,185 @@
+"""Training a model of salience: what memories came to in, the card of a model out.
+
+Whoever takes the job up again reads and makes everything anew, as of when it was asked for: the
+same store gives the same artifact, which lies under its own digest, and the card is put there in
+the transaction that ends the job.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, cast
+
+from commonbrain.learning.usefulness import (
+    FEATURES,
+    KINDS_SCORED,
+    SETTLED_AFTER,
+    Authors,
+    Parts,
+    Sample,
+    parted,
+    sample,
+    use_of,
+)
+from commonbrain.model import ids
+from commonbrain.model.limits import (
+    AUTHORS_MAX,
+    LEARNING_PAGE,
+    LOOKBACK_DAYS_DEFAULT,
+    SAMPLES_MAX,
+    SETTLED_MIN,
+    USEFUL_MIN,
+)
+from commonbrain.model.memory import Memory, State, is_erased
+from commonbrain.model.model_card import ModelCard, ModelRole, ModelState
+from commonbrain.model.query import Mark
+from commonbrain.storage.job_queue import Task
+from commonbrain.storage.records import EntryFilter
+
+_SEED: Final = 0
+"""The same store gives the same model."""
+_READ: Final = 0.8
+"""About the share of the time that reading takes."""
+_HELD_MIN: Final = 5
+"""Useful memories, and others, without which nothing can be judged."""
+_UNSETTLED: Final = frozenset({State.QUARANTINED, State.CANDIDATE})
+"""What was never in anybody's way: nothing recalls it."""
+
+_Marks = Mapping[int, Sequence[tuple[datetime, Mark]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What was read of a store."""
+
+    samples: Sequence[Sample]
+    authors: Mapping[str, float]
+    since: datetime
+    until: datetime
+
+
+def train_salience(task: Task) -> None:
+    """Learn what is of use from what was, hold it against the rule, and put its card there."""
+    days = cast("int", task.job.given.get("lookback_days", LOOKBACK_DAYS_DEFAULT))
+    read = _read(task, since=task.job.created_at - timedelta(days=days))
+    useful = sum(one.is_useful for one in read.samples)
+    counts = {"settled": len(read.samples), "useful": useful}
+    parts = parted(read.samples)
+    if not _is_enough(read.samples, parts):
+        needed = {"settled_needed": SETTLED_MIN, "useful_needed": USEFUL_MIN}
+        why = _lacking(len(read.samples), useful=useful)
+        with task.step() as tx:
+            task.finish(tx, {"outcome": "too_little_data", "why": why, **counts, **needed})
+        return
+    task.pause()
+    fitted = task.house.salience_trainer().fit(
+        parts, authors=read.authors, seed=_SEED, tenant=task.caller.tenant
+    )
+    outcome = "better" if fitted.is_better else "not_better"
+    told = {
+        "outcome": outcome,
+        "window": {"since": read.since.isoformat(), "until": read.until.isoformat()},
+        **counts,
+        "split": {"learnt": len(parts.learnt), "held": len(parts.held)},
+        "bytes": len(fitted.artifact),
+        **fitted.told,
+    }
+    card = _card(task, digest=task.house.blobs().put(fitted.artifact), told=told)
+    auc = cast("Mapping[str, Mapping[str, float]]", fitted.told["metrics"])["auc"]
+    with task.step() as tx:
+        tx.registry.add(card)
+        result = {
+            "outcome": outcome,
+            "model": ids.show(ids.MODEL, card.id),
+            **counts,
+            "auc": f"{auc['rule']:.3f} to {auc['learnt']:.3f}",
+            "gain": f"{auc['low']:+.3f} to {auc['high']:+.3f}",
+        }
+        task.finish(tx, result)
+
+
+def _lacking(settled: int, *, useful: int) -> str:
+    """Say what there is and what is needed."""
+    others = settled - useful
+    return (
+        f"has {settled} memories a month old, {useful} of use and {others} not, needs {SETTLED_MIN}"
+        f" with {USEFUL_MIN} of either, {USEFUL_MIN // 2} of either early and {_HELD_MIN} late"
+    )
+
+
+def _is_enough(samples: Sequence[Sample], parts: Parts) -> bool:
+    """Say whether there is enough of what was useful and of what was not, in either part."""
+    enough = [(samples, USEFUL_MIN), (parts.learnt, USEFUL_MIN // 2), (parts.held, _HELD_MIN)]
+    return len(samples) >= SETTLED_MIN and all(
+        least <= sum(one.is_useful for one in some) <= len(some) - least for some, least in enough
+    )
+
+
+def _read(task: Task, *, since: datetime) -> _Read:
+    """Read what was written from then on and has settled, with what came of it."""
+    until = task.job.created_at - SETTLED_AFTER
+    marks = _marks(task, since=since)
+    authors = Authors()
+    samples: deque[Sample] = deque(maxlen=SAMPLES_MAX)
+    for memory in _memories(task, since=since, until=until):
+        use = use_of(memory, marks.get(memory.id, ()))
+        samples.append(sample(memory, authors, use=use))
+    shares = authors.shares(at=task.job.created_at, most=AUTHORS_MAX)
+    return _Read(samples=samples, authors=shares, since=since, until=until)
+
+
+def _marks(task: Task, *, since: datetime) -> _Marks:
+    """Give by memory what was marked, and when it had been recalled."""
+    found: defaultdict[int, list[tuple[datetime, Mark]]] = defaultdict(list)
+    wanted = EntryFilter(since=since, until=task.job.created_at, is_marked=True)
+    after, is_more = 0, True
+    while is_more:
+        task.pause()
+        with task.house.store.snapshot(task.caller.tenant) as tx:
+            page = tx.ledger.entries(wanted, after=after, limit=LEARNING_PAGE)
+        for entry in page:
+            for memory, marks in entry.marks.items():
+                found[memory] += [(entry.asked_at, mark) for mark in sorted(marks)]
+        after, is_more = page[-1].id if page else after, len(page) == LEARNING_PAGE
+    return found
+
+
+def _memories(task: Task, *, since: datetime, until: datetime) -> Iterator[Memory]:
+    """Give memories by the order of their writing, page by page."""
+    after, last = ids.make_id(since, 0) - 1, ids.make_id(until, 0)
+    read, is_more = 0, True
+    while is_more:
+        with task.step() as tx:
+            page = [one for one in tx.memories.page(after=after, limit=LEARNING_PAGE) if one < last]
+            found = tx.memories.get(page)
+            is_more, read = len(page) == LEARNING_PAGE, read + len(page)
+            after = page[-1] if page else after
+            # How many there are is known only once they are read.
+            task.reach(tx, _READ, reached={"read": read})
+        yield from (
+            one
+            for one in map(found.__getitem__, page)
+            if one.kind in KINDS_SCORED and one.state not in _UNSETTLED and not is_erased(one)
+        )
+
+
+def _card(task: Task, *, digest: str, told: Mapping[str, object]) -> ModelCard:
+    """Make the card; what is not better is kept beside the others, and not offered."""
+    house, is_better = task.house, told["outcome"] == "better"
+    with house.store.snapshot(task.caller.tenant) as tx:
+        serving = tx.registry.serving(ModelRole.SALIENCE)
+    parent = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
+    now = house.clock.now()
+    return ModelCard(
+        id=ids.make_id(now, house.chance.bits(ids.RANDOM_BITS)),
+        role=ModelRole.SALIENCE,
+        state=ModelState.CANDIDATE if is_better else ModelState.RETIRED,
+        digest=digest,
+        features=FEATURES,
+        told=told,
+        parent=parent,
+        made_at=now,
+        moved_at=now,
+        reason=None if is_better else str(told["outcome"]),
+    )

@@ -1,0 +1,1 @@
+"""Learned models: training data, serving, monitoring and rollout."""

@@ -1,0 +1,354 @@
+"""Rerankers that LightGBM boosts from a weighted sum of features, and what judges them.
+
+What is learnt is a correction (LambdaMART; Burges 2010, MSR-TR-2010-82) of an order that is known
+to be sound: of few marks few trees are made, which change little. An artifact is JSON that holds
+LightGBM's own text: nothing in it is ever executed.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from typing import Any, Final, Literal
+
+import numpy as np
+import pytrec_eval
+from pydantic import TypeAdapter, ValidationError
+
+from commonbrain.embeddings.interface import Matrix, Reranker
+from commonbrain.extras import needed
+from commonbrain.learning.interface import Fitted, Margin
+from commonbrain.learning.outcomes import GOOD_FROM, Lesson
+from commonbrain.model.errors import Corrupt
+from commonbrain.model.limits import FEATURES_MAX, MODEL_BYTES_MAX
+
+_STATS: Final[Any] = needed("scipy.stats", extra="learn")
+_METRICS: Final = {"nDCG@10": "ndcg_cut_10", "MRR": "recip_rank", "R@5": "recall_5"}
+"""By the name that is told, trec_eval's; R@5 is the share of what was marked."""
+_ASKED: Final = {"ndcg_cut.10", "recip_rank", "recall.5"}
+_RESAMPLES: Final = 2000
+"""Enough for the ends of a 95% interval to stand still in the second digit (Efron 1993)."""
+_SESSIONS_MIN: Final = 2
+"""One session has no spread: a difference of what is 0..1 may be anything from -1 to 1."""
+
+_ByMetric = Mapping[str, float]
+
+
+def judge(
+    lessons: Sequence[Lesson],
+    *,
+    before: Sequence[Matrix],
+    after: Sequence[Matrix],
+    seed: int,
+) -> Mapping[str, Margin]:
+    """Give each metric before and after, with the interval of the difference over sessions."""
+    first, second = (_measured(lessons, scores) for scores in (before, after))
+    pairs = [
+        (lesson.group, first[key], second[key])
+        for lesson in lessons
+        if (key := _key(lesson)) in first
+    ]
+    return {name: _margin(pairs, metric=key, seed=seed) for name, key in _METRICS.items()}
+
+
+def _key(lesson: Lesson) -> str:
+    return str(lesson.trace_id)
+
+
+def _measured(lessons: Sequence[Lesson], scores: Sequence[Matrix]) -> Mapping[str, _ByMetric]:
+    gold: dict[str, dict[str, int]] = {}
+    ranked: dict[str, dict[str, float]] = {}
+    for lesson, given in zip(lessons, scores, strict=True):
+        if lesson.has_good:
+            # trec_eval wants names, and grades above 0 for what is good.
+            each = list(zip(lesson.shown, given.tolist(), strict=True))
+            gold[_key(lesson)] = {
+                str(one.memory_id): max(0, one.grade + 1 - GOOD_FROM) for one, _ in each
+            }
+            ranked[_key(lesson)] = {str(one.memory_id): score for one, score in each}
+    judged: Mapping[str, _ByMetric] = pytrec_eval.RelevanceEvaluator(gold, _ASKED).evaluate(ranked)
+    return judged
+
+
+def _margin(pairs: Sequence[tuple[str, _ByMetric, _ByMetric]], *, metric: str, seed: int) -> Margin:
+    if not pairs:
+        return Margin(before=0.0, after=0.0, low=0.0, high=0.0)
+    sums: defaultdict[str, float] = defaultdict(float)
+    counts: defaultdict[str, int] = defaultdict(int)
+    for group, first, second in pairs:
+        sums[group] += second[metric] - first[metric]
+        counts[group] += 1
+    low, high = _interval(list(sums.values()), list(counts.values()), seed=seed)
+    return Margin(
+        before=round(float(np.mean([first[metric] for _, first, _ in pairs])), 5),
+        after=round(float(np.mean([second[metric] for _, _, second in pairs])), 5),
+        low=round(low, 5),
+        high=round(high, 5),
+    )
+
+
+def _interval(sums: Sequence[float], counts: Sequence[int], *, seed: int) -> tuple[float, float]:
+    """Give the ends of the 95% interval of a mean over recalls, drawn session by session."""
+    if len(sums) < _SESSIONS_MIN:
+        return -1.0, 1.0
+
+    def mean(of: Any, over: Any, *, axis: int) -> Any:  # noqa: ANN401 arrays
+        return of.sum(axis=axis) / over.sum(axis=axis)
+
+    told = _STATS.bootstrap(
+        (np.array(sums), np.array(counts)),
+        mean,
+        paired=True,
+        vectorized=True,
+        n_resamples=_RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    )
+    return float(told.confidence_interval.low), float(told.confidence_interval.high)
+
+
+_LIGHTGBM: Final[Any] = needed("lightgbm", extra="learn")
+_FORMAT: Final = 1
+_SCALES: Final = (10.0, 20.0)
+"""What a difference of 1 in the weighted sum is to LambdaMART, whose unit is a logistic one."""
+_LEAVES: Final = (4, 8)
+_TREES_MAX: Final = 100
+_FOLDS: Final = 3
+_FIXED: Final[Mapping[str, Any]] = {
+    "objective": "lambdarank",
+    "metric": "ndcg",
+    "eval_at": [10],
+    # A leaf stands on 20 memories at least, and is drawn towards nothing by as many as 10.
+    "min_data_in_leaf": 20,
+    "lambda_l2": 10.0,
+    "learning_rate": 0.1,
+    "lambdarank_truncation_level": 12,
+    # The same lessons give the same bytes.
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,
+    "verbosity": -1,
+}
+_NEVER_AGAINST: Final[Mapping[str, int]] = {
+    "trust": 1,
+    "confidence": 1,
+    "contradicted": -1,
+    "needs_review": -1,
+}
+"""What no lesson may turn round: of two that differ in this alone, the sounder stays first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Envelope:
+    """What an artifact holds."""
+
+    format: Literal[1]
+    role: Literal["reranker"]
+    tenant: str = ""
+    """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
+    features: tuple[str, ...]
+    base: Mapping[str, float]
+    scale: float
+    booster: str
+
+
+_ENVELOPES: Final = TypeAdapter(_Envelope)
+
+
+class Boosted:
+    """A weighted sum and trees that correct it."""
+
+    def __init__(self, envelope: _Envelope, booster: Any) -> None:  # noqa: ANN401 its library has no types
+        """Keep both; they are never changed."""
+        self._features = envelope.features
+        self._weights = _weights(envelope.features, envelope.base) * envelope.scale
+        self._booster: Any = booster
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What each column of `rows` is."""
+        return self._features
+
+    def scores(self, rows: Matrix) -> Matrix:
+        """Score candidates; one thread, for a recall has one."""
+        exact = np.asarray(rows, dtype=np.float64)
+        learnt = self._booster.predict(exact, raw_score=True, num_threads=1)
+        return (exact @ self._weights + learnt).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """How much is corrected, and how finely."""
+
+    scale: float
+    leaves: int
+    trees: int = _TREES_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """Lessons as LightGBM reads them."""
+
+    features: tuple[str, ...]
+    rows: Any
+    grades: Any
+    base: Any
+    sizes: Any
+    """How many rows each lesson has, in their order."""
+
+    def data(self, lessons: Any, scale: float) -> Any:  # noqa: ANN401 no types
+        """Give some of the lessons, boosted from the weighted sum."""
+        taken = np.repeat(lessons, self.sizes)
+        return _LIGHTGBM.Dataset(
+            self.rows[taken],
+            self.grades[taken],
+            group=self.sizes[lessons],
+            init_score=self.base[taken] * scale,
+            feature_name=list(self.features),
+        )
+
+
+class Boosting:
+    """Makes and reads boosted rerankers."""
+
+    def fit(
+        self, lessons: Sequence[Lesson], *, base: Mapping[str, float], seed: int, tenant: str
+    ) -> Fitted:
+        """Choose by three folds of sessions how much to correct, then learn from all of them."""
+        table = _table(lessons, base)
+        folds = _folds(lessons)
+        tried = [_tried(table, folds, choice=one, seed=seed) for one in _choices()]
+        # The first of the best is the one that corrects least.
+        gain, chosen = max(tried, key=lambda one: one[0])
+        everything = np.ones(len(lessons), dtype=bool)
+        booster: Any = _LIGHTGBM.train(
+            _parameters(table, chosen, seed=seed),
+            table.data(everything, chosen.scale),
+            chosen.trees,
+        )
+        envelope = {
+            "format": _FORMAT,
+            "role": "reranker",
+            "tenant": tenant,
+            "features": table.features,
+            "base": dict(sorted(base.items())),
+            "scale": chosen.scale,
+            "booster": booster.model_to_string(),
+        }
+        return Fitted(
+            artifact=json.dumps(envelope, ensure_ascii=True, separators=(",", ":")).encode(),
+            told={
+                "library": f"lightgbm {_LIGHTGBM.__version__}",
+                "seed": seed,
+                "chosen": asdict(chosen),
+                "gain_in_folds": round(gain, 5),
+                "importances": _importances(table.features, booster),
+            },
+        )
+
+    def load(self, artifact: bytes) -> Reranker:
+        """Read a reranker, and hold its trees to the features that it names.
+
+        Raises:
+            Corrupt: `model_corrupt`, these are not the bytes of one, or of another format.
+
+        """
+        if len(artifact) > MODEL_BYTES_MAX:
+            raise _corrupt(f"It has {len(artifact):,} bytes; {MODEL_BYTES_MAX:,} are allowed.")
+        try:
+            envelope = _ENVELOPES.validate_json(artifact)
+            booster = _LIGHTGBM.Booster(model_str=envelope.booster)
+        except (ValidationError, _LIGHTGBM.basic.LightGBMError) as error:
+            raise _corrupt("It is no reranker of this format.") from error
+        if tuple(booster.feature_name()) != envelope.features:
+            raise _corrupt("Its trees ask for other features than it names.")
+        return Boosted(envelope, booster)
+
+    def judge(
+        self,
+        lessons: Sequence[Lesson],
+        *,
+        before: Sequence[Matrix],
+        after: Sequence[Matrix],
+        seed: int,
+    ) -> Mapping[str, Margin]:
+        """Hold two ways of scoring against each other."""
+        return judge(lessons, before=before, after=after, seed=seed)
+
+
+def _corrupt(why: str) -> Corrupt:
+    return Corrupt(
+        f"A model cannot be read. {why}",
+        code="model_corrupt",
+        hint="Train another; fixed weights serve meanwhile.",
+    )
+
+
+def _choices() -> Iterator[_Choice]:
+    for leaves, scale in product(_LEAVES, sorted(_SCALES, reverse=True)):
+        yield _Choice(scale=scale, leaves=leaves)
+
+
+def _table(lessons: Sequence[Lesson], base: Mapping[str, float]) -> _Table:
+    seen = {name for lesson in lessons for one in lesson.shown for name in one.features}
+    features = tuple(sorted({*base, *sorted(seen - set(base))[: FEATURES_MAX - len(base)]}))
+    shown = [one for lesson in lessons for one in lesson.shown]
+    rows = np.array([[one.features.get(name, 0.0) for name in features] for one in shown])
+    return _Table(
+        features=features,
+        rows=rows,
+        grades=np.array([one.grade for one in shown]),
+        base=rows @ _weights(features, base),
+        sizes=np.array([len(lesson.shown) for lesson in lessons]),
+    )
+
+
+def _weights(features: Sequence[str], base: Mapping[str, float]) -> Any:  # noqa: ANN401 an array
+    return np.array([base.get(name, 0.0) for name in features])
+
+
+def _folds(lessons: Sequence[Lesson]) -> Any:  # noqa: ANN401 an array
+    """Number the fold of each lesson: stretches of time, and every session in one of them."""
+    groups = {lesson.group: None for lesson in lessons}
+    fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}
+    return np.array([fold_of[lesson.group] for lesson in lessons])
+
+
+def _parameters(table: _Table, choice: _Choice, *, seed: int) -> dict[str, Any]:
+    constraints = [_NEVER_AGAINST.get(name, 0) for name in table.features]
+    own = {"num_leaves": choice.leaves, "seed": seed, "monotone_constraints": constraints}
+    return {**_FIXED, **own}
+
+
+def _tried(table: _Table, folds: Any, *, choice: _Choice, seed: int) -> tuple[float, _Choice]:  # noqa: ANN401 an array
+    """Give what a choice gains on lessons that it was not made of, with the best count of trees."""
+    curves = [_curve(table, folds == fold, choice=choice, seed=seed) for fold in np.unique(folds)]
+    mean = np.mean(curves, axis=0)
+    trees = int(np.argmax(mean)) + 1
+    return float(mean[trees - 1]), _Choice(scale=choice.scale, leaves=choice.leaves, trees=trees)
+
+
+def _curve(table: _Table, held: Any, *, choice: _Choice, seed: int) -> Any:  # noqa: ANN401 arrays
+    """Give nDCG@10 of what is held out, after each tree."""
+    told: dict[str, dict[str, list[float]]] = {}
+    data = table.data(~held, choice.scale)
+    _LIGHTGBM.train(
+        _parameters(table, choice, seed=seed),
+        data,
+        choice.trees,
+        valid_sets=[table.data(held, choice.scale).set_reference(data)],
+        valid_names=["held"],
+        callbacks=[_LIGHTGBM.record_evaluation(told)],
+    )
+    return np.array(told["held"]["ndcg@10"])
+
+
+def _importances(features: Sequence[str], booster: Any) -> Mapping[str, float]:  # noqa: ANN401
+    """Give what share each feature has in what the trees gain, the greatest first."""
+    gains = booster.feature_importance("gain")
+    whole = float(gains.sum()) or 1.0
+    shares = {
+        name: round(float(gain) / whole, 4) for name, gain in zip(features, gains, strict=True)
+    }
+    return dict(sorted(((n, s) for n, s in shares.items() if s), key=lambda one: -one[1]))

@@ -1,0 +1,180 @@
+"""The guards of models: they look at what came of recalls, and roll back what does harm.
+
+They look whenever recalls that a model ordered have been kept, in the process that kept them, so
+that no worker and no person is needed; whichever process is the first moves the card.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from commonbrain.clock import Clock
+from commonbrain.learning.outcomes import RERANKER, Figures, figures_of, outcome_of, riskier
+from commonbrain.learning.rollout import (
+    RISKS_MAX,
+    WINDOW,
+    Evidence,
+    Interval,
+    Promote,
+    RollBack,
+    Statistics,
+    Verdict,
+    judge,
+)
+from commonbrain.learning.transitions import By, named, promote, roll_back
+from commonbrain.model.errors import CommonbrainError
+from commonbrain.model.model_card import PERCENT_DEFAULT, ModelCard, ModelRole, ModelState
+from commonbrain.model.query import Trace
+from commonbrain.model.scope import NO_POLICY
+from commonbrain.storage.interface import Store, Transaction
+from commonbrain.storage.records import EntryFilter
+
+_LOG: Final = logging.getLogger(__name__)
+GUARD: Final = "guards"
+"""Who moves a model where nobody does."""
+_APART_MS: Final = 2000.0
+"""How long after one look at a canary the next is due, where nothing failed since."""
+_APART_ACTIVE_MS: Final = 60_000.0
+"""The same of an active model, which has stood its trial."""
+_CONTROLS: Final = 2.0
+"""Recalls of the control for one of the canary: many more would tell little more."""
+_TENANTS_MAX: Final = 10_000
+"""Tenants of whom the last look is remembered; past it all are looked at anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A model that serves, its figures and those of its control, and what is to become of it."""
+
+    card: ModelCard
+    served: Figures
+    control: Figures
+    riskier: int
+    """In how many of the latest recalls it showed more that should not be trusted."""
+    verdict: Verdict
+
+
+class Guards:
+    """Judges the models of every tenant; several threads and processes may at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        statistics: Callable[[], Statistics],
+        moved: Callable[[str], None],
+    ) -> None:
+        """Judge by a library that is loaded when figures are compared; tell of who was moved."""
+        self._store = store
+        self._clock = clock
+        self._statistics = statistics
+        self._moved = moved
+        self._looked_ms: dict[tuple[str, int], float] = {}
+
+    def heard(self, tenant: str, traces: Sequence[Trace]) -> None:
+        """Look at models whose recalls were kept just now; roll back and promote what is due."""
+        rankers = {trace.ranker for trace in traces if trace.ranker is not None}
+        if not rankers:
+            return
+        failing = {one.ranker for one in traces if _has_failed(one)}
+        try:
+            with self._store.snapshot(tenant) as tx:
+                judged = [
+                    self.judged(tx, card)
+                    for card in tx.registry.serving(ModelRole.RERANKER)
+                    if card.id in rankers and self._is_due(tenant, card, failing=failing)
+                ]
+                policy = getattr(tx.credentials.tenant(), "policy", NO_POLICY)
+            for one in judged:
+                self._act(tenant, one, may_promote=policy.is_promotion_automatic)
+        except CommonbrainError as error:
+            _LOG.warning("The models of %s could not be judged: %s", tenant, error.message)
+
+    def judged(self, tx: Transaction, card: ModelCard) -> Judged:
+        """Judge a model that serves, and move nothing."""
+        evidence = evidence_of(tx, card)
+        return Judged(
+            card=card,
+            served=figures_of(evidence.served),
+            control=figures_of(evidence.control),
+            riskier=sum(one > 0 for one in evidence.risks),
+            verdict=judge(evidence, _Later(self._statistics)),
+        )
+
+    def _is_due(self, tenant: str, card: ModelCard, *, failing: set[int | None]) -> bool:
+        now_ms, key = self._clock.elapsed_ms(), (tenant, card.id)
+        apart = _APART_MS if card.state is ModelState.CANARY else _APART_ACTIVE_MS
+        last_ms = self._looked_ms.get(key)
+        if last_ms is not None and now_ms < last_ms + apart and card.id not in failing:
+            return False
+        if len(self._looked_ms) >= _TENANTS_MAX:
+            self._looked_ms.clear()
+        self._looked_ms[key] = now_ms
+        return True
+
+    def _act(self, tenant: str, judged: Judged, *, may_promote: bool) -> None:
+        """Move a model as its verdict says, unless another process was faster."""
+        now = self._clock.now()
+        match judged.verdict:
+            case RollBack(guard=guard, reason=reason):
+                by = By(at=now, agent=GUARD, reason=f"{guard}: {reason}")
+                move = roll_back
+            case Promote(reason=reason) if may_promote:
+                by = By(at=now, agent=GUARD, reason=reason)
+                move = promote
+            case _:
+                return
+        with self._store.begin(tenant) as tx:
+            moved = move(tx, judged.card, by=by)
+        self._moved(tenant)
+        for card in moved:
+            _LOG.warning("%s of %s is %s: %s", named(card), tenant, card.state, card.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """Statistics that are loaded when they are asked: most looks end before."""
+
+    make: Callable[[], Statistics]
+
+    def difference(
+        self, ones: Sequence[float], others: Sequence[float], *, confidence: float
+    ) -> Interval:
+        return self.make().difference(ones, others, confidence=confidence)
+
+    def chance(self, more: int, fewer: int) -> float:
+        return self.make().chance(more, fewer)
+
+
+def evidence_of(tx: Transaction, card: ModelCard) -> Evidence:
+    """Read what a model is judged by, the latest of what the ledger holds of it."""
+    mine = EntryFilter(since=card.moved_at, ranker=card.id)
+    served = tx.ledger.latest(mine, limit=WINDOW, is_brief=True)
+    since = served[-1].asked_at if served else card.moved_at
+    control = tx.ledger.latest(_control(tx, card, since=since), limit=2 * WINDOW, is_brief=True)
+    return Evidence(
+        served=[outcome_of(entry) for entry in served],
+        control=[outcome_of(entry) for entry in control],
+        risks=[riskier(entry) for entry in tx.ledger.latest(mine, limit=RISKS_MAX)],
+        is_canary=card.state is ModelState.CANARY,
+    )
+
+
+def _control(tx: Transaction, card: ModelCard, *, since: datetime) -> EntryFilter:
+    """Say what a model is held against: who serves beside a canary, or its own time as one."""
+    if card.state is ModelState.ACTIVE:
+        return EntryFilter(until=card.moved_at, ranker=card.id)
+    serving = tx.registry.serving(card.role)
+    active = next((one.id for one in serving if one.state is ModelState.ACTIVE), None)
+    # A canary has few of all recalls: of the others as many are drawn as it takes, over the same
+    # time, and not the latest of them, which nobody has come to mark yet.
+    percent = min(card.percent or PERCENT_DEFAULT, 50.0)
+    share = min(1.0, _CONTROLS * percent / (100 - percent))
+    return EntryFilter(since=since, ranker=active, is_by_weights=active is None, share=share)
+
+
+def _has_failed(trace: Trace) -> bool:
+    return any(one.startswith(RERANKER) for one in trace.degraded)

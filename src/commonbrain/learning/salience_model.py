@@ -1,0 +1,269 @@
+"""Salience that LightGBM learns from what memories came to, on the scale of the fixed rule.
+
+The trees say how likely a memory is to be of use. What is stored is the salience that the rule
+gives to as many memories: so the learnt order takes the place of the rule's, and as many memories
+as before begin in the archive or outlast others. An artifact is JSON that holds LightGBM's own
+text: nothing in it is ever executed.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, cast
+
+import lightgbm
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.extras import needed
+from commonbrain.learning.interface import FittedSalience, Salience
+from commonbrain.learning.usefulness import FEATURES, Parts, Sample
+from commonbrain.model.errors import Corrupt
+from commonbrain.model.limits import SALIENCE_BYTES_MAX
+
+_BOOSTING: Final[Any] = lightgbm
+_STATS: Final[Any] = needed("scipy.stats", extra="learn")
+"""Neither says of what types its answers are."""
+_TREES_MAX: Final = 150
+_FOLDS: Final = 3
+_FIXED: Final[Mapping[str, Any]] = {
+    "objective": "binary",
+    "metric": "binary_logloss",
+    # Some hundred memories carry a few questions, and no more.
+    "num_leaves": 5,
+    "min_data_in_leaf": 15,
+    "lambda_l2": 5.0,
+    "learning_rate": 0.05,
+    # The same samples give the same bytes.
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,
+    "verbosity": -1,
+}
+_QUANTILES: Final = 21
+"""Points by which two distributions are laid upon each other, a twentieth of them apart."""
+_RESAMPLES: Final = 1000
+"""Enough for the ends of a 95% interval to stand still in the second digit (Efron 1993)."""
+_GROUPS_MIN: Final = 2
+"""One session has no spread."""
+_Measure = Callable[[Any, Any], float]
+"""How well scores foretell uses."""
+
+
+class _Envelope(BaseModel):
+    """What an artifact holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal[1] = 1
+    role: Literal["salience"] = "salience"
+    tenant: str = ""
+    """Whose it is: it keeps the artifacts of two tenants apart who learn from the same."""
+    features: tuple[str, ...]
+    authors: dict[str, float]
+    likely: tuple[float, ...]
+    """How likely to be of use, rising; what is that likely gets the salience of the same place."""
+    salience: tuple[float, ...]
+    booster: str
+
+
+class LearntSalience:
+    """Trees, and the scale on which their answer is told."""
+
+    def __init__(self, envelope: _Envelope, booster: lightgbm.Booster) -> None:
+        """Keep both; they are never changed."""
+        self._envelope = envelope
+        self._booster: Any = booster
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What each column of `rows` is."""
+        return self._envelope.features
+
+    @property
+    def authors(self) -> Mapping[str, float]:
+        """What the memories of authors came to."""
+        return self._envelope.authors
+
+    def scores(self, rows: Matrix) -> Matrix:
+        """Score memories on the scale of the rule."""
+        likely = self.likely(np.asarray(rows, dtype=np.float64))
+        told = _interpolated(likely, self._envelope.likely, values=self._envelope.salience)
+        return told.astype(np.float32)
+
+    def likely(self, rows: Any) -> Any:  # noqa: ANN401 arrays
+        """Say how likely memories are to be of use, 0..1."""
+        return self._booster.predict(rows, num_threads=1)
+
+
+class SalienceBoosting:
+    """Makes and reads models of salience."""
+
+    def fit(
+        self, parts: Parts, *, authors: Mapping[str, float], seed: int, tenant: str
+    ) -> FittedSalience:
+        """Learn from one part, with as many trees as its own folds say, and judge by the other."""
+        rows, useful = _rows(parts.learnt), _useful(parts.learnt)
+        parameters = {**_FIXED, "seed": seed}
+        trees = _trees(parts.learnt, parameters=parameters)
+        booster: Any = _BOOSTING.train(parameters, _data(rows, useful), trees)
+        likely, saliences = _scale(booster.predict(rows), rows[:, FEATURES.index("rule")])
+        envelope = _Envelope(
+            tenant=tenant,
+            features=FEATURES,
+            authors=dict(authors),
+            likely=likely,
+            salience=saliences,
+            booster=booster.model_to_string(),
+        )
+        artifact = json.dumps(
+            envelope.model_dump(mode="json"), ensure_ascii=True, separators=(",", ":")
+        ).encode()
+        judged = _judged(LearntSalience(envelope, booster), parts.held, seed=seed)
+        gains = booster.feature_importance("gain")
+        whole = float(gains.sum()) or 1.0
+        shares = {name: round(float(g) / whole, 4) for name, g in zip(FEATURES, gains, strict=True)}
+        return FittedSalience(
+            artifact=artifact,
+            is_better=judged["auc"]["low"] > 0,
+            told={
+                "library": f"lightgbm {lightgbm.__version__}",
+                "seed": seed,
+                "trees": trees,
+                "metrics": judged,
+                "importances": dict(
+                    sorted(((n, s) for n, s in shares.items() if s), key=lambda one: -one[1])
+                ),
+            },
+        )
+
+    def load(self, artifact: bytes) -> Salience:
+        """Read a model, and hold it to the features that this program knows.
+
+        Raises:
+            Corrupt: `model_corrupt`, these are not the bytes of one, or of another format.
+
+        """
+        if len(artifact) > SALIENCE_BYTES_MAX:
+            raise _corrupt(f"It has {len(artifact):,} bytes; {SALIENCE_BYTES_MAX:,} are allowed.")
+        try:
+            envelope = _Envelope.model_validate_json(artifact)
+            booster: Any = _BOOSTING.Booster(model_str=envelope.booster)
+        except (ValidationError, lightgbm.basic.LightGBMError) as error:
+            raise _corrupt("It is no model of salience of this format.") from error
+        if not tuple(booster.feature_name()) == envelope.features == FEATURES:
+            raise _corrupt("It asks for other features than there are.")
+        if not 1 < len(envelope.likely) == len(envelope.salience):
+            raise _corrupt("Its scale has no two ends.")
+        return LearntSalience(envelope, booster)
+
+
+def _interpolated(at: Any, points: Sequence[float], *, values: Sequence[float]) -> Any:  # noqa: ANN401 arrays
+    return cast("Any", np).interp(at, points, values)
+
+
+def _corrupt(why: str) -> Corrupt:
+    return Corrupt(
+        f"A model cannot be read. {why}",
+        code="model_corrupt",
+        hint="Train another; the fixed rule serves meanwhile.",
+    )
+
+
+def _rows(samples: Sequence[Sample]) -> Any:  # noqa: ANN401 an array
+    return np.array([[one.features[name] for name in FEATURES] for one in samples])
+
+
+def _useful(samples: Sequence[Sample]) -> Any:  # noqa: ANN401 an array
+    return np.array([one.is_useful for one in samples], dtype=np.float64)
+
+
+def _data(rows: Any, useful: Any) -> lightgbm.Dataset:  # noqa: ANN401 arrays
+    return lightgbm.Dataset(rows, useful, feature_name=list(FEATURES), free_raw_data=False)
+
+
+def _trees(samples: Sequence[Sample], *, parameters: Mapping[str, Any]) -> int:
+    """Say how many trees tell most of what they were not made of: stretches of sessions in time."""
+    groups = {one.group: None for one in samples}
+    fold_of = {group: place * _FOLDS // len(groups) for place, group in enumerate(groups)}
+    folds = np.array([fold_of[one.group] for one in samples])
+    places = [(np.flatnonzero(folds != n), np.flatnonzero(folds == n)) for n in np.unique(folds)]
+    told: Any = _BOOSTING.cv(
+        dict(parameters),
+        _data(_rows(samples), _useful(samples)),
+        _TREES_MAX,
+        folds=places,
+    )
+    return int(np.argmin(told["valid binary_logloss-mean"])) + 1
+
+
+def _scale(likely: Any, saliences: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:  # noqa: ANN401 arrays
+    """Lay what is likely upon what the rule gives, place by place in their orders."""
+    at = np.linspace(0, 1, _QUANTILES)
+    lower, upper = np.quantile(likely, at), np.quantile(saliences, at)
+    rising, places = np.unique(lower, return_inverse=True)
+    # Of places that are equally likely none is above another: they get the mean.
+    means = np.bincount(places, weights=upper) / np.bincount(places)
+    ends = (rising, means) if len(rising) > 1 else ([0.0, 1.0], [means[0]] * 2)
+    first, second = (tuple(round(float(one), 6) for one in end) for end in ends)
+    return first, second
+
+
+def _judged(
+    model: LearntSalience, held: Sequence[Sample], *, seed: int
+) -> Mapping[str, Mapping[str, float]]:
+    """Hold a model against the rule: how well each foretells use, and the interval between."""
+    rows, uses = _rows(held), np.array([one.use for one in held])
+    learnt, rule = model.likely(rows), rows[:, FEATURES.index("rule")]
+    names = list(dict.fromkeys(one.group for one in held))
+    groups = [np.array([n for n, one in enumerate(held) if one.group == name]) for name in names]
+
+    def margin(measure: _Measure) -> Mapping[str, float]:
+        def gain(at: Any) -> float:  # noqa: ANN401 an array
+            return measure(learnt[at], uses[at]) - measure(rule[at], uses[at])
+
+        low, high = _interval(groups, gain, seed=seed)
+        told = {"rule": measure(rule, uses), "learnt": measure(learnt, uses)}
+        return {name: round(value, 4) for name, value in {**told, "low": low, "high": high}.items()}
+
+    return {"auc": margin(_auc), "spearman": margin(_spearman)}
+
+
+def _auc(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
+    """Give the chance that what was of use stands above what was not; 0.5 where one is missing."""
+    useful, useless = scores[uses > 0], scores[uses == 0]
+    if not len(useful) or not len(useless):
+        return 0.5
+    above: Any = _STATS.mannwhitneyu(useful, useless, method="asymptotic").statistic
+    return float(above / (len(useful) * len(useless)))
+
+
+def _spearman(scores: Any, uses: Any) -> float:  # noqa: ANN401 arrays
+    """Give how far the orders agree, -1..1; 0 where one of them is none."""
+    if np.ptp(scores) == 0 or np.ptp(uses) == 0:
+        return 0.0
+    return float(_STATS.spearmanr(scores, uses).statistic)
+
+
+def _interval(
+    groups: Sequence[Any],
+    gain: Callable[[Any], float],
+    *,
+    seed: int,
+) -> tuple[float, float]:
+    """Give the ends of the 95% interval of a gain, sessions being drawn and not memories."""
+    if len(groups) < _GROUPS_MIN:
+        return -1.0, 1.0
+
+    def drawn(places: Any) -> float:  # noqa: ANN401 an array
+        return gain(np.concatenate([groups[place] for place in places]))
+
+    told: Any = _STATS.bootstrap(
+        (np.arange(len(groups)),),
+        drawn,
+        vectorized=False,
+        n_resamples=_RESAMPLES,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    )
+    return float(told.confidence_interval.low), float(told.confidence_interval.high)

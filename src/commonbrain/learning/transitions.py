@@ -1,0 +1,145 @@
+"""Moves of a model from one state to another, with what moves beside it and a line in the audit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.limits import MODELS_SHOWN_MAX
+from commonbrain.model.model_card import ModelCard, ModelState
+from commonbrain.storage.administration import AccessEntry
+from commonbrain.storage.interface import Transaction
+
+_SUBJECT_CHARS_MAX: Final = 160
+"""Of a line of the audit: the id of the model and the beginning of why."""
+ACTION: Final = "model_"
+"""Begins what the audit says was done to a model; the state that it came into follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class By:
+    """Who moves a model, when and why."""
+
+    at: datetime
+    agent: str
+    reason: str
+    credential: str | None = None
+    request_id: str | None = None
+
+
+def put_to_test(
+    tx: Transaction, card: ModelCard, *, percent: float, allow: Sequence[str], by: By
+) -> list[ModelCard]:
+    """Let a model serve a share of the sessions, or one that does another share.
+
+    Raises:
+        Refused: `model_state`, it cannot serve; `canary_taken`, another is on trial; or
+            `model_moved`.
+
+    """
+    other = _other(tx, card, state=ModelState.CANARY)
+    if other is not None:
+        raise Refused(
+            f"{named(other)} is the canary already.",
+            code="canary_taken",
+            hint="Promote it, roll it back or retire it first.",
+        )
+    shares = replace(card, percent=percent, allow=tuple(allow))
+    if card.state is ModelState.CANARY:
+        # It is the same trial: what came of it so far stays what it is judged by.
+        return [_moved(tx, card, after=shares, by=by)]
+    on_trial = shares.moved(ModelState.CANARY, at=by.at, reason=by.reason)
+    return [_moved(tx, card, after=on_trial, by=by)]
+
+
+def promote(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
+    """Let a model serve all sessions; what did so until now is retired in the same transaction.
+
+    Raises:
+        Refused: `model_state` or `model_moved`; nothing was moved.
+
+    """
+    after = card.moved(ModelState.ACTIVE, at=by.at, reason=by.reason)
+    before = _other(tx, card, state=ModelState.ACTIVE)
+    moved: list[ModelCard] = []
+    if before is not None:
+        why = _replaced(card)
+        retired = before.moved(ModelState.RETIRED, at=by.at, reason=why)
+        moved.append(_moved(tx, before, after=retired, by=replace(by, reason=why)))
+    return [_moved(tx, card, after=after, by=by), *moved]
+
+
+def roll_back(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
+    """Let a model serve no more; where it was active, what it took the place of serves again.
+
+    Raises:
+        Refused: `model_state` or `model_moved`; nothing was moved.
+
+    """
+    after = card.moved(ModelState.ROLLED_BACK, at=by.at, reason=by.reason)
+    moved = [_moved(tx, card, after=after, by=by)]
+    before = replaced_by(tx, card)
+    if before is not None:
+        why = f"{named(card)}, which had its place, was rolled back"
+        again = before.moved(ModelState.ACTIVE, at=by.at, reason=why)
+        moved.append(_moved(tx, before, after=again, by=replace(by, reason=why)))
+    return moved
+
+
+def retire(tx: Transaction, card: ModelCard, *, by: By) -> list[ModelCard]:
+    """Take a model out of service, or a candidate off the list, for no fault of its own.
+
+    Raises:
+        Refused: `model_state` or `model_moved`.
+
+    """
+    retired = card.moved(ModelState.RETIRED, at=by.at, reason=by.reason)
+    return [_moved(tx, card, after=retired, by=by)]
+
+
+def replaced_by(tx: Transaction, card: ModelCard) -> ModelCard | None:
+    """Find what an active model took the place of: the reason of its retirement says so.
+
+    What has lost its artifact since, while yet another served, cannot take it back.
+    """
+    if card.state is not ModelState.ACTIVE:
+        return None
+    known = tx.registry.listed(card.role, limit=MODELS_SHOWN_MAX)
+    retired = (one for one in known if one.state is ModelState.RETIRED and one.digest)
+    return next((one for one in retired if one.reason == _replaced(card)), None)
+
+
+def named(card: ModelCard) -> str:
+    """Write the id of a model as people and wires read it."""
+    return ids.show(ids.MODEL, card.id)
+
+
+def _replaced(card: ModelCard) -> str:
+    return f"{named(card)} took its place"
+
+
+def _other(tx: Transaction, card: ModelCard, *, state: ModelState) -> ModelCard | None:
+    serving = tx.registry.serving(card.role)
+    return next((one for one in serving if one.state is state and one.id != card.id), None)
+
+
+def _moved(tx: Transaction, before: ModelCard, *, after: ModelCard, by: By) -> ModelCard:
+    if not tx.registry.move(before, after):
+        raise Refused(
+            f"{named(before)} was moved by another meanwhile.",
+            code="model_moved",
+            hint="Look at it again.",
+        )
+    tx.credentials.note(
+        AccessEntry(
+            at=by.at,
+            action=f"{ACTION}{after.state}",
+            agent=by.agent,
+            credential=by.credential,
+            request_id=by.request_id,
+            subject=f"{named(after)}: {by.reason}"[:_SUBJECT_CHARS_MAX],
+        )
+    )
+    return after

@@ -1,0 +1,1 @@
+"""Optional language models that extract causes and write reflections."""

@@ -1,0 +1,1 @@
+"""The MCP server, its resources, and the stdio proxy."""

@@ -1,0 +1,269 @@
+"""`brain mcp --url`: carries one client's messages from stdin to a running server, and back.
+
+It starts in a tenth of a second and takes a quarter of the memory that a brain of one's own does,
+for it loads nothing but what it needs; nothing here may be slow to load.
+"""
+
+import json
+import os
+import signal
+import sys
+from argparse import ArgumentParser
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, TextIO, cast
+from urllib.parse import SplitResult, urlsplit
+from uuid import uuid4
+
+from commonbrain.model.errors import CommonbrainError, Invalid, Unavailable
+
+AT_ONCE_MAX: Final = 8
+"""Messages under way at once; the rest wait their turn."""
+ANSWER_S: Final = 660.0
+"""More than the longest time that a server may be set to take."""
+_FAILED: Final = -32000
+"""JSON-RPC leaves this number to whoever carries messages."""
+_MALFORMED: Final = -32700
+_INTERNAL: Final = -32603
+_CLIENT_CHARS_MAX: Final = 128
+_PROTOCOL: Final = "io.modelcontextprotocol/protocolVersion"
+"""Where a message of the sessionless era names its version."""
+_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Methods whose target stands in a header too, so that those between need not read the body."""
+
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Bridge:
+    """One client at one end of two pipes, one server at the other end of a URL."""
+
+    url: SplitResult
+    key: str | None
+    session: str
+    out: TextIO
+    protocol: str | None = None
+    """What was agreed on in the handshake, where there was one."""
+    client: str = "commonbrain-bridge"
+    """What the client called itself in it, which the server cannot know of later messages."""
+    lock: Lock = field(default_factory=Lock)
+
+    def carry(self, lines: Iterable[str]) -> None:
+        """Carry every line until there are no more; then wait for the answers under way."""
+        with ThreadPoolExecutor(AT_ONCE_MAX, "message") as threads:
+            for line in filter(str.strip, lines):
+                under_way = threads.submit(self.forward, line)
+                if '"initialize"' in line:
+                    # What comes after it speaks the version that it agrees on.
+                    under_way.result()
+
+    def forward(self, line: str) -> None:
+        """Carry one message, and write what comes back; an error where nothing does."""
+        message = _object(line)
+        if not message:
+            wrong = _error(_MALFORMED, "This is not one message of JSON-RPC.")
+            self._say({"jsonrpc": "2.0", "id": None, "error": wrong})
+            return
+        try:
+            answer = self._ask(line.encode(), message)
+        except CommonbrainError as error:
+            answer = {"error": _error(_FAILED, f"{error.code}: {error}")}
+        except Exception as error:  # noqa: BLE001 who asked waits for an answer, whatever happened
+            answer = {"error": _error(_INTERNAL, f"internal: {type(error).__name__}")}
+        if "id" in message and "method" in message and answer:
+            if message["method"] == "initialize":
+                self._agree(message, answer)
+            self._say({**answer, "jsonrpc": "2.0", "id": message["id"]})
+
+    def _agree(self, asked: JsonObject, answer: JsonObject) -> None:
+        self.protocol = _part(answer, "result").get("protocolVersion")
+        told = _part(_part(asked, "params"), "clientInfo")
+        name = f"{told.get('name')}/{told.get('version')}"
+        if told and name.isascii() and name.isprintable():
+            self.client = name[:_CLIENT_CHARS_MAX]
+
+    def _say(self, answer: JsonObject) -> None:
+        with self.lock:
+            self.out.write(json.dumps(answer, separators=(",", ":")) + "\n")
+            self.out.flush()
+
+    def _ask(self, body: bytes, message: JsonObject) -> JsonObject:
+        """Send a message and give what the server says.
+
+        Raises:
+            Unavailable: it does not answer, or with something else than this one would.
+
+        """
+        kind = HTTPSConnection if self.url.scheme == "https" else HTTPConnection
+        # A connection for each message: one that is kept may die just as it is used, and nobody
+        # could say whether what was sent was done.
+        connection = kind(self.url.hostname or "", self.url.port, timeout=ANSWER_S)
+        try:
+            connection.request("POST", self.url.path or "/mcp", body, self._headers(message))
+            return _read(connection.getresponse())
+        except (OSError, HTTPException) as error:
+            raise Unavailable(
+                f"The memory at {self.url.netloc} does not answer ({type(error).__name__}).",
+                code="server_down",
+                hint="Start it with brain serve; the next call finds it again.",
+            ) from error
+        finally:
+            connection.close()
+
+    def _headers(self, message: JsonObject) -> dict[str, str]:
+        parameters = _part(message, "params")
+        method = str(message.get("method", ""))
+        modern = _part(parameters, "_meta").get(_PROTOCOL)
+        named = parameters.get(_NAMED.get(method, ""))
+        known: dict[str, object] = {
+            "Authorization": f"Bearer {self.key}" if self.key else None,
+            "Commonbrain-Session": self.session,
+            "MCP-Protocol-Version": modern or self.protocol,
+            "Mcp-Method": method if modern else None,
+            "Mcp-Name": named if modern else None,
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "User-Agent": self.client,
+        }
+        # What is no text is left out: the server says what is wrong with it.
+        return {
+            name: _in_header(value)
+            for name, value in known.items()
+            if isinstance(value, str) and value
+        }
+
+
+def run_bridge(url: str, *, key_file: Path | None = None) -> None:
+    """Serve one client over stdin and stdout from a running server until it hangs up.
+
+    Raises:
+        Invalid: the URL or the key cannot be used.
+
+    """
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, _leave)
+    session = os.environ.get("COMMONBRAIN_SESSION") or f"bridge_{uuid4().hex[:16]}"
+    key = read_key(key_file and at_home(key_file))
+    bridge = Bridge(url=endpoint(url), key=key, session=session, out=sys.stdout)
+    bridge.carry(sys.stdin)
+
+
+def run_words(words: list[str]) -> None:
+    """Do the same for a command line, or say in a line on stderr why not."""
+    parser = ArgumentParser("brain mcp")
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--key-file", type=Path)
+    given = parser.parse_args(words)
+    try:
+        run_bridge(given.url, key_file=given.key_file)
+    except CommonbrainError as error:
+        print(f"{error.code}: {error}", file=sys.stderr)  # noqa: T201 it is what was asked for
+        sys.exit(2)
+
+
+def _leave(_signal: int, _frame: object) -> None:
+    """Go at once: what was sent is the server's to finish."""
+    os._exit(0)
+
+
+def endpoint(url: str) -> SplitResult:
+    """Give where MCP is on a server.
+
+    Raises:
+        Invalid: the URL cannot be used, or holds what may be a secret.
+
+    """
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable, parts = False, urlsplit("")
+    if not is_usable or parts.username or parts.query:
+        raise Invalid("The URL cannot be used.", hint="Give one such as http://127.0.0.1:8377.")
+    path = parts.path.rstrip("/")
+    return parts._replace(path=path if path.endswith("/mcp") else f"{path}/mcp")
+
+
+def at_home(file: Path) -> Path:
+    """Give a file with the home that `~` stands for: no shell puts it into `--key-file=~/x`."""
+    # A home that nobody has stays as it is: there is no such file then.
+    return Path(os.path.expanduser(file))  # noqa: PTH111
+
+
+def read_key(file: Path | None) -> str | None:
+    """Read the key from a file, else from the environment; never from the command line.
+
+    Raises:
+        Invalid: the file cannot be read, or what is given is no key.
+
+    """
+    try:
+        given = file.read_text("utf-8") if file else os.environ.get("COMMONBRAIN_KEY", "")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{file} cannot be read.", hint="Give a file with the key in it.") from error
+    return checked_key(given)
+
+
+def checked_key(given: str) -> str | None:
+    """Give a key without the line end it came with; None where there is nothing.
+
+    Raises:
+        Invalid: it is no key; it is not repeated.
+
+    """
+    key = given.strip()
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise Invalid("The key holds what no key does.", hint="Give the key alone.")
+    return key or None
+
+
+def _read(response: HTTPResponse) -> JsonObject:
+    body = response.read()
+    if not body:
+        return {}
+    told = _object(body)
+    if not told:
+        raise Unavailable(
+            f"What answers there is no memory (HTTP {response.status}).",
+            code="server_down",
+            hint="Check the URL.",
+        )
+    if "jsonrpc" in told:
+        return told
+    raise Unavailable(
+        str(told.get("detail", f"HTTP {response.status}.")),
+        code=str(told.get("code", "server_down")),
+        hint=str(told.get("hint", "")),
+    )
+
+
+def _object(text: str | bytes) -> JsonObject:
+    """Read a JSON object; an empty one where it is none."""
+    try:
+        read: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("JsonObject", read) if isinstance(read, dict) else {}
+
+
+def _part(message: JsonObject, name: str) -> JsonObject:
+    """Give an object inside another; an empty one where there is none."""
+    part: object = message.get(name)
+    return cast("JsonObject", part) if isinstance(part, dict) else {}
+
+
+def _in_header(value: str) -> str:
+    """Write a text as MCP has it in a header: as it stands, or in base64 where it cannot."""
+    is_plain = value.isascii() and value.isprintable() and value == value.strip()
+    if is_plain and not value.startswith("=?base64?"):
+        return value
+    return f"=?base64?{b64encode(value.encode()).decode()}?="
+
+
+def _error(code: int, message: str) -> JsonObject:
+    return {"code": code, "message": message}

@@ -1,0 +1,134 @@
+"""What the MCP door offers beside tools: a prompt to begin with, and resources to be read.
+
+`PAGES` is the table of resources: each is an operation with one of its arguments in the address, so
+that what may be read is decided in one place for every door.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+from mcp.types import (
+    GetPromptResult,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceResult,
+    ResourceTemplate,
+    TextContent,
+    TextResourceContents,
+)
+
+from commonbrain.api.dispatch import answer
+from commonbrain.api.operations import Operation
+from commonbrain.api.operations.boot import BOOT
+from commonbrain.api.operations.get import GET
+from commonbrain.api.operations.message import MESSAGE
+from commonbrain.client import Brain
+from commonbrain.model.errors import Invalid, NotFound
+from commonbrain.model.escaping import inert
+
+_PLAIN: Final = "text/plain"
+STARTUP: Final = "startup"
+_HOW_TO_WORK: Final = (
+    "Recall before you answer about past work or redo it, and remember what is settled at once.\n"
+    "Answer action items with revise ack before you write; hand over with session end at the end."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A resource: the operation that it shows, and how its address becomes the arguments."""
+
+    scheme: str
+    argument: str
+    purpose: str
+    operation: Operation[Any, Any]
+    arguments: Callable[[str], Mapping[str, object]]
+    is_there: Callable[[Any], bool] = lambda _: True
+
+    @property
+    def template(self) -> ResourceTemplate:
+        """How a client is shown it."""
+        return ResourceTemplate(
+            name=self.scheme,
+            uri_template=f"{self.scheme}://{{{self.argument}}}",
+            description=self.purpose,
+            mime_type=_PLAIN,
+        )
+
+
+PAGES: Final = {
+    page.scheme: page
+    for page in (
+        Page(
+            scheme="memory",
+            argument="id",
+            purpose="One memory, whole.",
+            operation=GET,
+            arguments=lambda id_: {"id": [id_]},
+        ),
+        Page(
+            scheme="thread",
+            argument="id",
+            purpose="What was said in a thread.",
+            operation=MESSAGE,
+            arguments=lambda id_: {"op": "history", "thread": id_},
+            is_there=lambda reply: bool(reply.messages),
+        ),
+        Page(
+            scheme="boot",
+            argument="project",
+            purpose="What an agent that begins in a project is told.",
+            operation=BOOT,
+            arguments=lambda project: {"project": project},
+        ),
+    )
+}
+PROMPT: Final = Prompt(
+    name=STARTUP,
+    title="Start up",
+    description="Begin a session: what binds you, what is open, who else is at work.",
+    arguments=[
+        PromptArgument(name="project", description="The repository or topic", required=False),
+        PromptArgument(name="task", description="What you are to do", required=False),
+    ],
+)
+
+
+def read_page(brain: Brain, uri: str) -> ReadResourceResult:
+    """Read a resource as the operation shows it to an agent.
+
+    Raises:
+        NotFound: there is none, or it may not be seen; the two look the same.
+        Refused: the caller's role does not allow it.
+
+    """
+    scheme, _, address = uri.partition("://")
+    page = PAGES.get(scheme)
+    named = unquote(address)
+    if page is None or not named:
+        raise NotFound("No such resource.", hint="Read memory://, thread:// or boot://.")
+    request = page.operation.request.model_validate(page.arguments(named))
+    reply = answer(page.operation, brain, request=request)
+    if not page.is_there(reply):
+        raise NotFound("Nothing to be seen there.", hint="Check the id.")
+    text = inert(page.operation.tell(reply))
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_PLAIN, text=text)])
+
+
+def start_up(brain: Brain, name: str, *, arguments: Mapping[str, str]) -> GetPromptResult:
+    """Boot, and give what an agent should know with two lines on how to work.
+
+    Raises:
+        Invalid: there is no such prompt, or it takes no such argument.
+
+    """
+    known = {argument.name for argument in PROMPT.arguments or ()}
+    if name != STARTUP or not set(arguments) <= known:
+        raise Invalid(f"There is no such prompt; {STARTUP} takes {' and '.join(sorted(known))}.")
+    request = BOOT.request.model_validate(dict(arguments))
+    text = f"{BOOT.tell(answer(BOOT, brain, request=request))}\n\n{_HOW_TO_WORK}"
+    said = PromptMessage(role="user", content=TextContent(text=inert(text)))
+    return GetPromptResult(description=PROMPT.description, messages=[said])

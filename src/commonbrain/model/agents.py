@@ -1,0 +1,168 @@
+"""Agents of a tenant, the keys they call with, and how a key is written."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import NAME_CHARS_MAX, NETWORKS_MAX
+from commonbrain.model.scope import NOBODYS_NAMES, Role
+from commonbrain.model.trust import Trust
+
+PREFIX_CHARS: Final = 8
+SECRET_CHARS: Final = 48
+"""24 random bytes in hexadecimal: 192 bits, which nobody guesses however fast a hash is."""
+KEY_SIGN: Final = "cb_"
+"""What every key begins with, so that it is told from a token, and found by those who look."""
+_TENANT: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_KEY: Final = re.compile(
+    rf"{KEY_SIGN}(?P<tenant>{_TENANT.pattern})_(?P<prefix>[0-9a-f]{{{PREFIX_CHARS}}})"
+    rf"_(?P<secret>[0-9a-f]{{{SECRET_CHARS}}})",
+    re.ASCII,
+)
+
+
+class KeyScope(StrEnum):
+    """What a key lets its agent do, where that is less than the agent's role."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    @property
+    def role(self) -> Role:
+        """The role that it comes to."""
+        return tuple(Role)[tuple(KeyScope).index(self)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """Who may call in a tenant, and with what authority."""
+
+    name: str
+    role: Role
+    trust_default: Trust = Trust.USER_CLAIM
+    trust_ceiling: Trust = Trust.USER_CLAIM
+    created_at: datetime
+    disabled_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a name that no caller may have, and a default above the ceiling.
+
+        Raises:
+            Invalid: the name is empty, too long, unprintable or nobody's, or the trusts disagree.
+
+        """
+        if not (self.name.isprintable() and 0 < len(self.name) <= NAME_CHARS_MAX):
+            raise Invalid(
+                f"The agent {self.name[:40]!r} has {len(self.name)} characters.",
+                hint=f"Give 1 to {NAME_CHARS_MAX} printable ones.",
+            )
+        if self.name in NOBODYS_NAMES:
+            raise Invalid(f"Nobody is called {self.name}.", hint="It stands for everybody.")
+        if self.trust_default.weight > self.trust_ceiling.weight:
+            raise Invalid(
+                f"The default trust {self.trust_default} is above the ceiling "
+                f"{self.trust_ceiling}.",
+                hint="Raise the ceiling or lower the default.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """One key as the store knows it: everything but its secret."""
+
+    prefix: str
+    agent: str
+    label: str | None = None
+    scopes: tuple[KeyScope, ...] = ()
+    """None narrows nothing."""
+    networks: tuple[str, ...] = ()
+    """The addresses it may be used from; none is any."""
+    seal: str
+    """The argon2id hash of its secret, with salt and parameters."""
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+    def is_good(self, now: datetime) -> bool:
+        """Say whether it was not revoked and is not over."""
+        is_over = self.expires_at is not None and self.expires_at <= now
+        return self.revoked_at is None and not is_over
+
+    def allows(self, address: str | None) -> bool:
+        """Say whether it may be used from an address; from an unknown one only if from any."""
+        if not self.networks:
+            return True
+        try:
+            here = ip_address(address or "")
+        except ValueError:
+            return False
+        # A listener on both protocols tells of IPv4 callers in IPv6 clothes.
+        plain = getattr(here, "ipv4_mapped", None) or here
+        return any(plain in ip_network(one) for one in self.networks)
+
+    def narrowed(self, role: Role) -> Role:
+        """Give what is left of an agent's role."""
+        if not self.scopes:
+            return role
+        widest = max((scope.role for scope in self.scopes), key=tuple(Role).index)
+        return role if widest.covers(role) else widest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyText:
+    """A key as its holder knows it."""
+
+    tenant: str
+    prefix: str
+    secret: str
+
+    def __str__(self) -> str:
+        return f"{KEY_SIGN}{self.tenant}_{self.prefix}_{self.secret}"
+
+    def __repr__(self) -> str:
+        return f"KeyText({self.tenant}, {self.prefix})"
+
+
+def read_key(text: str) -> KeyText | None:
+    """Take a key apart; None when it is none. No tenant's name holds `_`, so it is unambiguous."""
+    matched = _KEY.fullmatch(text)
+    return KeyText(**matched.groupdict()) if matched else None
+
+
+def check_tenant_name(name: str) -> str:
+    """Give a name that a tenant may have.
+
+    Raises:
+        Invalid: it is not a label as DNS has them, in lower case.
+
+    """
+    if _TENANT.fullmatch(name) is None:
+        raise Invalid(
+            f"No tenant is called {name[:70]!r}.",
+            hint="Give 1 to 63 of a-z, 0-9 and -, without - at the ends.",
+        )
+    return name
+
+
+def check_networks(networks: tuple[str, ...]) -> tuple[str, ...]:
+    """Give networks as they are compared.
+
+    Raises:
+        Invalid: one is neither an address nor a network in CIDR notation, or there are too many.
+
+    """
+    if len(networks) > NETWORKS_MAX:
+        raise Invalid(f"A key has {len(networks)} networks.", hint=f"Give up to {NETWORKS_MAX}.")
+    try:
+        return tuple(str(ip_network(one)) for one in networks)
+    except ValueError:
+        raise Invalid(
+            "An entry of the allow list is neither an address nor a network.",
+            hint="Give them as 192.0.2.7 or 192.0.2.0/24, without host bits.",
+        ) from None

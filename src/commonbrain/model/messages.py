@@ -1,0 +1,92 @@
+"""Messages between agents: what became of one at a reader, and how a mailbox is read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.kinds import MessageDetail, MessagePriority
+from commonbrain.model.memory import Memory
+from commonbrain.model.scope import EVERYBODY
+
+ARRIVES_BEFORE: Final = timedelta(days=7)
+"""A new agent still finds the broadcasts of so long before its first session began."""
+UNREAD_COUNTED_MAX: Final = 1000
+"""Past it unread messages are counted no further, so that a count takes a bounded time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of one message at one agent; `EVERYBODY` stands for all that have not read it."""
+
+    message_id: int
+    agent: str
+    sender: str
+    project: str | None = None
+    is_urgent: bool = False
+    read_at: datetime | None = None
+    acked_at: datetime | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who looks into the mailbox: in which project broadcasts are for it, and when."""
+
+    agent: str
+    project: str | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place in a mailbox, where a page ends: urgent stands above the rest, newer above older."""
+
+    is_urgent: bool
+    message_id: int
+
+
+TOP: Final = Place(is_urgent=True, message_id=ids.LAST)
+"""Above everything."""
+
+
+def deliveries(
+    memory: Memory, *, to: Sequence[str], read_at: datetime | None = None
+) -> list[Receipt]:
+    """Say to whom a message goes, or with whom a memory is shared, which is as if read."""
+    detail = memory.detail
+    priority = detail.priority if isinstance(detail, MessageDetail) else None
+    return [
+        Receipt(
+            message_id=memory.id,
+            agent=agent,
+            sender=memory.agent,
+            project=memory.project if agent == EVERYBODY else None,
+            is_urgent=priority is MessagePriority.URGENT,
+            read_at=read_at,
+        )
+        for agent in to
+    ]
+
+
+def floor_of(first_session: datetime) -> int:
+    """Give the id before which broadcasts are too old for an agent that began at that time."""
+    return ids.make_id(first_session - ARRIVES_BEFORE, 0)
+
+
+def merged(known: Receipt, other: Receipt) -> Receipt:
+    """Unite what two stores know of one delivery: read is read, and the earlier time stands."""
+    read = [at for at in (known.read_at, other.read_at) if at is not None]
+    acked = sorted((one.acked_at, one.answer) for one in (known, other) if one.acked_at is not None)
+    at, answer = acked[0] if acked else (None, None)
+    return Receipt(
+        message_id=known.message_id,
+        agent=known.agent,
+        sender=known.sender,
+        project=known.project,
+        is_urgent=known.is_urgent,
+        read_at=min(read, default=None),
+        acked_at=at,
+        answer=answer,
+    )

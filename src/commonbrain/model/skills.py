@@ -1,0 +1,136 @@
+"""Skills: rules with a trigger, which come up by themselves where their keywords are named.
+
+A trigger is given by whoever makes the rule (`read_trigger` checks it), stored as a JSON object of
+the rule, and read as a `Skill`, whatever store or import it came from.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, cast
+
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import RuleDetail
+from commonbrain.model.limits import NAME_CHARS_MAX
+from commonbrain.model.memory import Memory
+
+KEYWORDS_MAX: Final = 50
+KEYWORD_LETTERS_MIN: Final = 3
+"""Shorter ones are inside of too many words."""
+
+_NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """The trigger of a rule: any keyword fires it; no projects means every project."""
+
+    name: str
+    keywords: tuple[str, ...] = ()
+    """Case-folded, each of at least three letters."""
+    projects: tuple[str, ...] = ()
+    always_on: bool = False
+
+    def fires(self, query: str, project: str | None) -> bool:
+        """Say whether a question, asked in a project or in none, names one of its keywords."""
+        folded = _folded(query)
+        return self.holds_in(project) and any(word in folded for word in self.keywords)
+
+    def holds_in(self, project: str | None) -> bool:
+        """Say whether it is meant for a project; one of named projects needs one of them."""
+        return not self.projects or project in self.projects
+
+
+_PARTS: Final = tuple(Skill.__dataclass_fields__)
+
+
+def read_trigger(given: Mapping[str, object]) -> dict[str, object]:
+    """Check a trigger and give it as it is stored; keywords are folded, what is left out is off.
+
+    Raises:
+        Invalid: `gate_skill`, a part is missing, unknown or malformed.
+
+    """
+    unknown = sorted(str(part) for part in given if part not in _PARTS)
+    if unknown:
+        raise _wrong(f"A skill has no {', '.join(unknown)[:80]}.")
+    name = given.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > NAME_CHARS_MAX:
+        raise _wrong("A skill has a name of lower-case letters, digits and hyphens.")
+    always_on = given.get("always_on") or False
+    if not isinstance(always_on, bool):
+        raise _wrong("always_on is true or false.")
+    keywords = tuple(dict.fromkeys(map(_folded, _words(given.get("keywords"), "keywords"))))
+    if not keywords and not always_on:
+        raise _wrong("A skill has keywords, or is always on.")
+    if not all(map(_is_telling, keywords)):
+        raise _wrong(f"A keyword has at least {KEYWORD_LETTERS_MIN} letters.")
+    projects = _words(given.get("projects"), "projects")
+    # Lists, as JSON gives them back: what is stored now equals what is read later.
+    return {
+        "name": name,
+        "keywords": list(keywords),
+        "projects": list(projects),
+        "always_on": always_on,
+    }
+
+
+def read_skill(trigger: Mapping[str, object]) -> Skill | None:
+    """Read a stored trigger; None when it has no name to call it by."""
+    name = trigger.get("name")
+    if not isinstance(name, str) or not name.strip():
+        return None
+    keywords = (_folded(word) for word in _texts(trigger.get("keywords")))
+    return Skill(
+        name=name.strip(),
+        keywords=tuple(word for word in keywords if _is_telling(word)),
+        projects=tuple(_texts(trigger.get("projects"))),
+        always_on=trigger.get("always_on") is True,
+    )
+
+
+def skill_of(memory: Memory) -> Skill | None:
+    """Give the skill that a memory is, if it is one; a project's rule is a skill of that project.
+
+    Projects that the trigger names go before the memory's own.
+    """
+    trigger = memory.detail.skill if isinstance(memory.detail, RuleDetail) else None
+    skill = read_skill(trigger) if trigger else None
+    if skill is None or skill.projects or memory.project is None:
+        return skill
+    return replace(skill, projects=(memory.project,))
+
+
+def _is_telling(keyword: str) -> bool:
+    return sum(map(str.isalpha, keyword)) >= KEYWORD_LETTERS_MIN
+
+
+def _folded(text: str) -> str:
+    """Fold case and runs of space, so that a keyword of two words is found across a line end."""
+    return " ".join(text.casefold().split())
+
+
+def _words(given: object, what: str) -> tuple[str, ...]:
+    listed = [given] if isinstance(given, str) else given or []
+    if not isinstance(listed, list | tuple):
+        raise _wrong(f"The {what} of a skill are a list of words.")
+    words = list(cast("list[object]", listed))
+    if len(words) > KEYWORDS_MAX:
+        raise _wrong(f"A skill has {len(words)} {what}; {KEYWORDS_MAX} are allowed.")
+    if not all(isinstance(word, str) and 0 < len(word.strip()) <= NAME_CHARS_MAX for word in words):
+        raise _wrong(f"The {what} of a skill are words of at most {NAME_CHARS_MAX} characters.")
+    return tuple(dict.fromkeys(str(word).strip() for word in words))
+
+
+def _texts(given: object) -> Iterable[str]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return ()
+    return (one for one in cast("Sequence[object]", given) if isinstance(one, str))
+
+
+def _wrong(message: str) -> Invalid:
+    return Invalid(
+        message,
+        code="gate_skill",
+        hint="Give name, keywords, and projects or always_on where they matter.",
+    )

@@ -1,0 +1,65 @@
+"""Instants: aware UTC inside, ISO 8601 outside, whole milliseconds in the store."""
+
+from datetime import UTC, date, datetime, timedelta
+
+from commonbrain.model.errors import Invalid
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def instant(given: datetime | str, *, ends_day: bool = False) -> datetime:
+    """Take a time as code or people give it, as aware UTC in whole milliseconds.
+
+    Raises:
+        Invalid: it is a text that is no ISO 8601 date or time.
+
+    """
+    return parse_instant(given, ends_day=ends_day) if isinstance(given, str) else to_utc(given)
+
+
+def to_utc(moment: datetime) -> datetime:
+    """Read a naive time as UTC, move an aware one there; both cut to whole milliseconds."""
+    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return aware.replace(microsecond=aware.microsecond // 1000 * 1000)
+
+
+def to_millis(moment: datetime) -> int:
+    """Count whole milliseconds since 1970 in UTC; negative before it."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def from_millis(millis: int) -> datetime:
+    """Give the instant that `to_millis` counted."""
+    return _EPOCH + timedelta(milliseconds=millis)
+
+
+def parse_instant(text: str, *, ends_day: bool = False) -> datetime:
+    """Read an ISO 8601 date or time; a bare date is the start of its day, or its end when asked.
+
+    Raises:
+        Invalid: the text is neither.
+
+    """
+    stripped = text.strip()
+    try:
+        if len(stripped) == len("2026-01-31"):
+            day = date.fromisoformat(stripped)
+            midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+            return midnight + timedelta(days=1, milliseconds=-1) if ends_day else midnight
+        return to_utc(datetime.fromisoformat(stripped))
+    except (ValueError, OverflowError) as error:
+        raise Invalid(
+            f"{text[:80]!r} is not a time.",
+            hint="Give ISO 8601, such as 2026-03-31 or 2026-03-31T14:05:00Z.",
+        ) from error
+
+
+def show_day(moment: datetime) -> str:
+    """Write the day of an instant in UTC as ISO 8601."""
+    return moment.astimezone(UTC).date().isoformat()
+
+
+def show_instant(moment: datetime) -> str:
+    """Write an instant as ISO 8601 in UTC with a Z, to the second, or finer where it is finer."""
+    spec = "milliseconds" if moment.microsecond else "seconds"
+    return moment.astimezone(UTC).isoformat(timespec=spec).replace("+00:00", "Z")

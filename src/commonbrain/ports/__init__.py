@@ -1,1 +1,0 @@
-"""What the flows need of the world, as small protocols."""

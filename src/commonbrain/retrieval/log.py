@@ -1,0 +1,212 @@
+"""The ledger as people read it: what recalls considered, and what became of what they showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.errors import NotFound, Refused
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import LEDGER_PAGE_DEFAULT, LEDGER_PAGE_MAX
+from commonbrain.model.memory import Memory, State
+from commonbrain.model.query import Entry, Extent, LeftOut, Mark, Weighed
+from commonbrain.model.scope import Caller, Role, is_visible
+from commonbrain.retrieval.ranking import WEIGHTS
+from commonbrain.services import House
+from commonbrain.storage.interface import Transaction
+from commonbrain.storage.records import EntryFilter
+
+_SLIGHT: Final = 0.01
+"""What a learnt model makes of a feature is not known: it counts as little as any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCandidate:
+    """A memory that a recall considered, as it stood then; its headline as it is now."""
+
+    id: str
+    place: int
+    """1 is the best."""
+    kind: Kind | None
+    headline: str | None
+    """None where there is no word of it left, or none that the caller may see."""
+    score: float
+    features: Mapping[str, float]
+    """What was known of it, what fixed weights would make most of first; the rest was 0."""
+    left_out: str | None
+    """Why it was not in the answer; None where it was."""
+    shown: Extent | None
+    """How much of it the answer told; None where it was not in it."""
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRecall:
+    """One recall of the ledger."""
+
+    id: str
+    asked_at: datetime
+    agent: str
+    session: str | None
+    query: str
+    """Empty where nothing was asked for, or where an erase has reached it."""
+    verdict: str
+    ranker: str | None
+    """The model that ordered it; None where fixed weights did."""
+    considered: int
+    packed: int
+    marks: Mapping[Mark, int]
+    """How many memories bear each."""
+    degraded: tuple[str, ...]
+    stages_ms: Mapping[str, float]
+    candidates: tuple[ShownCandidate, ...] | None = None
+    """Best first; None unless one recall was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerPage:
+    """Recalls, the newest first."""
+
+    recalls: tuple[ShownRecall, ...]
+    before: str | None = None
+    """Where the next page goes on; None where there is no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLedger:
+    """Reading the ledger for one caller: an admin reads that of all agents, others their own.
+
+    What a recall considered and its own caller was not allowed to see is told to admins alone, by
+    its id and figures; the words of a memory only to who may see it.
+    """
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        marked: bool = False,
+        limit: int = LEDGER_PAGE_DEFAULT,
+        before: str | None = None,
+    ) -> LedgerPage:
+        """List recalls, the newest first.
+
+        Raises:
+            Refused: `limit_exceeded`; `insufficient_role`, another agent's are an admin's to read.
+            Invalid: what is given is no id.
+
+        """
+        if not 1 <= limit <= LEDGER_PAGE_MAX:
+            raise Refused(
+                f"limit is {limit}; 1 to {LEDGER_PAGE_MAX} is allowed.",
+                code="limit_exceeded",
+                hint="Read it in several pages.",
+            )
+        below = ids.parse(ids.TRACE, before) if before else ids.LAST
+        wanted = EntryFilter(agent=self._whose(agent), session=session, is_marked=marked)
+        # What was asked a moment ago is on its way still.
+        self.house.journal.flush()
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            entries = tx.ledger.latest(wanted, before=below, limit=limit + 1)
+            shown = tuple(self._shown(tx, one) for one in entries[:limit])
+        more = shown[-1].id if len(entries) > limit else None
+        return LedgerPage(recalls=shown, before=more)
+
+    def one(self, trace: str) -> ShownRecall:
+        """Show one recall with everything that it considered.
+
+        Raises:
+            Invalid: it is no id.
+            NotFound: there is none any more, or it is not the caller's to read.
+
+        """
+        id_ = ids.parse(ids.TRACE, trace)
+        self.house.journal.flush()
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            found = tx.ledger.entries(EntryFilter(), after=max(id_ - 1, 0), limit=1)
+            entry = found[0] if found and found[0].id == id_ else None
+            if entry is None or not (self._is_admin or entry.agent == self.caller.agent):
+                raise NotFound(
+                    f"No recall {ids.show(ids.TRACE, id_)}.",
+                    hint="Traces are kept for a time, and a share of them where settings say so.",
+                )
+            return self._shown(tx, entry, is_whole=True)
+
+    @property
+    def _is_admin(self) -> bool:
+        return self.caller.role is Role.ADMIN
+
+    def _whose(self, agent: str | None) -> str | None:
+        if self._is_admin:
+            return agent
+        if agent not in {None, self.caller.agent}:
+            raise Refused(
+                "What other agents recalled is an admin's to read.",
+                code="insufficient_role",
+                hint="Leave agent out.",
+            )
+        return self.caller.agent
+
+    def _shown(self, tx: Transaction, entry: Entry, *, is_whole: bool = False) -> ShownRecall:
+        known = tx.memories.get([one.memory_id for one in entry.considered])
+        told = [one for one in entry.considered if self._is_told(one, known.get(one.memory_id))]
+        each = [mark for one in told for mark in entry.marks.get(one.memory_id, ())]
+        candidates = tuple(
+            self._candidate(one, known.get(one.memory_id), place=place, entry=entry)
+            for place, one in enumerate(told, start=1)
+        )
+        return ShownRecall(
+            id=ids.show(ids.TRACE, entry.id),
+            asked_at=entry.asked_at,
+            agent=entry.agent,
+            session=entry.session,
+            query=entry.query,
+            verdict=entry.verdict,
+            ranker=None if entry.ranker is None else ids.show(ids.MODEL, entry.ranker),
+            considered=len(told),
+            packed=sum(one.shown is not None for one in candidates),
+            marks={mark: each.count(mark) for mark in Mark if mark in each},
+            degraded=entry.degraded,
+            stages_ms=entry.stages_ms,
+            candidates=candidates if is_whole else None,
+        )
+
+    def _is_told(self, one: Weighed, memory: Memory | None) -> bool:
+        """Keep from who is no admin even the count of what it may not see."""
+        if self._is_admin:
+            return True
+        is_seen = memory is not None and is_visible(self.caller, memory)
+        return is_seen and one.left_out != LeftOut.NOT_ALLOWED
+
+    def _candidate(
+        self, one: Weighed, memory: Memory | None, *, place: int, entry: Entry
+    ) -> ShownCandidate:
+        seen = memory if memory is not None and is_visible(self.caller, memory) else None
+        worded = seen if seen and seen.state is not State.FORGOTTEN else None
+        return ShownCandidate(
+            id=ids.show(ids.MEMORY, one.memory_id),
+            place=place,
+            kind=seen.kind if seen else None,
+            headline=worded.headline if worded else None,
+            score=one.score,
+            features=dict(sorted(one.features.items(), key=_weight, reverse=True)),
+            left_out=one.left_out,
+            shown=one.shown or _shown_once(one, entry),
+            marks=tuple(sorted(entry.marks.get(one.memory_id, ()))),
+        )
+
+
+def _weight(feature: tuple[str, float]) -> float:
+    name, value = feature
+    return abs(value * WEIGHTS.get(name, _SLIGHT))
+
+
+def _shown_once(one: Weighed, entry: Entry) -> Extent | None:
+    """Read what an older program kept, which did not say how much of a memory it told."""
+    return Extent.BARE if one.memory_id in entry.packed else None

@@ -1,0 +1,234 @@
+"""Where a memory comes from: step by step to the messages and the thread it was learnt in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.escaping import inert_line
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import Memory, State, is_erased
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller, is_visible
+from commonbrain.model.timestamps import show_day
+from commonbrain.model.trust import Trust
+from commonbrain.retrieval.banner import FORGOTTEN
+from commonbrain.storage.interface import Look, Transaction
+
+DEPTH_MAX: Final = 10
+"""Steps that are followed from a memory to what it is derived from."""
+STEPS_MAX: Final = 50
+"""Steps that are shown, the nearest; a summary of a long day has hundreds of sources."""
+_SAID_BEFORE: Final = 20
+"""Messages of a thread, up to the one that matters, whose authors took part in it."""
+_NAMES_MAX: Final = 3
+_SUBJECT_CHARS_MAX: Final = 80
+
+
+class Via(StrEnum):
+    """How one memory comes from another."""
+
+    DERIVED_FROM = "derived_from"
+    SOURCE_MESSAGE = "source_message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """One step back: what the step before comes from, as far as the caller may see it."""
+
+    depth: int
+    """1: what the memory itself comes from; a deeper one belongs to the nearest above it."""
+    via: Via
+    id: str
+    kind: Kind
+    headline: str
+    agent: str
+    """Who said it, or wrote it down."""
+    session: str | None
+    trust: Trust
+    occurred_at: datetime
+    state: State
+    source_ref: str | None
+    thread: str | None
+    thread_subject: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where a memory comes from."""
+
+    agent: str
+    session: str | None
+    trust: Trust
+    auto_captured: bool
+    source_ref: str | None
+    derived_from: tuple[str, ...]
+    source_message: str | None
+    thread: str | None
+    thread_subject: str | None
+    because: str | None
+    """One sentence, where the way ends in a thread: who discussed it there, and when."""
+    origins: tuple[Origin, ...]
+    """The way back; nothing on it that the caller may not see, nor what lies behind that."""
+    is_cut: bool
+    """Whether the way goes on beyond ten steps, or beyond fifty memories."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """A memory on the way back, and the one that comes from it."""
+
+    to: int
+    depth: int
+    via: Via
+    memory: Memory
+
+
+def provenance(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime) -> Provenance:
+    """Tell where a memory comes from: its sources, and the conversation that produced it."""
+    steps, is_cut = _way_back(tx, caller, memory=memory)
+    own = [step for step in steps if step.to == memory.id]
+    message = next((one.memory for one in own if one.via is Via.SOURCE_MESSAGE), None)
+    said = memory if memory.kind is Kind.MESSAGE else message
+    told = [said] if said else []
+    told += [step.memory for step in steps if step.memory.kind is Kind.MESSAGE]
+    subjects = tx.threads.subjects([id_ for one in told if (id_ := _thread_of(one)) is not None])
+    thread = _thread_of(said) if said else None
+    look = Look(caller=caller, filter=Filter(), now=now)
+    return Provenance(
+        agent=memory.agent,
+        session=memory.session,
+        trust=memory.trust,
+        auto_captured=memory.auto_captured,
+        source_ref=memory.source_ref,
+        derived_from=tuple(_shown(one.memory.id) for one in own if one.via is Via.DERIVED_FROM),
+        source_message=_shown(message.id) if message else None,
+        thread=ids.show(ids.THREAD, thread) if thread is not None else None,
+        thread_subject=subjects.get(thread) if thread is not None else None,
+        because=_because(tx, look, told=told, subjects=subjects),
+        origins=tuple(_origin(step, subjects) for step in _in_order(memory.id, steps)),
+        is_cut=is_cut,
+    )
+
+
+def seen(tx: Transaction, caller: Caller, *, wanted: Sequence[int]) -> Mapping[int, Memory]:
+    """Fetch of some memories what the caller may see, in the order given."""
+    found = tx.memories.get(wanted)
+    return {id_: found[id_] for id_ in wanted if id_ in found and is_visible(caller, found[id_])}
+
+
+def _way_back(tx: Transaction, caller: Caller, *, memory: Memory) -> tuple[Sequence[_Step], bool]:
+    """Walk back level by level, each memory once, so that a circle ends where it closes."""
+    steps: list[_Step] = []
+    known, frontier = {memory.id}, [memory]
+    for depth in range(1, DEPTH_MAX + 2):
+        level: dict[int, tuple[int, Via]] = {}
+        for to, source, via in _sources(tx, frontier):
+            if source not in known:
+                level.setdefault(source, (to, via))
+        found = seen(tx, caller, wanted=list(level))
+        if not found:
+            return steps, False
+        room = STEPS_MAX - len(steps) if depth <= DEPTH_MAX else 0
+        fresh = [
+            _Step(to=level[id_][0], depth=depth, via=level[id_][1], memory=one)
+            for id_, one in found.items()
+        ]
+        steps += fresh[:room]
+        if len(fresh) > room:
+            break
+        known |= level.keys()
+        frontier = list(found.values())
+    return steps, True
+
+
+def _sources(tx: Transaction, memories: Sequence[Memory]) -> Iterator[tuple[int, int, Via]]:
+    """Give pairs of what comes from what: the messages first, then what is derived."""
+    for one in memories:
+        if one.source_message_id is not None:
+            yield one.id, one.source_message_id, Via.SOURCE_MESSAGE
+    wanted = {one.id for one in memories}
+    for link in tx.links.touching(list(wanted), types=[LinkType.DERIVED_FROM]):
+        if link.from_id in wanted:
+            yield link.from_id, link.to_id, Via.DERIVED_FROM
+
+
+def _in_order(root: int, steps: Sequence[_Step]) -> Iterator[_Step]:
+    """Put each step under the one that it belongs to."""
+    under: defaultdict[int, list[_Step]] = defaultdict(list)
+    for step in steps:
+        under[step.to].append(step)
+    waiting = under[root][::-1]
+    while waiting:
+        step = waiting.pop()
+        yield step
+        waiting += under[step.memory.id][::-1]
+
+
+def _origin(step: _Step, subjects: Mapping[int, str]) -> Origin:
+    memory, thread = step.memory, _thread_of(step.memory)
+    return Origin(
+        depth=step.depth,
+        via=step.via,
+        id=_shown(memory.id),
+        kind=memory.kind,
+        headline=memory.headline if memory.state is not State.FORGOTTEN else FORGOTTEN,
+        agent=memory.speaker or memory.agent,
+        session=memory.session,
+        trust=memory.trust,
+        occurred_at=memory.occurred_at,
+        state=memory.state,
+        source_ref=memory.source_ref,
+        thread=ids.show(ids.THREAD, thread) if thread is not None else None,
+        thread_subject=subjects.get(thread) if thread is not None else None,
+    )
+
+
+def _because(
+    tx: Transaction, look: Look, *, told: Iterable[Memory], subjects: Mapping[int, str]
+) -> str | None:
+    """Say in one sentence who discussed it in which thread, by the nearest message of one."""
+    for message in told:
+        thread = _thread_of(message)
+        if thread is None or thread not in subjects or is_erased(message):
+            continue
+        names = _names(tx, look, message=message, thread=thread)
+        who = ", ".join(names[:_NAMES_MAX])
+        others = len(names) - _NAMES_MAX
+        if others > 0:
+            who += f" and {others} more"
+        elif len(names) > 1:
+            who = f"{', '.join(names[:-1])} and {names[-1]}"
+        verb = "said it" if len(names) == 1 else "discussed it"
+        subject = inert_line(subjects[thread])[:_SUBJECT_CHARS_MAX].replace('"', "'")
+        on = show_day(message.occurred_at)
+        return f'Known because {who} {verb} in the thread "{subject}" on {on}.'
+    return None
+
+
+def _names(tx: Transaction, look: Look, *, message: Memory, thread: int) -> list[str]:
+    """Name who took part in a thread up to a message: its author, its recipients, the others."""
+    wanted = Filter(kinds=(Kind.MESSAGE,), thread=thread, until=message.occurred_at, trust_min=0)
+    around = Look(caller=look.caller, filter=wanted, now=look.now)
+    before = [hit.id for hit in tx.memories.newest(around, limit=_SAID_BEFORE)]
+    spoke = [one.speaker or one.agent for one in tx.memories.get(before).values()]
+    detail = message.detail
+    to = detail.recipients if isinstance(detail, MessageDetail) else ()
+    named = [message.speaker or message.agent, *to, *spoke]
+    once = dict(zip(map(str.casefold, reversed(named)), reversed(named), strict=True))
+    folded = dict.fromkeys(map(str.casefold, named))
+    return [inert_line(once[name]) for name in folded]
+
+
+def _thread_of(memory: Memory) -> int | None:
+    return memory.detail.thread_id if isinstance(memory.detail, MessageDetail) else None
+
+
+def _shown(id_: int) -> str:
+    return ids.show(ids.MEMORY, id_)

@@ -1,0 +1,1 @@
+"""Bootstrap: builds the services from the settings."""

@@ -1,0 +1,68 @@
+"""Who may call: what tells callers by their credentials, as settings say."""
+
+from pydantic import SecretStr
+
+from commonbrain.client import Brain
+from commonbrain.config import Settings
+from commonbrain.model.errors import Invalid
+from commonbrain.model.scope import Caller
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.security import factory
+from commonbrain.security.authentication import Access, Issuer, LocalAccess
+
+
+def make_access(brain: Brain, settings: Settings | None = None) -> Access:
+    """Make what tells the callers of networked doors by their credentials.
+
+    Args:
+        brain: what shows the house.
+        settings: which tokens are taken; by default as the environment says.
+
+    Raises:
+        Invalid: the extra `server` is not installed, or only half of an issuer is told.
+
+    """
+    house = brain.house
+    ground = factory.Ground(
+        store=house.store,
+        clock=house.clock,
+        refusals=house.refusals,
+        rates=house.bounds.rates(),
+        seals=house.seals(),
+    )
+    return factory.make_access(ground, _issuer(settings or load_settings()))
+
+
+def make_local_access(caller: Caller) -> Access:
+    """Make what takes whoever calls from this machine for one caller."""
+    return LocalAccess(caller)
+
+
+def _issuer(settings: Settings) -> Issuer | None:
+    told = {
+        "COMMONBRAIN_JWT_ISSUER": settings.jwt_issuer,
+        "COMMONBRAIN_JWT_AUDIENCE": settings.jwt_audience,
+        "COMMONBRAIN_JWT_JWKS_URL": settings.jwt_jwks_url,
+    }
+    name, audience, keys_url = told.values()
+    if name is None or audience is None or keys_url is None:
+        if not any(told.values()):
+            return None
+        missing = ", ".join(setting for setting, value in told.items() if not value)
+        raise Invalid(f"Tokens are taken only with {missing} too.", hint="Set all three, or none.")
+    return Issuer(
+        name=name,
+        audience=audience,
+        keys_url=keys_url,
+        algorithms=tuple(one.strip() for one in settings.jwt_algorithms.split(",")),
+        tenant_claim=settings.jwt_tenant_claim,
+        agent_claim=settings.jwt_agent_claim,
+        role_claim=settings.jwt_role_claim,
+        leeway_s=settings.jwt_leeway_s,
+        timeout_s=settings.jwt_timeout_s,
+    )
+
+
+def told(secret: SecretStr | None) -> str | None:
+    """Give a secret as it is, for who connects with it."""
+    return secret.get_secret_value() if secret else None

@@ -1,0 +1,226 @@
+"""Builds the house from settings; nobody else knows the adapters."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import Final, Unpack
+
+from commonbrain.client import Brain, Identity
+from commonbrain.clock import Chance, Clock, SystemChance, SystemClock
+from commonbrain.config import Settings, Store
+from commonbrain.coordination.processes import LocalProcesses
+from commonbrain.embeddings.cache import Repeating
+from commonbrain.embeddings.interface import Reranker
+from commonbrain.ingestion.salience import Saliences
+from commonbrain.learning.factory import make_salience_trainer, make_statistics, make_trainer
+from commonbrain.learning.monitor import Guards
+from commonbrain.learning.serving import Rankers
+from commonbrain.model.errors import Invalid
+from commonbrain.model.scope import LOCAL_TENANT, Caller
+from commonbrain.observability.health import Doors
+from commonbrain.retrieval.write_behind import Journal, Ledger
+from commonbrain.runtime.access import make_access, make_local_access, told
+from commonbrain.runtime.listening import early, listen, note_unopened, places
+from commonbrain.runtime.models import (
+    calibrated,
+    make_embedder,
+    make_extractor,
+    make_next_embedder,
+    make_reflector,
+    telling_of_settings,
+)
+from commonbrain.runtime.settings_loading import load_server_settings, load_settings, login_name
+from commonbrain.runtime.stores import (
+    copy_store,
+    distribute_store,
+    make_queue,
+    open_store,
+    preview_copy,
+    preview_distribute,
+    preview_restore,
+    restore,
+    store_named,
+    upgrade_store,
+)
+from commonbrain.security import factory
+from commonbrain.security.denials import CountedRefusals
+from commonbrain.security.quotas import Bounds
+from commonbrain.security.secrets import PatternScreen
+from commonbrain.services import House
+from commonbrain.storage.blobs import Blobs, make_blobs
+from commonbrain.storage.uploads import BlobStaging
+from commonbrain.text.redaction import OnSecret
+from commonbrain.transfer.archive import JsonLines
+from commonbrain.transfer.importers import IMPORTERS
+
+__all__ = [
+    "build_house",
+    "copy_store",
+    "distribute_store",
+    "listen",
+    "load_server_settings",
+    "load_settings",
+    "make_access",
+    "make_embedder",
+    "make_extractor",
+    "make_local_access",
+    "make_queue",
+    "make_reflector",
+    "note_unopened",
+    "open_brain",
+    "preview_copy",
+    "preview_distribute",
+    "preview_restore",
+    "restore",
+    "upgrade_store",
+]
+
+_GATHER_S: Final = 1.0
+"""How long what reads leave gathers before it is written to a file."""
+_GATHER_SERVED_S: Final = 5.0
+"""The same for a server, where each write of a tenant costs half of a recall."""
+
+
+def open_brain(
+    store: str | Path | None = None,
+    *,
+    tenant: str | None = None,
+    lock_wait_s: float | None = None,
+    serves: str | None = None,
+    **identity: Unpack[Identity],
+) -> Brain:
+    """Open a store by path, by the environment, or where the user's data lives.
+
+    Args:
+        store: the file, or the URL of a Postgres.
+        tenant: whose memories; by default those that the settings name.
+        lock_wait_s: how long to wait for other writers, where that is less than the settings say.
+        serves: the name of the server that this is for, which is listened to as settings say.
+        identity: who acts.
+
+    Raises:
+        Invalid: a setting or an environment variable is out of bounds.
+        NotFound: there is no such tenant.
+        Unavailable: the store cannot be opened or stayed locked; it was left as found.
+        Corrupt: the store is damaged, foreign or newer; it was left as found.
+
+    """
+    settings = load_settings()
+    if lock_wait_s is not None:
+        settings = settings.model_copy(
+            update={"lock_wait_s": min(lock_wait_s, settings.lock_wait_s)}
+        )
+    house = build_house(settings, store_named(store, settings))
+    if serves is not None:
+        house = replace(house, telemetry=listen(settings, serves, space=house.store.space))
+    caller = Caller(
+        tenant=tenant or settings.tenant,
+        agent=settings.agent or login_name(),
+        session=settings.session,
+        project=settings.project,
+    )
+    brain = Brain.of(house, caller).acting_as(**identity)
+    if caller.tenant != LOCAL_TENANT:
+        # The first is made with the store; of the others each must have been made by name.
+        with ExitStack() as unless_known:
+            unless_known.callback(brain.close)
+            brain.tenants.get(caller.tenant)
+            unless_known.pop_all()
+    return brain
+
+
+def build_house(
+    settings: Settings, at: Store, *, clock: Clock | None = None, chance: Chance | None = None
+) -> House:
+    """Put ports and adapters together for one store; time and chance are the machine's own."""
+    embedder = Repeating(make_embedder(settings))
+    clock = clock or SystemClock()
+    with telling_of_settings():
+        store = open_store(at, settings, space=calibrated(embedder.space, settings), clock=clock)
+    screen = PatternScreen()
+    blobs = cache(partial(make_blobs, _blobs_at(settings, at), _blobs_key(settings)))
+    salience_trainer = cache(make_salience_trainer)
+    rankers = Rankers(partial(_reranker, blobs), clock=clock)
+    guards = Guards(store, clock=clock, statistics=make_statistics, moved=rankers.forget)
+    return House(
+        store=store,
+        embedder=embedder,
+        extractor=make_extractor(settings),
+        reflector=make_reflector(settings),
+        reflector_tokens=settings.reflector_run_tokens_max,
+        clock=clock,
+        chance=chance or SystemChance(),
+        journal=Journal(
+            store,
+            screen,
+            clock=clock,
+            ledger=Ledger(
+                share=settings.trace_share,
+                kept=timedelta(days=settings.trace_days),
+                events_kept=timedelta(days=settings.event_days),
+            ),
+            gather_s=_GATHER_S if isinstance(at, Path) else _GATHER_SERVED_S,
+            told=guards.heard,
+        ),
+        rankers=rankers,
+        guards=guards,
+        importers=IMPORTERS,
+        archive=JsonLines(),
+        embedders=partial(make_next_embedder, settings=settings),
+        next_space=settings.embedder_next,
+        processes=LocalProcesses(),
+        queue=make_queue(settings),
+        has_own_worker=settings.redis_url is None,
+        screen=screen,
+        bounds=Bounds(
+            store=store,
+            clock=clock,
+            rates=cache(partial(factory.make_rates, told(settings.redis_url))),
+            key_calls_per_minute=settings.key_calls_per_minute,
+            tenant_calls_per_minute=settings.tenant_calls_per_minute,
+        ),
+        refusals=CountedRefusals(store=store, clock=clock),
+        trainer=cache(make_trainer),
+        seals=cache(factory.make_seals),
+        blobs=blobs,
+        salience_trainer=salience_trainer,
+        saliences=Saliences(
+            lambda digest: salience_trainer().load(blobs().get(digest)), store=store, clock=clock
+        ),
+        staging=BlobStaging(blobs),
+        early=early(settings, clock),
+        probe=Doors(places(settings, at), clock),
+        started_at=clock.now(),
+        on_secret=OnSecret(settings.secrets),
+    )
+
+
+def _reranker(blobs: Callable[[], Blobs], digest: str) -> Reranker:
+    """Load a reranker by the digest of its artifact."""
+    return make_trainer().load(blobs().get(digest))
+
+
+def _blobs_at(settings: Settings, at: Store) -> Path | str:
+    """Say where artifacts lie: as told, or beside the file of the store, or with the state."""
+    if settings.blobs is not None:
+        return settings.blobs
+    return at.with_name(f"{at.name}.blobs") if isinstance(at, Path) else settings.state / "blobs"
+
+
+def _blobs_key(settings: Settings) -> tuple[str, str] | None:
+    """Give the key of the bucket with its id, where settings have both.
+
+    Raises:
+        Invalid: they have one without the other.
+
+    """
+    id_, key = told(settings.blobs_key_id), told(settings.blobs_key)
+    if (id_ is None) != (key is None):
+        raise Invalid(
+            "Of COMMONBRAIN_BLOBS_KEY_ID and COMMONBRAIN_BLOBS_KEY one is set.",
+            hint="Set both, or none and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+        )
+    return None if id_ is None or key is None else (id_, key)

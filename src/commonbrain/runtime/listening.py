@@ -1,0 +1,82 @@
+"""Who listens to a server, and what a call leaves that no store could be opened for."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from commonbrain.clock import Clock, SystemChance, SystemClock
+from commonbrain.config import Settings, Store
+from commonbrain.embeddings.endpoint import ENDPOINTS
+from commonbrain.embeddings.interface import Space
+from commonbrain.model import ids
+from commonbrain.model.errors import CommonbrainError, Invalid
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.observability.early_events import EarlyFile
+from commonbrain.observability.factory import Wanted, make_telemetry
+from commonbrain.observability.interface import Telemetry
+from commonbrain.observability.tool_events import ToolEvent
+from commonbrain.runtime.settings_loading import load_settings, login_name
+
+_COUNTED = frozenset({"serve", "work"})
+"""Servers that Prometheus asks; the others serve one client."""
+
+
+def listen(settings: Settings, name: str, *, space: Space) -> Telemetry:
+    """Make what listens to a server: `serve` and `work` are counted for Prometheus, all logged.
+
+    Raises:
+        Invalid: a library that the settings want is not installed.
+
+    """
+    wanted = Wanted(
+        log=settings.state.expanduser() / "log" if settings.log else None,
+        otlp_endpoint=settings.otlp_endpoint,
+        counts=name in _COUNTED,
+        notices=settings.notices,
+        host=settings.metrics_host,
+        port=settings.metrics_port,
+    )
+    about = {"version": version("commonbrain"), "space": space.name}
+    return make_telemetry(name, wanted, clock=SystemClock(), about=about)
+
+
+def note_unopened(
+    tool: str, error: CommonbrainError, *, agent: str | None, door: str, args: str
+) -> None:
+    """Let the event of a call wait for which no store could be opened; nothing fails for it."""
+    try:
+        settings = load_settings()
+    except Invalid:
+        # Nobody knows the folder, and the caller is told of the setting that is wrong.
+        return
+    clock = SystemClock()
+    event = ToolEvent(
+        id=ids.make_id(clock.now(), SystemChance().bits(ids.RANDOM_BITS)),
+        tenant=LOCAL_TENANT,
+        at=clock.now(),
+        session=None,
+        agent=agent or settings.agent or login_name(),
+        tool=tool,
+        door=door,
+        duration_ms=0.0,
+        outcome=error.code,
+        args=args,
+    )
+    if settings.event_days:
+        early(settings, clock).keep(event)
+
+
+def early(settings: Settings, clock: Clock) -> EarlyFile:
+    """Give where events wait whose session is not known yet."""
+    return EarlyFile(settings.state.expanduser() / "early.jsonl", clock)
+
+
+def places(settings: Settings, at: Store) -> dict[str, str | Path]:
+    """Say where each thing is that the house depends on; what runs in this process is there."""
+    store = at.expanduser() if isinstance(at, Path) else at.get_secret_value()
+    places: dict[str, str | Path] = {"store": store}
+    if settings.redis_url is not None:
+        places["redis"] = settings.redis_url.get_secret_value()
+    url = settings.embedder_url or ENDPOINTS.get(settings.embedder)
+    if settings.embedder in ENDPOINTS and url:
+        places["embedder"] = url
+    return places

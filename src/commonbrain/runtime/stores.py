@@ -1,0 +1,289 @@
+"""Stores by file or URL: opened, upgraded, restored; and the queue beside them."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from commonbrain.clock import Clock, SystemClock
+from commonbrain.config import Settings, Store
+from commonbrain.embeddings.interface import Space
+from commonbrain.jobs.local_queue import LocalQueue
+from commonbrain.model.errors import Invalid
+from commonbrain.runtime.models import calibrated, make_embedder, telling_of_settings
+from commonbrain.runtime.settings_loading import load_settings
+from commonbrain.storage.copying import copy_rows, plan_copy
+from commonbrain.storage.job_queue import Queue
+from commonbrain.storage.maintenance import (
+    Distributed,
+    Progress,
+    Replacement,
+    Restored,
+    StoreCopy,
+    Upgraded,
+    unwatched,
+)
+from commonbrain.storage.sql_store import SqlStore
+from commonbrain.storage.sqlite.opening import open_sqlite
+from commonbrain.storage.sqlite.restore import plan_restore, put_in_place
+from commonbrain.text.locations import is_url
+
+
+def open_store(at: Store, settings: Settings, *, space: Space, clock: Clock) -> SqlStore:
+    """Open a file, or a Postgres by its URL."""
+    if isinstance(at, Path):
+        return open_sqlite(
+            at.expanduser(),
+            space=space,
+            clock=clock,
+            is_durable=settings.durability == "full",
+            lock_wait_s=settings.lock_wait_s,
+        )
+    _need_server()
+    # The driver is a part of the extra, and what takes long to load.
+    from commonbrain.storage.postgres.opening import open_postgres  # noqa: PLC0415
+
+    # They are copies of the store that settings name, and of no other.
+    of_this = settings.store_replicas if at == settings.store else ()
+    return open_postgres(
+        at.get_secret_value(),
+        space=space,
+        clock=clock,
+        lock_wait_s=settings.lock_wait_s,
+        replicas=[one.get_secret_value() for one in of_this],
+    )
+
+
+def store_named(store: str | Path | None, settings: Settings) -> Store:
+    """Give what an argument names, or else the settings."""
+    if not store:
+        return settings.store
+    return SecretStr(str(store)) if is_url(store) else Path(store)
+
+
+def upgrade_store(store: str | Path | None = None, *, role: str | None = None) -> Upgraded:
+    """Bring a store in Postgres to this version's schema, and let a role use it.
+
+    Args:
+        store: its URL as its owner; by default as for `open`.
+        role: who may open it from now on.
+
+    Raises:
+        Invalid: the store is a file, which is upgraded when it is opened.
+        Unavailable: it cannot be reached, or others held what is needed for too long.
+        Corrupt: it is not a store, or of a newer version; it was left as found.
+
+    """
+    url, settings = _owner_of(store)
+    from commonbrain.storage.postgres.opening import upgrade_postgres  # noqa: PLC0415
+
+    return upgrade_postgres(
+        url,
+        space=make_embedder(settings).space,
+        clock=SystemClock(),
+        lock_wait_s=settings.lock_wait_s,
+        role=role,
+    )
+
+
+def preview_distribute(store: str | Path | None = None) -> Distributed:
+    """Say what would distribute a store in Postgres by tenant, and change nothing.
+
+    Raises:
+        Invalid: the store is a file, which stays on one machine.
+        Unavailable: it cannot be reached, or its schema is older.
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    url, settings = _owner_of(store)
+    from commonbrain.storage.postgres.opening import preview_distribution  # noqa: PLC0415
+
+    return preview_distribution(url, lock_wait_s=settings.lock_wait_s)
+
+
+def distribute_store(store: str | Path | None = None) -> Distributed:
+    """Distribute a store in Postgres by tenant over the machines of Citus, while nobody works.
+
+    Args:
+        store: its URL as its owner; by default as for `open`.
+
+    Raises:
+        Invalid: the store is a file, which stays on one machine.
+        Refused: `citus_missing`, nothing there could distribute it; nothing has changed.
+        Unavailable: it cannot be reached, or its schema is older; run it again to go on.
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    url, settings = _owner_of(store)
+    from commonbrain.storage.postgres.opening import distribute_postgres  # noqa: PLC0415
+
+    return distribute_postgres(url, lock_wait_s=settings.lock_wait_s)
+
+
+def _owner_of(store: str | Path | None) -> tuple[str, Settings]:
+    settings = load_settings()
+    named = store_named(store, settings)
+    if isinstance(named, Path):
+        raise Invalid(
+            "A store in a file is upgraded when it is opened, and stays on one machine.",
+            hint="For a store in Postgres give its URL with --store or COMMONBRAIN_STORE.",
+        )
+    _need_server()
+    return named.get_secret_value(), settings
+
+
+def preview_copy(source: str | Path, destination: str | Path) -> StoreCopy:
+    """Count what a copy of a store would bring, and change nothing.
+
+    Raises:
+        Invalid: there is no source, or it is the destination.
+        Refused: `copy_other_data`, the destination holds what the source does not.
+        Unavailable: one of the two cannot be opened.
+        Corrupt: one of the two is damaged, foreign, newer, or of another space.
+
+    """
+    with ExitStack() as opened:
+        origin, place = _open_both(opened, (source, destination), makes=False)
+        plan = plan_copy(origin, place)
+    return replace(plan, destination=plan.destination or str(destination))
+
+
+def copy_store(
+    source: str | Path, destination: str | Path, *, on_progress: Progress = unwatched
+) -> StoreCopy:
+    """Copy every tenant of a store into a new one, of either engine, and verify it.
+
+    Args:
+        source: what is copied, a file or a URL; only read.
+        destination: a file, made where there is none, or a URL that was upgraded.
+        on_progress: told how far it has come, 0..1.
+
+    Raises:
+        Invalid: there is no source, or it is the destination.
+        Refused: `copy_other_data`, the destination holds what the source does not.
+        Unavailable: one of the two cannot be opened; whole pages stay, run it again.
+        Corrupt: one of the two is damaged, foreign, newer, or of another space; `copy_unfit`, a
+            row cannot be kept there; `copy_differs`, what was written is not what was read.
+
+    """
+    with ExitStack() as opened:
+        origin, place = _open_both(opened, (source, destination), makes=True)
+        assert place is not None  # noqa: S101 it was made
+        return copy_rows(origin, place, on_progress=on_progress)
+
+
+def _open_both(
+    opened: ExitStack, given: tuple[str | Path, str | Path], *, makes: bool
+) -> tuple[SqlStore, SqlStore | None]:
+    """Open two stores, the second only where it is there or may be made."""
+    settings = load_settings()
+    clock = SystemClock()
+    named = [store_named(one, settings) for one in given]
+    files = [one.expanduser().resolve() if isinstance(one, Path) else None for one in named]
+    if files[0] is not None and not files[0].is_file():
+        raise Invalid(
+            f"There is no store at {files[0]}.", hint="Name the file that is to be copied first."
+        )
+    if named[0] == named[1] or (files[0] is not None and files[0] == files[1]):
+        raise Invalid("Both are the same store.", hint="Name another one to copy it into.")
+    with telling_of_settings():
+        space = calibrated(make_embedder(settings).space, settings)
+        is_there = files[1] is None or files[1].exists()
+        stores = [
+            open_store(one, settings, space=space, clock=clock)
+            for one in (named if makes or is_there else named[:1])
+        ]
+    for one in stores:
+        opened.callback(one.close)
+    return stores[0], stores[1] if len(stores) > 1 else None
+
+
+def preview_restore(file: str | Path, store: str | Path | None = None) -> Replacement:
+    """Say what a restore would put in the place of what, and change nothing.
+
+    Raises:
+        Invalid: the file is not there, or is the store itself.
+        Unavailable: one of the two cannot be read.
+        Corrupt: the file is damaged, not a store, or of a newer version.
+
+    """
+    return plan_restore(Path(file).expanduser(), _store_path(store))
+
+
+def restore(
+    file: str | Path,
+    store: str | Path | None = None,
+    *,
+    digest: str | None = None,
+    on_progress: Progress = unwatched,
+) -> Restored:
+    """Put a backup in the place of a store that nobody has open; the old one is kept beside it.
+
+    Args:
+        file: the backup.
+        store: what to replace; by default as for `open`.
+        digest: the SHA-256 that the backup must have.
+        on_progress: told how far it has come, 0..1.
+
+    Raises:
+        Invalid: the file is not there, is the store itself, or has another digest.
+        Unavailable: `store_in_use`, or the folder cannot be written; the store is as it was.
+        Corrupt: the file is damaged, not a store, or of a newer version; the store is as it was.
+
+    """
+    return put_in_place(
+        Path(file).expanduser(),
+        _store_path(store),
+        digest=digest,
+        clock=SystemClock(),
+        on_progress=on_progress,
+    )
+
+
+def _store_path(store: str | Path | None) -> Path:
+    named = store_named(store, load_settings())
+    if isinstance(named, Path):
+        return named.expanduser()
+    raise Invalid(
+        "A store in Postgres is not restored from a file of Commonbrain.",
+        code="restore_unsupported",
+        hint="Restore it with pg_restore, from what pg_dump or your server's own backups wrote.",
+    )
+
+
+def _need_server() -> None:
+    """Make sure that the extra is there, which a store in a file does without.
+
+    Raises:
+        Invalid: it is not installed.
+
+    """
+    if find_spec("psycopg") is None or find_spec("pgvector") is None:
+        raise Invalid(
+            "A store in Postgres needs psycopg and pgvector, which are not installed.",
+            code="extra_missing",
+            hint="Install them with: pip install 'commonbrain[server]'",
+        )
+
+
+def make_queue(settings: Settings) -> Queue:
+    """Make the queue that settings name; nothing is connected to yet.
+
+    Raises:
+        Invalid: it is no URL of a Redis, or what speaks to one is not installed.
+
+    """
+    if settings.redis_url is None:
+        return LocalQueue()
+    try:
+        # What speaks to a Redis comes with the extra, and only a shared server has one.
+        from commonbrain.jobs.redis_queue import SharedQueue  # noqa: PLC0415
+    except ImportError as error:
+        raise Invalid(
+            f"COMMONBRAIN_REDIS_URL needs {error.name}, which is not installed.",
+            code="extra_missing",
+            hint="Install it with: pip install 'commonbrain[server]'",
+        ) from error
+    return SharedQueue(settings.redis_url.get_secret_value())

@@ -1,0 +1,260 @@
+"""What the house needs of a screen: a text in, the secrets it holds out."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Protocol
+
+from commonbrain.text.redaction import Found
+
+
+class Screen(Protocol):
+    """Finds credentials in a text before anything else sees it; safe to call from several threads.
+
+    Laws: the answer depends on the text alone; stretches lie inside it, in order, and do not
+    overlap; what `redacted` makes of a text holds no certain secret; time is linear in the length.
+    """
+
+    def find(self, text: str) -> list[Found]:
+        """Find what is a secret, or looks like one."""
+        ...
+
+
+FORMATS: Final = {
+    "private key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:[^-]|-(?!----)){0,16000}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+    "Commonbrain key": r"(?<![A-Za-z0-9])cb_[a-z0-9-]{1,63}_[0-9a-f]{8}_[0-9a-f]{48}(?![0-9a-f])",
+    "Anthropic key": r"(?<![\w-])sk-ant-[\w-]{20,200}",
+    "OpenAI key": r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,250}",
+    "AWS access key id": r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+    "Google API key": r"(?<![\w-])AIza[\w-]{35}(?![\w-])",
+    "Google OAuth secret": r"(?<![\w-])GOCSPX-[\w-]{28}(?![\w-])",
+    "Google access token": r"(?<![\w.-])ya29\.[\w-]{20,500}",
+    "GitHub token": r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_\w{60,255})",
+    "GitLab token": r"(?<![\w-])gl(?:pat|ptt|dt|rt|ft|soat|oas|cbt|imt|agent)-[\w-]{20,300}",
+    "Slack token": r"(?<![\w-])xox[abeoprs]-[\w-]{10,300}|(?<![\w-])xapp-\d-[\w-]{10,300}",
+    "Slack webhook": r"https://hooks\.slack\.com/(?:services|workflows)/[\w/+]{20,200}",
+    "Stripe key": r"(?<![\w-])(?:(?:sk|rk)_(?:live|test)|whsec)_[A-Za-z0-9]{16,250}",
+    "npm token": r"(?<![\w-])npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])",
+    "PyPI token": r"(?<![\w-])pypi-AgE[\w-]{40,500}",
+    "SendGrid key": r"(?<![\w-])SG\.[\w-]{22}\.[\w-]{43}(?![\w-])",
+    "Twilio key": r"(?<![A-Za-z0-9])SK[0-9a-f]{32}(?![A-Za-z0-9])",
+    "Hugging Face token": r"(?<![\w-])hf_[A-Za-z0-9]{30,60}(?![A-Za-z0-9])",
+    "Docker token": r"(?<![\w-])dckr_(?:pat|oat)_[\w-]{20,100}",
+    "DigitalOcean token": r"(?<![\w-])do[opr]_v1_[0-9a-f]{64}",
+    "Databricks token": r"(?<![\w-])dapi[0-9a-f]{32}(?![A-Za-z0-9])",
+    "Telegram bot token": r"(?<![\w:])\d{8,10}:AA[\w-]{33}(?![\w-])",
+    "Discord token": r"(?<![\w.-])[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,38}(?![\w-])",
+    "Azure storage key": r"(?<=AccountKey=)[A-Za-z0-9+/]{86}==",
+    "age key": r"AGE-SECRET-KEY-1[0-9A-Z]{58}",
+    "JSON web token": r"(?<![\w.-])eyJ[\w-]{8,4000}\.eyJ[\w-]{4,8000}\.[\w-]{0,2000}",
+    "bearer token": r"(?i:(?<![\w-])(?:bearer|basic)[ ]{1,3})(?P<bearer>[\w.~+/-]{20,2000}={0,2})",
+    "password in an address": r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://"
+    r"(?P<user>[^\s:/?#@\[\]]{0,64}):(?P<address>[^\s/@\[\]]{2,200})@",
+}
+# Looking for a piece of text takes a hundredth of trying a pattern at every place, and nearly no
+# text holds any of these; a format that has none is tried on every text.
+SIGNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Commonbrain key": ("cb_",),
+    "Anthropic key": ("sk-ant-",),
+    "OpenAI key": ("sk-",),
+    "AWS access key id": ("AKIA", "ASIA", "ABIA", "ACCA"),
+    "Google API key": ("AIza",),
+    "Google OAuth secret": ("GOCSPX-",),
+    "Google access token": ("ya29.",),
+    "GitHub token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    "GitLab token": tuple(f"gl{one}-" for one in "pat ptt dt rt ft soat oas cbt imt agent".split()),
+    "Slack token": ("xox", "xapp-"),
+    "Slack webhook": ("hooks.slack.com",),
+    "Stripe key": ("_live_", "_test_", "whsec_"),
+    "npm token": ("npm_",),
+    "PyPI token": ("pypi-AgE",),
+    "SendGrid key": ("SG.",),
+    "Twilio key": ("SK",),
+    "Hugging Face token": ("hf_",),
+    "Docker token": ("dckr_",),
+    "DigitalOcean token": ("_v1_",),
+    "Databricks token": ("dapi",),
+    "Telegram bot token": (":AA",),
+    "Azure storage key": ("AccountKey=",),
+    "JSON web token": ("eyJ",),
+    "password in an address": ("://",),
+}
+"""Pieces of text one of which is in whatever a format matches."""
+_ASSIGNING: Final = (":", "=")
+_NAMES: Final = (
+    r"pass(?:word|wd|phrase)|pwd|secret|token|credential"
+    r"|(?:api|access|auth|secret|private|signing|encryption|master|account)[_-]?key"
+)
+# A name may stand inside a longer one, DB_PASSWORD or client-secret, and before more of it.
+_ASSIGNED: Final = re.compile(
+    rf"(?P<name>(?<![A-Za-z])(?:{_NAMES})|(?<=[a-z])(?:Password|Passwd|Pwd|Secret|Token|ApiKey|AccessKey))"
+    r"(?:_(?:key|value|hash|access_key))?"
+    r"[\"'`]?[ \t]{0,3}(?P<sign>=>|:=|={1,2}|:)[ \t]{0,3}"
+    r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`,;<>]{4,500})",
+    re.IGNORECASE,
+)
+_SPOKEN: Final = re.compile(
+    r"\b(?:pass(?:word|phrase|wd)|pwd) (?:is|was) [\"'`]?(?P<value>[^\s\"'`,;<>]{6,200})",
+    re.IGNORECASE,
+)
+_PASSWORD_NAMES: Final = ("pass", "pwd")
+_PLACEHOLDER: Final = re.compile(
+    r"^[/~.]|^https?:|[$%{(\[<*]|your|my[_-]|example|sample|dummy|placeholder|redacted|change[_-]?(?:me|it)|replace"
+    r"|xxx|\.{3}|…|\bnone\b|\bnull\b|\bundefined\b|\btrue\b|\bfalse\b|required|optional|process\.env"
+    r"|environ|getenv|secrets?\.|config\.|settings\.|vault|env\.|^pass(?:word|wd)?$|^secret$|^token$"
+    r"|^test$|^user:?$|\(|todo|hidden|masked|expired?|rotated?",
+    re.IGNORECASE,
+)
+_TERM: Final = re.compile(
+    r"(?:md5|sha-?\d+|argon2\w*|base64\w*|bcrypt|scrypt|pbkdf2|oauth2?\w*|utf-?8|[hre]s\d{3}|aes-?\d+"
+    r"|ed25519|x509|k8s|(?:v|version|tls|ssl|http|level|step|phase|type)-?\d{1,3})\W{0,2}",
+    re.IGNORECASE,
+)
+"""Technical words with a digit that stand behind a colon in plain prose."""
+_BARE: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*\W?")
+"""A word or a dotted name, as code and prose have them behind the same signs."""
+_RUN: Final = re.compile(r"(?<![\w+/=.:-])[A-Za-z0-9+/_-]{32,256}={0,2}(?![\w+/=-])")
+_UUID: Final = re.compile(r"[0-9a-fA-F-]+")
+_BITS_MIN: Final = 4.5
+"""Bits a character from which base64 looks random (the limit of detect-secrets)."""
+_PASSWORD_CHARS_MIN: Final = 6
+_SECRET_CHARS_MIN: Final = 12
+"""Tokens are made by machines, which do not make short ones."""
+_DISTINCT_MIN: Final = 4
+"""Fewer different characters are a row of crosses."""
+
+
+@dataclass(frozen=True)
+class PatternScreen:
+    """A screen made of the patterns above."""
+
+    @cached_property
+    def formats(self) -> tuple[tuple[str, Sequence[str], re.Pattern[str]], ...]:
+        """The formats, compiled when the first text is looked at: a start should not wait."""
+        return tuple(
+            (sort, SIGNS.get(sort, ("",)), re.compile(pattern)) for sort, pattern in FORMATS.items()
+        )
+
+    def find(self, text: str) -> list[Found]:
+        """Find what is a secret, or looks like one; where two overlap the first stands."""
+        certain = _apart([*self._formatted(text), *_assigned(text)])
+        looks = _beside(certain, _random(text))
+        return sorted([*certain, *looks], key=lambda one: one.start)
+
+    def _formatted(self, text: str) -> Iterator[Found]:
+        likely = (one for one in self.formats if _holds(text, one[1]))
+        for sort, _, pattern in likely:
+            for match in pattern.finditer(text):
+                start, end = match.span(match.lastgroup or 0)
+                # A database on one's own machine has the password postgres for the user postgres.
+                is_default = text[start:end] == match.groupdict().get("user")
+                if not is_default and not _is_placeholder(text[start:end], sort):
+                    yield Found(sort=sort, start=start, end=end)
+
+
+def _holds(text: str, signs: Sequence[str]) -> bool:
+    for sign in signs:  # noqa: SIM110 any() would take twice as long, and this is asked very often
+        if sign in text:
+            return True
+    return False
+
+
+def _is_placeholder(value: str, sort: str) -> bool:
+    """Say whether an example stands where a secret would; a key block is told by its length."""
+    if sort == "private key":
+        return len(value) < 2 * len("-----BEGIN PRIVATE KEY-----")
+    if sort == "password in an address":
+        return bool(_PLACEHOLDER.search(value)) or value.lower() in {"pass", "pw", "pwd", "secret"}
+    if sort in {"bearer token", "OpenAI key"} and not re.search(r"\d", value):
+        # "Bearer authentication-required" and "sk-learn-compatible-estimator" are words.
+        return True
+    return len(set(value)) < 2 * _DISTINCT_MIN or _is_example(value)
+
+
+def _is_example(value: str) -> bool:
+    return bool(re.search(r"example|xxxx|your|placeholder|\.\.\.", value, re.IGNORECASE))
+
+
+def _assigned(text: str) -> Iterator[Found]:
+    """Find values behind names such as `password`."""
+    for match in _ASSIGNED.finditer(text) if _holds(text, _ASSIGNING) else ():
+        value = match["value"].rstrip(".)]}")
+        name = match["name"].lower()
+        is_password = name.startswith(_PASSWORD_NAMES)
+        is_code = match["sign"] != ":" or bool(match["quote"])
+        if _is_secret(value, is_password=is_password, is_code=is_code, quote=match["quote"]):
+            start = match.start("value")
+            sort = "password" if is_password else "assigned secret"
+            yield Found(sort=sort, start=start, end=start + len(value))
+    for match in _SPOKEN.finditer(text):
+        value = match["value"].rstrip(".)]}")
+        if re.search(r"[!@#$%^&*?+=]", value) and re.search(r"\d", value):
+            start = match.start("value")
+            yield Found(sort="password", start=start, end=start + len(value))
+
+
+def _is_secret(value: str, *, is_password: bool, is_code: bool, quote: str) -> bool:
+    """Say whether a value is what its name says, and not a word about it."""
+    is_short = len(value) < (_PASSWORD_CHARS_MIN if is_password else _SECRET_CHARS_MIN)
+    if is_short or len(set(value)) < _DISTINCT_MIN:
+        return False
+    if _PLACEHOLDER.search(value) or _TERM.fullmatch(value):
+        return False
+    if _has_letters_and_digits(value):
+        return True
+    # Letters alone are a password only where nothing else could stand.
+    is_word = _BARE.fullmatch(value) is not None
+    if is_password and is_code:
+        return bool(quote) or not is_word or value.isalpha()
+    return is_password and (value.isdigit() or not is_word)
+
+
+def _has_letters_and_digits(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
+def _random(text: str) -> Iterator[Found]:
+    """Find what looks random: hashes and ids do too, so it is only worth a word."""
+    for match in _RUN.finditer(text):
+        run = match[0]
+        if _UUID.fullmatch(run) or "/" in run[:1] or not _is_mixed(run):
+            continue
+        if _bits(run) >= _BITS_MIN:
+            yield Found(sort="random text", start=match.start(), end=match.end(), is_certain=False)
+
+
+def _is_mixed(run: str) -> bool:
+    return all(any(test(c) for c in run) for test in (str.isdigit, str.isupper, str.islower))
+
+
+def _bits(run: str) -> float:
+    """Give Shannon's entropy of a run in bits a character."""
+    total = len(run)
+    return -sum(n / total * math.log2(n / total) for n in Counter(run).values())
+
+
+def _apart(found: Iterable[Found]) -> list[Found]:
+    """Keep the first and longest of those that overlap, in the order of the text."""
+    kept: list[Found] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
+
+
+def _beside(certain: Sequence[Found], looks: Iterable[Found]) -> list[Found]:
+    """Leave out of what merely looks random all that a certain secret touches."""
+    starts = [one.start for one in certain]
+
+    def is_free(one: Found) -> bool:
+        place = bisect_left(starts, one.end)
+        return place == 0 or certain[place - 1].end <= one.start
+
+    return [one for one in looks if is_free(one)]

@@ -1,0 +1,1 @@
+"""Stores: the interface, the schema, and what both engines share."""

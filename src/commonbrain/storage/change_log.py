@@ -1,0 +1,268 @@
+"""What every change leaves behind in its own transaction: audit, event and before-image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Final, cast
+
+from commonbrain.embeddings.interface import Vectors
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.kinds import TaskDetail
+from commonbrain.model.links import link_of
+from commonbrain.model.memory import FINDABLE_STATES, Memory
+from commonbrain.model.query import Use
+from commonbrain.model.revision import Action, Change, difference, ended_belief
+from commonbrain.model.scope import Caller
+from commonbrain.model.support import CONCERNED, Fall, Review
+from commonbrain.model.tasks import holder_of, is_leased, is_owed
+from commonbrain.model.timestamps import show_instant
+from commonbrain.model.trust import Trust
+from commonbrain.services import House
+from commonbrain.storage.interface import Transaction
+from commonbrain.storage.records import Annotation, AuditEntry
+
+CHAIN_MAX: Final = 1000
+"""Revisions followed in one chain; far beyond any that a person makes."""
+_TOPICS: Final = {
+    Action.CREATE: "memory.created",
+    Action.FORGET: "memory.forgotten",
+    Action.SUPERSEDE: "memory.superseded",
+    Action.RESTORE: "memory.restored",
+    Action.ERASE: "memory.erased",
+    Action.PRUNE: "memory.forgotten",
+}
+"""What workers are told; every other change is the topic of none."""
+
+
+_BEARING: Final = ("state", "trust", "expires_at", "project")
+"""Fields whose change may unseat what rests on a memory, or seat it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """Who does what, when and why: what every record of a change repeats."""
+
+    action: Action
+    caller: Caller
+    at: datetime
+    reason: str | None = None
+
+
+def record_birth(tx: Transaction, memory: Memory, *, deed: Deed) -> None:
+    """Record that a memory came to be."""
+    _record(tx, memory, deed=deed, change=_change(memory, deed))
+
+
+def amend(
+    tx: Transaction,
+    before: Memory,
+    *,
+    after: Memory,
+    deed: Deed,
+    vectors: Vectors | None = None,
+) -> None:
+    """Bring a memory from one state to another: its row, its place in the index, the records.
+
+    `vectors` are for one that becomes findable again; without them it is found by words alone.
+    """
+    old, new = difference(before, after)
+    tx.memories.update(before, after)
+    follow(tx, before, after=after, vectors=vectors)
+    if any(name in new for name in _BEARING) or is_owed(before.detail) != is_owed(after.detail):
+        tx.reviews.touch([after.id], at=deed.at)
+    believed = ended_belief(before, after, at=deed.at)
+    change = replace(_change(before, deed), before=old, after=new, believed=believed)
+    _record(tx, after, deed=deed, change=change)
+
+
+def record_beside(
+    tx: Transaction,
+    memory: Memory,
+    *,
+    deed: Deed,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+) -> None:
+    """Record what was done beside a memory: the images hold a `link` or an `annotation`."""
+    for image in (before, after):
+        touch_ends(tx, image.get("link"), at=deed.at)
+    change = replace(_change(memory, deed), before=before, after=after)
+    _record(tx, memory, deed=deed, change=change)
+
+
+def touch_ends(tx: Transaction, image: object, *, at: datetime) -> None:
+    """List both ends of a link that may unseat something, if that is what an image holds."""
+    if image:
+        link = link_of(cast("Mapping[str, Any]", image))
+        if link.type in CONCERNED:
+            tx.reviews.touch([link.from_id, link.to_id], at=at)
+
+
+def follow(tx: Transaction, before: Memory, *, after: Memory, vectors: Vectors | None) -> None:
+    """Bring the index after a change of a memory: put, dropped, or its words written anew."""
+    was_findable, is_findable = (one.state in FINDABLE_STATES for one in (before, after))
+    if is_findable and not was_findable:
+        tx.index.put(after, vectors)
+    elif was_findable and not is_findable:
+        tx.index.drop(after.id)
+    elif is_findable and before.keywords != after.keywords:
+        tx.index.reword(after)
+
+
+def _change(memory: Memory, deed: Deed) -> Change:
+    return Change(
+        memory_id=memory.id,
+        action=deed.action,
+        agent=deed.caller.agent,
+        session=deed.caller.session,
+        reason=deed.reason,
+        at=deed.at,
+    )
+
+
+def _record(tx: Transaction, memory: Memory, *, deed: Deed, change: Change) -> None:
+    entry = AuditEntry(
+        action=deed.action,
+        memory_id=memory.id,
+        agent=deed.caller.agent,
+        session=deed.caller.session,
+        reason=deed.reason,
+        content=memory.text,
+        at=deed.at,
+    )
+    tx.records.audit(entry)
+    tx.changes.add(change)
+    topic = _TOPICS.get(deed.action)
+    if topic is not None:
+        tx.records.publish(topic, memory.id, at=deed.at)
+
+
+def annotation_image(annotation: Annotation) -> dict[str, object]:
+    """Write an annotation as the JSON values that a before-image holds."""
+    return {**asdict(annotation), "at": annotation.at.isoformat()}
+
+
+def settled_image(reviews: Sequence[Review]) -> dict[str, object]:
+    """Write reviews that were settled together as the JSON values that an image holds."""
+    first = reviews[0]
+    return {
+        "causes": [str(one.cause_id) for one in reviews],
+        "at": first.settled_at.isoformat() if first.settled_at else None,
+        "by": first.settled_by,
+        "reason": first.reason,
+    }
+
+
+def settled_of(image: object, memory_id: int) -> list[Review]:
+    """Read settled reviews back from an image, as if each cause were the next step."""
+    told = cast("Mapping[str, Any]", image)
+    at = datetime.fromisoformat(told["at"])
+    return [
+        Review(
+            memory_id=memory_id,
+            cause_id=int(cause),
+            fall=Fall.FORGOTTEN,
+            via_id=int(cause),
+            depth=1,
+            at=at,
+            settled_at=at,
+            settled_by=told["by"],
+            reason=told["reason"],
+        )
+        for cause in told["causes"]
+    ]
+
+
+def annotation_of(image: Mapping[str, Any]) -> Annotation:
+    """Read an annotation back from a before-image."""
+    read: dict[str, Any] = {
+        "at": datetime.fromisoformat(image["at"]),
+        "trust": Trust(image["trust"]),
+    }
+    return Annotation(**{**image, **read})
+
+
+def later(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+    """Follow a chain of revisions to its head, the head last."""
+    one = memory
+    for _ in range(CHAIN_MAX):
+        if one.superseded_by is None:
+            return
+        one = tx.memories.get([one.superseded_by])[one.superseded_by]
+        yield one
+
+
+def earlier(tx: Transaction, memory: Memory) -> Iterator[Memory]:
+    """Follow a chain of revisions to its beginning, the oldest last."""
+    one = memory
+    for _ in range(CHAIN_MAX):
+        before = tx.memories.predecessor(one.id)
+        if before is None:
+            return
+        one = tx.memories.get([before])[before]
+        yield one
+
+
+def credit(tx: Transaction, house: House, *, use: Use) -> None:
+    """Mark what was used on the latest recall of its session that showed it, if there was one.
+
+    A recall that is still on its way to the store is marked when it is there.
+    """
+    if not use.ids:
+        return
+    coming = house.journal.showing(use)
+    there = tuple(id_ for id_ in use.ids if id_ not in coming)
+    late = (*coming, *tx.ledger.credit(replace(use, ids=there)))
+    if late:
+        house.journal.use(replace(use, ids=late))
+
+
+def version_of(tx: Transaction, memory_id: int) -> int:
+    """Count the changes of a memory, its birth the first; marks beside it do not count."""
+    return tx.changes.versions([memory_id]).get(memory_id, 0)
+
+
+def check_version(tx: Transaction, memory_id: int, *, version: int | None) -> None:
+    """Let a change through that rests on what the memory says now; None does not care.
+
+    Raises:
+        Refused: `version_conflict` names the current version.
+
+    """
+    current = version_of(tx, memory_id) if version is not None else None
+    if current != version:
+        id_ = ids.show(ids.MEMORY, memory_id)
+        raise Refused(
+            f"{id_} is at version {current} now, and this change rests on version {version}.",
+            code="version_conflict",
+            hint=f"Get {id_} again, then decide anew; history tells who changed it.",
+        )
+
+
+def check_lease(tx: Transaction, caller: Caller, *, memory: Memory, now: datetime) -> None:
+    """Let a caller move a task on that nobody else has claimed.
+
+    Raises:
+        Refused: `lease_held` names the holder and until when.
+
+    """
+    detail = memory.detail
+    if not isinstance(detail, TaskDetail) or not is_held(tx, detail, now=now):
+        return
+    if detail.lease_holder == holder_of(caller) or detail.lease_until is None:
+        return
+    id_ = ids.show(ids.MEMORY, memory.id)
+    raise Refused(
+        f"{id_} is claimed by {detail.lease_holder} until {show_instant(detail.lease_until)}.",
+        code="lease_held",
+        hint="Wait, take another task, or ask the holder by a message. An admin may release it.",
+    )
+
+
+def is_held(tx: Transaction, detail: TaskDetail, *, now: datetime) -> bool:
+    """Say whether a task is claimed by somebody whose time is not up and who is not gone."""
+    holder = detail.lease_holder
+    return holder is not None and is_leased(detail, now=now) and not tx.duties.has_ended(holder)

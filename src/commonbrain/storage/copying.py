@@ -1,0 +1,465 @@
+"""Copying a store into another, of the same engine or not: in pages, resumable, verified.
+
+The source is only read, each tenant as of one moment. What the destination has already must be what
+the source has; nothing there is ever overwritten.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, NoReturn
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    Table,
+    exc,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+
+from commonbrain.embeddings.interface import SpaceState
+from commonbrain.model.errors import Corrupt, Refused
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.timestamps import to_millis
+from commonbrain.storage.maintenance import CopiedTable, Progress, StoreCopy, unwatched
+from commonbrain.storage.schema.memories import memories, spaces, tenants
+from commonbrain.storage.schema.types import METADATA
+from commonbrain.storage.sql.context import known_spaces
+from commonbrain.storage.sql.errors import cause_of
+from commonbrain.storage.sql_store import SqlStore, SqlTransaction
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+AT_ONCE: Final = 500
+"""Rows of a page: a destination's other writers wait for some hundredths of a second."""
+TIES: Final = ("superseded_by", "superseded_at", "source_message_id")
+"""What of a memory may name a memory that comes after it: written when all are there."""
+_NUMBER: Final = "seq"
+"""Numbers for readers that keep vectors in memory; each store counts its own."""
+_SPACE: Final = "space_id"
+_NO_SPACE: Final = -1
+_ALL: Final = 1 << 256
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many rows there are and what they hold, whatever their order, for engines sort apart."""
+
+    rows: int = 0
+    sum: int = 0
+
+    def add(self, row: Row) -> None:
+        """Count a row in."""
+        written = json.dumps(comparable(row), default=_written, sort_keys=True)
+        digest = hashlib.sha256(written.encode()).digest()
+        self.rows += 1
+        # A sum, for two equal rows would cancel each other in an exclusive or.
+        self.sum = (self.sum + int.from_bytes(digest)) % _ALL
+
+    @property
+    def digest(self) -> str:
+        """Give the sum of the rows' SHA-256 as hexadecimal digits."""
+        return f"{self.sum:064x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """One table of one tenant in one transaction of one of the two stores."""
+
+    tx: SqlTransaction
+    table: Table
+    spaces: Mapping[int, str]
+
+    @classmethod
+    def of(cls, tx: SqlTransaction, table: Table) -> "Rows":
+        """Set up the table as its engine has it."""
+        kept = tx.work.dialect.as_kept(table)
+        return cls(tx=tx, table=kept, spaces=spaces_of(tx) if _SPACE in kept.c else {})
+
+    @property
+    def key(self) -> list[Column[Any]]:
+        """What tells its rows of one tenant apart."""
+        return [one for one in self.table.primary_key if one.name != "tenant_id"]
+
+    def count(self) -> int:
+        """Count them."""
+        asked = select(func.count()).select_from(self.table).where(self._own)
+        return self.tx.work.connection.execute(asked).scalar_one()
+
+    def pages(self, *only: ColumnElement[bool]) -> Iterator[list[Row]]:
+        """Give all rows in the order of their key, so many at a time."""
+        key = self.key
+        asked = select(self.table).where(self._own, *only).order_by(*key).limit(AT_ONCE)
+        page = self._read(asked)
+        while page:
+            yield [self._named(row) for row in page]
+            reached = [literal(page[-1][one.name], one.type) for one in key]
+            page = self._read(asked.where(tuple_(*key) > tuple_(*reached)))
+
+    def at(self, keys: Sequence[Key]) -> dict[Key, Row]:
+        """Give the rows that are there of these keys."""
+        ids = {name: id_ for id_, name in self.spaces.items()}
+        names = [one.name for one in self.key]
+        own = [
+            tuple(
+                ids.get(value, _NO_SPACE) if name == _SPACE else value
+                for name, value in zip(names, key, strict=True)
+            )
+            for key in keys
+        ]
+        asked = select(self.table).where(self._own, tuple_(*self.key).in_(own))
+        found = map(self._named, self._read(asked))
+        return {self.key_of(row): row for row in found}
+
+    def key_of(self, row: Row) -> Key:
+        """Give what tells a row from the others."""
+        return tuple(row[one.name] for one in self.key)
+
+    def put(self, page: Sequence[Row], *, number: int) -> int:
+        """Write the rows that are not there; give the last number that was given out."""
+        ids = {name: id_ for id_, name in self.spaces.items()}
+        written: list[Row] = []
+        for one in page:
+            row = {name: one[name] for name in self.table.c.keys() if name in one}  # noqa: SIM118
+            if _SPACE in row:
+                row[_SPACE] = ids[row[_SPACE]]
+            if _NUMBER in self.table.c and _NUMBER not in row:
+                number += 1
+                row[_NUMBER] = number
+            written.append(loose(row) if self.table is memories else row)
+        work = self.tx.work
+        try:
+            work.connection.execute(work.dialect.insert_or_skip(self.table), written)
+        except (exc.DataError, exc.IntegrityError) as error:
+            raise Corrupt(
+                f"A row of {self.table.name} of tenant {work.tenant} does not fit into "
+                f"{work.dialect.location}: {cause_of(error)}.",
+                code="copy_unfit",
+                hint="Its page was not written; what was copied before stays. Mend the row in the "
+                "source, where `brain doctor` may know it, and run the copy again.",
+            ) from error
+        return number
+
+    def last_number(self) -> int:
+        """Give the highest number of the table, where it has any."""
+        if _NUMBER not in self.table.c:
+            return 0
+        asked = select(func.coalesce(func.max(self.table.c[_NUMBER]), 0)).where(self._own)
+        return self.tx.work.connection.execute(asked).scalar_one()
+
+    def tie(self, page: Sequence[Row]) -> None:
+        """Write what these memories say of others, which are all there now."""
+        for row in page:
+            own = memories.c.tenant_id == self.tx.work.tenant, memories.c.id == row["id"]
+            values = {name: row[name] for name in TIES}
+            self.tx.work.connection.execute(update(memories).where(*own).values(values))
+
+    def _read(self, asked: Select[Any]) -> list[Row]:
+        return [dict(row) for row in self.tx.work.connection.execute(asked).mappings()]
+
+    def _named(self, row: Row) -> Row:
+        """Name the space of a vector, whose number differs between stores."""
+        return row | {_SPACE: self.spaces[row[_SPACE]]} if _SPACE in row else row
+
+    @property
+    def _own(self) -> ColumnElement[bool]:
+        return self.table.c.tenant_id == self.tx.work.tenant
+
+
+def spaces_of(tx: SqlTransaction) -> dict[int, str]:
+    """Give the spaces of a store by their rows; numbers differ between stores, names do not."""
+    asked = select(spaces.c.id, spaces.c.name)
+    return {row.id: row.name for row in tx.work.connection.execute(asked)}
+
+
+def comparable(row: Row) -> Row:
+    """Give what of a row is the same in every store."""
+    return {name: value for name, value in row.items() if name != _NUMBER}
+
+
+def loose(memory: Row) -> Row:
+    """Give a memory as it is before it is tied to others."""
+    return memory | dict.fromkeys(TIES)
+
+
+def _written(value: object) -> object:
+    match value:
+        case datetime():
+            return to_millis(value)
+        case bytes():
+            return value.hex()
+        case _:
+            raise TypeError(type(value).__name__)
+
+
+TABLES: Final = tuple(one for one in METADATA.sorted_tables if one not in {tenants, spaces})
+"""Every table of tenants' rows, those that others refer to first."""
+_EMPTY: Final = (
+    "Nothing was changed. Copy into a store that is new: a file that is not there yet, or a "
+    "database after `brain store upgrade` that nobody has worked in. To go on with an interrupted "
+    "copy, the source must be as it was: let nobody work in it meanwhile."
+)
+_IS_TIED: Final = or_(*(memories.c[name].is_not(None) for name in TIES))
+
+
+@dataclass(slots=True)
+class _Way:
+    """How far a copy has come: every row is written and read again, every text indexed."""
+
+    rows: int
+    texts: int
+    on_progress: Progress
+    done: int = 0
+
+    def go(self, rows: int) -> None:
+        """Tell of rows that were written or verified."""
+        self.done += rows
+        self.tell(0.0)
+
+    def tell(self, fraction: float) -> None:
+        """Tell of the full text as well."""
+        whole = 2 * self.rows + self.texts
+        self.on_progress(min((self.done + fraction * self.texts) / max(whole, 1), 1.0))
+
+
+def plan_copy(source: SqlStore, destination: SqlStore | None) -> StoreCopy:
+    """Count what a copy brings and what is there already; change nothing.
+
+    Args:
+        source: what is copied.
+        destination: where to; None where it is yet to be made.
+
+    Raises:
+        Refused: `copy_other_data`, the destination holds what the source does not.
+
+    """
+    owners = source.tenants()
+    planned: list[CopiedTable] = []
+    for owner in owners:
+        planned += _plan_tenant(source, destination, owner=owner)
+    if destination is not None:
+        for other in sorted({*destination.tenants()} - {*owners}):
+            with destination.snapshot(other) as there:
+                if not _is_new(there):
+                    _refuse(destination, f"tenant {other}, which {source.location} has not")
+    location = "" if destination is None else destination.location
+    return StoreCopy(source=source.location, destination=location, tables=tuple(planned))
+
+
+def copy_rows(
+    source: SqlStore, destination: SqlStore, *, on_progress: Progress = unwatched
+) -> StoreCopy:
+    """Copy every row of every tenant, write the full text anew, and verify all of it.
+
+    An interrupted copy leaves whole pages, with which the next one goes on.
+
+    Args:
+        source: what is copied; only read.
+        destination: where to, under the role of a program.
+        on_progress: told how far it has come, 0..1, between transactions.
+
+    Raises:
+        Refused: `copy_other_data`, the destination holds what the source does not.
+        Corrupt: `copy_unfit`, a row cannot be kept there; `copy_differs`, what was written is not
+            what was read.
+
+    """
+    plan = plan_copy(source, destination)
+    texts = sum(one.rows for one in plan.tables if one.table == memories.name)
+    run = _Copy(source, destination, _Way(plan.rows, texts, on_progress))
+    run.add_spaces()
+    tallies: dict[tuple[str, str], Tally] = {}
+    for owner in source.tenants():
+        with source.snapshot(owner) as here:
+            tallies |= {(owner, name): tally for name, tally in run.copy(here).items()}
+    destination.rebuild_text(run.way.tell)
+    run.way.done += texts
+    run.verify(tallies)
+    known = {(one.tenant, one.table): one.there for one in plan.tables}
+    copied = (
+        CopiedTable(tenant=owner, table=name, rows=tally.rows, there=known.get((owner, name), 0))
+        for (owner, name), tally in tallies.items()
+    )
+    done = (
+        replace(one, digest=tallies[one.tenant, one.table].digest) for one in copied if one.rows
+    )
+    return replace(plan, tables=tuple(done))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    source: SqlStore
+    destination: SqlStore
+    way: _Way
+
+    def add_spaces(self) -> None:
+        """Add the spaces that the destination lacks: vectors of several may be kept."""
+        with self.source.snapshot(LOCAL_TENANT) as here:
+            known = known_spaces(here.work.connection)
+        with self.destination.begin(LOCAL_TENANT) as there:
+            connection = there.work.connection
+            has = {*connection.execute(select(spaces.c.name)).scalars()}
+            for one in known:
+                if one.name not in has:
+                    # The destination was made with the space that serves there.
+                    is_other = one.state is SpaceState.CURRENT
+                    state = SpaceState.RETIRED if is_other else one.state
+                    row = {"name": one.name, "dimensions": one.dimensions, "state": state}
+                    connection.execute(insert(spaces).values(row))
+
+    def copy(self, here: SqlTransaction) -> dict[str, Tally]:
+        """Copy a tenant; give what was read of each of its tables."""
+        tallies = {tenants.name: self._copy_tenant(here)}
+        for table in TABLES:
+            tallies[table.name] = self._copy_table(here, table)
+        return tallies
+
+    def verify(self, tallies: dict[tuple[str, str], Tally]) -> None:
+        """Read the destination again, all of it.
+
+        Raises:
+            Corrupt: it has not what was read from the source.
+
+        """
+        named = {table.name: table for table in TABLES}
+        for (owner, name), read in tallies.items():
+            with self.destination.snapshot(owner) as there:
+                has = Tally()
+                if name == tenants.name:
+                    has.add(_tenant(there) or {})
+                    self.way.go(1)
+                for page in Rows.of(there, named[name]).pages() if name in named else ():
+                    for row in page:
+                        has.add(row)
+                    self.way.go(len(page))
+            if has != read:
+                raise Corrupt(
+                    f"{self.destination.location} has {has.rows} rows of {name} of tenant {owner} "
+                    f"with digest {has.digest[:16]}, the source {read.rows} with "
+                    f"{read.digest[:16]}.",
+                    code="copy_differs",
+                    hint="Somebody worked in the destination, or it lost what it was given. Do not "
+                    "use it. Run the copy again while nobody else has it open: it adds what is "
+                    "missing, and refuses what is other than in the source.",
+                )
+
+    def _copy_tenant(self, here: SqlTransaction) -> Tally:
+        """Write who a tenant is: its audit key above all, with which its audit was sealed."""
+        tally = Tally()
+        own = _tenant(here)
+        assert own is not None  # noqa: S101 its name came from this table
+        tally.add(own)
+        self.way.go(1)
+        with self.destination.begin(here.work.tenant) as there:
+            known = _tenant(there)
+            if known is None:
+                there.work.connection.execute(insert(tenants).values(own))
+            elif known != own:
+                if not _is_new(there):
+                    _refuse(self.destination, f"another tenant {here.work.tenant}")
+                is_own = tenants.c.id == here.work.tenant
+                there.work.connection.execute(update(tenants).where(is_own).values(own))
+        return tally
+
+    def _copy_table(self, here: SqlTransaction, table: Table) -> Tally:
+        tally = Tally()
+        owner = here.work.tenant
+        rows = Rows.of(here, table)
+        with self.destination.snapshot(owner) as there:
+            target = Rows.of(there, table)
+            number, has = target.last_number(), target.count()
+        # What is there is the source's own, so that as many rows are all of them.
+        is_whole = has == rows.count()
+        for page in rows.pages():
+            for row in page:
+                tally.add(row)
+            if not is_whole:
+                with self.destination.begin(owner) as there:
+                    number = Rows.of(there, table).put(page, number=number)
+            self.way.go(len(page))
+        if table is memories:
+            self._tie(rows)
+        return tally
+
+    def _tie(self, rows: Rows) -> None:
+        for page in rows.pages(_IS_TIED):
+            with self.destination.begin(rows.tx.work.tenant) as there:
+                Rows.of(there, memories).tie(page)
+            self.way.go(0)
+
+
+def _plan_tenant(
+    source: SqlStore, destination: SqlStore | None, *, owner: str
+) -> Iterator[CopiedTable]:
+    with source.snapshot(owner) as here:
+        counts = {table: Rows.of(here, table).count() for table in TABLES}
+        found = dict.fromkeys(TABLES, 0)
+        own = CopiedTable(tenant=owner, table=tenants.name, rows=1, there=0)
+        if destination is not None:
+            with destination.snapshot(owner) as there:
+                found = {table: Rows.of(there, table).count() for table in TABLES}
+                _compare(here, there, destination=destination)
+                own = replace(own, there=int(_tenant(there) == _tenant(here)))
+        yield own
+        for table in TABLES:
+            if counts[table]:
+                yield CopiedTable(
+                    tenant=owner, table=table.name, rows=counts[table], there=found[table]
+                )
+
+
+def _compare(here: SqlTransaction, there: SqlTransaction, *, destination: SqlStore) -> None:
+    """Let pass what an interrupted copy left, or nothing.
+
+    Raises:
+        Refused: the tenant is another one of the same name, or has rows that the source has not.
+
+    """
+    if _tenant(there) != _tenant(here) and not _is_new(there):
+        _refuse(destination, f"another tenant {here.work.tenant}")
+    for table in TABLES:
+        theirs, ours = Rows.of(there, table), Rows.of(here, table)
+        for page in theirs.pages():
+            known = ours.at([theirs.key_of(row) for row in page])
+            foreign = sum(not _is_of(row, known.get(theirs.key_of(row))) for row in page)
+            if foreign:
+                what = f"{foreign} rows of {table.name} of tenant {here.work.tenant}"
+                _refuse(destination, f"{what} (or more) that the source has not, or otherwise")
+
+
+def _is_of(row: Row, own: Row | None) -> bool:
+    """Say whether a row is the source's own, or a memory of its that is yet to be tied."""
+    if own is None:
+        return False
+    row, own = comparable(row), comparable(own)
+    return row == own or ("superseded_by" in own and row == loose(own))
+
+
+def _tenant(tx: SqlTransaction) -> Row | None:
+    own = select(tenants).where(tenants.c.id == tx.work.tenant)
+    row: Any = tx.work.connection.execute(own).mappings().first()
+    return None if row is None else dict(row)
+
+
+def _is_new(tx: SqlTransaction) -> bool:
+    """Say whether a tenant is as opening or making it left it."""
+    own = _tenant(tx)
+    if own is not None and (own["policy"] or own["suspended_at"]):
+        return False
+    return not any(Rows.of(tx, table).count() for table in TABLES)
+
+
+def _refuse(destination: SqlStore, what: str) -> NoReturn:
+    raise Refused(
+        f"{destination.location} holds other data: {what}.", code="copy_other_data", hint=_EMPTY
+    )

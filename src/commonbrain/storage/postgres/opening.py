@@ -1,0 +1,313 @@
+"""Opening a store in Postgres, which never changes its schema, and upgrading one, which does."""
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from sqlalchemy import URL, Connection, Engine, exc, make_url, text
+
+from commonbrain.clock import Clock
+from commonbrain.embeddings.interface import KeptSpace, Space, SpaceState
+from commonbrain.model.errors import Invalid, Refused, Unavailable
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.storage.maintenance import Distributed, Upgraded
+from commonbrain.storage.postgres.citus import CITUS, Distribution, distribution
+from commonbrain.storage.postgres.engine import Postgres, location_of, make_engine
+from commonbrain.storage.postgres.replicas import cluster_of
+from commonbrain.storage.postgres.roles import (
+    UPGRADE,
+    confine,
+    grant,
+    granted,
+    missing_functions,
+    role_of,
+    unconfined,
+)
+from commonbrain.storage.sql.context import known_space, known_spaces, register
+from commonbrain.storage.sql.errors import translated
+from commonbrain.storage.sql.schema_version import (
+    READABLE_FROM,
+    SCHEMA_VERSION,
+    refuse_newer,
+    upgrade,
+    version_of,
+)
+from commonbrain.storage.sql_store import Schema, SqlStore
+
+_TURN: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('commonbrain upgrade', 0))")
+_BUILT: Final = text("SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(:name)")
+# What holds vectors: partitions, or the tables themselves where they have none.
+_HOLDERS: Final = text(
+    "SELECT c.relname FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid "
+    "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace "
+    "AND coalesce(i.inhparent, c.oid) IN ('vectors'::regclass, 'field_vectors'::regclass) "
+    "ORDER BY c.oid"
+)
+# One index per partition, made while others write; over one space, whose vectors alone compare.
+_NEAREST: Final = (
+    "CREATE INDEX CONCURRENTLY {name} ON {table} USING hnsw "
+    "((vector::halfvec({dimensions})) halfvec_ip_ops) WITH (m = 16, ef_construction = 64) "
+    "WHERE space_id = {space}"
+)
+# Stores that an older program made: what such a list holds is searched, but ever more slowly.
+_LISTING: Final = text(
+    "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_am a ON a.oid = c.relam "
+    "WHERE a.amname = 'gin' AND c.relkind = 'i' "
+    "AND c.relnamespace = current_schema()::regnamespace "
+    "AND NOT 'fastupdate=off' = ANY (coalesce(c.reloptions, '{}')) ORDER BY c.oid"
+)
+_EMPTY: Final = text("SELECT gin_clean_pending_list(CAST(:name AS regclass))")
+_DIMENSIONS_MAX: Final = 4000
+"""What pgvector's HNSW takes of half precision; spaces beyond it are searched vector by vector."""
+
+
+def open_postgres(
+    url: str, *, space: Space, clock: Clock, lock_wait_s: float, replicas: Sequence[str] = ()
+) -> SqlStore:
+    """Open a database as a store, under a role that sees one tenant at a time.
+
+    Args:
+        url: the database, as that role.
+        space: what its vectors live in.
+        clock: when the first tenant is made, where there is none.
+        lock_wait_s: how long to wait for other writers.
+        replicas: copies of the database that may answer what only reads; they need not be there.
+
+    Raises:
+        Invalid: a URL is none.
+        Refused: `role_unconfined`, row-level security does not hold for who is connected;
+            `replica_foreign`, what is to be a replica is a copy of something else.
+        Unavailable: it cannot be reached, or its schema is older (`store_older`).
+        Corrupt: it is not a store (`store_foreign`), of a newer version (`store_newer`), or its
+            vectors live in another space (`space_mismatch`).
+
+    """
+    dialect = Postgres(url=parsed(url), space=space, lock_wait_s=lock_wait_s)
+    with ExitStack() as unless_opened, translated(dialect.location):
+        unless_opened.callback(dialect.dispose)
+        _check(dialect)
+        _add_replicas(dialect, replicas)
+        dialect.space_id = _settle(dialect, space=space, clock=clock)
+        unless_opened.pop_all()
+    return SqlStore(dialect, space, Schema(SCHEMA_VERSION))
+
+
+def upgrade_postgres(
+    url: str, *, space: Space, clock: Clock, lock_wait_s: float, role: str | None = None
+) -> Upgraded:
+    """Bring a database to this version's schema while others work on it, and let a role use it.
+
+    Args:
+        url: the database, as its owner.
+        space: the space that its vectors live in; it gets its indexes.
+        clock: when the first tenant is made.
+        lock_wait_s: how long to wait for what others hold; nothing has changed then.
+        role: who may open the store from now on; those that might already still may.
+
+    Raises:
+        Invalid: the URL is none.
+        Unavailable: it cannot be reached, or others held what is needed for too long.
+        Corrupt: it is not a store, or of a newer version; it was left as found.
+
+    """
+    given = parsed(url)
+    location = location_of(given)
+    engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
+    with translated(location):
+        try:
+            with engine.begin() as connection:
+                roles = _bring_up(connection, location, role=role)
+                register(connection, LOCAL_TENANT, space=space, now=clock.now())
+            _index(engine)
+        finally:
+            engine.dispose()
+    return Upgraded(store=location, schema_version=SCHEMA_VERSION, roles=roles)
+
+
+def preview_distribution(url: str, *, lock_wait_s: float) -> Distributed:
+    """Say what would distribute a store of this version by tenant, and change nothing.
+
+    Raises:
+        Invalid: the URL is none.
+        Unavailable: it cannot be reached, or its schema is older (`store_older`).
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    with _owned(url, lock_wait_s=lock_wait_s) as engine, engine.connect() as connection:
+        return _told(engine, distribution(connection))
+
+
+def distribute_postgres(url: str, *, lock_wait_s: float) -> Distributed:
+    """Distribute a store by tenant while nobody works on it; give what was done.
+
+    Args:
+        url: the database, as its owner.
+        lock_wait_s: how long to wait for what others hold.
+
+    Raises:
+        Invalid: the URL is none.
+        Refused: `citus_missing`, nothing there could distribute it; nothing has changed.
+        Unavailable: it cannot be reached, or its schema is older; what was done stays done.
+        Corrupt: it is not a store, or of a newer version.
+
+    """
+    with _owned(url, lock_wait_s=lock_wait_s) as engine:
+        with engine.begin() as connection:
+            if not connection.execute(CITUS).scalar_one():
+                raise Refused(
+                    f"{location_of(engine.url)} has no extension citus, which is what distributes.",
+                    code="citus_missing",
+                    hint="Load it in shared_preload_libraries of every machine, CREATE EXTENSION "
+                    "citus, add the workers, and run this again; --dry-run shows what it does.",
+                )
+            plan = distribution(connection)
+            flatten(connection, plan)
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for statement in plan.spread:
+                connection.exec_driver_sql(statement)
+        _index(engine)
+        return _told(engine, plan)
+
+
+def flatten(connection: Connection, plan: Distribution) -> None:
+    """Turn tables in partitions into plain ones, confined and granted as they were."""
+    for statement in plan.flat:
+        # As it is: a per cent sign in it stands for no parameter.
+        connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+
+
+def _told(engine: Engine, plan: Distribution) -> Distributed:
+    return Distributed(
+        store=location_of(engine.url),
+        flat=tuple(plan.flat),
+        spread=tuple(plan.spread),
+        was_complete=plan.is_complete,
+    )
+
+
+@contextmanager
+def _owned(url: str, *, lock_wait_s: float) -> Generator[Engine]:
+    """Connect to a store of this version as its owner."""
+    given = parsed(url)
+    engine = make_engine(given, lock_wait_s=lock_wait_s, statement_s=0)
+    location = location_of(given)
+    with translated(location):
+        try:
+            with engine.connect() as connection:
+                _check_version(connection, location)
+            yield engine
+        finally:
+            engine.dispose()
+
+
+def parsed(url: str) -> URL:
+    """Take a URL apart.
+
+    Raises:
+        Invalid: it cannot be; the message does not repeat it, for it may hold a password.
+
+    """
+    try:
+        return make_url(url)
+    except (exc.ArgumentError, ValueError):
+        raise Invalid(
+            "The store's URL cannot be read.",
+            hint="It is postgresql://ROLE:PASSWORD@HOST:PORT/DATABASE; other characters than "
+            "letters, digits and -._~ in the password are written as %XX.",
+        ) from None
+
+
+def _check(dialect: Postgres) -> None:
+    """Refuse a store that is not of our version, or a role that sees more than one tenant."""
+    with dialect.engine.connect() as connection, connection.begin():
+        version = version_of(connection, dialect.location)
+        is_read = version is not None and Schema(SCHEMA_VERSION).reads(connection, dialect)
+        if not is_read or (version or "") < SCHEMA_VERSION:
+            _check_version(connection, dialect.location)
+        if missing_functions(connection):
+            # The schema may be the same: programs change what they call more often than tables.
+            refuse_newer(version, dialect.location)
+            raise _older(dialect.location, "functions of an older program", needs="its own")
+        dialect.is_distributed = connection.execute(CITUS).scalar_one()
+        role = role_of(connection)
+        if not role.is_confined:
+            raise unconfined(dialect.location, role)
+
+
+def _check_version(connection: Connection, location: str) -> None:
+    """Refuse a store that is not of this version."""
+    version = version_of(connection, location)
+    refuse_newer(version, location)
+    if version is None or version < SCHEMA_VERSION:
+        has = "no store yet" if version is None else f"schema version {version}"
+        raise _older(location, has, needs=SCHEMA_VERSION)
+
+
+def _older(location: str, has: str, *, needs: str) -> Unavailable:
+    return Unavailable(
+        f"{location} has {has}; this program needs {needs}.",
+        code="store_older",
+        hint=UPGRADE,
+    )
+
+
+def _add_replicas(dialect: Postgres, urls: Sequence[str]) -> None:
+    """Connect to the copies; those that are away are asked again while the store is open."""
+    if not urls:
+        return
+    with dialect.engine.connect() as connection, connection.begin():
+        cluster = cluster_of(connection)
+    dialect.add_replicas([parsed(url) for url in urls], cluster=cluster)
+    for replica in dialect.replicas.all:
+        replica.check()
+
+
+def _settle(dialect: Postgres, *, space: Space, clock: Clock) -> int:
+    """Give the id of the space; make it, and the first tenant, where they are missing."""
+    with dialect.reader(LOCAL_TENANT) as connection, connection.begin():
+        has_tenant = connection.execute(text("SELECT 1 FROM tenants")).first() is not None
+        space_id = known_space(connection, space)
+        if has_tenant and space_id is not None:
+            return space_id
+    with dialect.writer(LOCAL_TENANT) as connection, connection.begin():
+        return register(connection, LOCAL_TENANT, space=space, now=clock.now())
+
+
+def _bring_up(connection: Connection, location: str, *, role: str | None) -> tuple[str, ...]:
+    """Migrate, confine and grant, all together or not at all; give who may open the store."""
+    connection.execute(_TURN)
+    connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+    version = version_of(connection, location)
+    refuse_newer(version, location)
+    if version != SCHEMA_VERSION:
+        upgrade(connection)
+        connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{READABLE_FROM}'")
+    confine(connection)
+    roles = {*granted(connection), *([role] if role else [])}
+    for one in roles:
+        grant(connection, one)
+    return tuple(sorted(roles))
+
+
+def _index(engine: Engine) -> None:
+    """Index vectors of each space by nearness, and words as they come, while others write."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for name in connection.execute(_LISTING).scalars().all():
+            connection.exec_driver_sql(f"ALTER INDEX {name} SET (fastupdate = off)")
+            connection.execute(_EMPTY, {"name": name})
+        tables = connection.execute(_HOLDERS).scalars().all()
+        for space in known_spaces(connection):
+            for table in tables:
+                _index_part(connection, table, space=space)
+
+
+def _index_part(connection: Connection, table: str, *, space: KeptSpace) -> None:
+    name = f"ix_{table}_nearest_{space.id}"
+    is_built = connection.execute(_BUILT, {"name": name}).scalar()
+    is_wanted = space.state is not SpaceState.DROPPED and space.dimensions <= _DIMENSIONS_MAX
+    if is_built is not None and not (is_built and is_wanted):
+        # Its space was dropped, or whoever was building it was interrupted.
+        connection.exec_driver_sql(f"DROP INDEX CONCURRENTLY {name}")
+    if is_wanted and not is_built:
+        made = {"name": name, "table": table, "dimensions": space.dimensions, "space": space.id}
+        connection.exec_driver_sql(_NEAREST.format(**made))

@@ -1,0 +1,163 @@
+"""Who may do what in Postgres: the owner migrates, the program sees one tenant at a time.
+
+Row-level security confines the program's role whatever a statement forgets to say. It holds for no
+superuser, no owner of the tables and nobody with BYPASSRLS, so that none of these may open a store.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+from commonbrain.model.errors import Refused
+from commonbrain.storage.postgres.schema import SEARCH
+
+# ruff: noqa: S608 identifiers are quoted by Postgres itself
+UPGRADE: Final = "An owner of the database runs `brain store upgrade --grant ROLE`."
+_OWN: Final = "nullif(current_setting(''commonbrain.tenant'', true), '''')"
+# Every table with a tenant, partitions too, whichever migration made it; tenants go by their id.
+CONFINE: Final = f"""
+DO $$
+DECLARE one record;
+BEGIN
+    FOR one IN
+        SELECT c.oid::regclass AS name, a.attname AS owner FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+        AND a.attname = CASE c.relname WHEN 'tenants' THEN 'id' ELSE 'tenant_id' END
+        AND NOT EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid)
+    LOOP
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', one.name);
+        EXECUTE format('CREATE POLICY own_tenant ON %s USING (%I = {_OWN}) '
+            'WITH CHECK (%I = {_OWN})', one.name, one.owner, one.owner);
+    END LOOP;
+END $$
+"""
+_TENANTS: Final = """
+CREATE OR REPLACE FUNCTION every_tenant() RETURNS SETOF text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, {schema}, pg_temp
+AS $$ SELECT id FROM tenants ORDER BY id $$
+"""
+_PARENTS: Final = text(
+    "SELECT c.relname FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace "
+    "AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1"
+)
+_READ_ONLY: Final = frozenset({"alembic_version"})
+_APPENDED: Final = frozenset({"access_audit", "audit"})
+"""Tables whose rows nobody changes."""
+_LASTING: Final = {"tenants": "UPDATE", "spaces": "UPDATE (name, state)"}
+"""Tables whose rows nobody deletes, and what of them may be changed."""
+FUNCTIONS: Final = (
+    "words_found(text[], integer, float8[], text, float8, float8, bigint, integer, bigint)",
+    "every_tenant()",
+)
+_MISSING: Final = text(
+    "SELECT one FROM unnest(CAST(:functions AS text[])) AS one WHERE to_regprocedure(one) IS NULL"
+)
+_GRANTED: Final = text(
+    "SELECT DISTINCT r.rolname FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r "
+    "ON r.oid = a.grantee WHERE c.oid = to_regclass('memories') AND a.privilege_type = 'INSERT' "
+    "AND a.grantee <> c.relowner"
+)
+_ROLE: Final = text(
+    "SELECT r.rolname, r.rolsuper, r.rolbypassrls, EXISTS (SELECT 1 FROM pg_class c "
+    "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') "
+    "AND pg_has_role(r.oid, c.relowner, 'MEMBER')) AS owns "
+    "FROM pg_roles r WHERE r.rolname = current_user"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """Who is connected, and why row-level security may not hold for it."""
+
+    name: str
+    is_superuser: bool
+    bypasses: bool
+    owns: bool
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether row-level security holds for it."""
+        return not (self.is_superuser or self.bypasses or self.owns)
+
+    @property
+    def why_not(self) -> str:
+        """Say what it is that no program should be."""
+        if self.is_superuser:
+            return "is a superuser"
+        return "has BYPASSRLS" if self.bypasses else "owns the tables"
+
+
+def role_of(connection: Connection) -> Role:
+    """Say who is connected."""
+    name, is_superuser, bypasses, owns = connection.execute(_ROLE).one()
+    return Role(name=name, is_superuser=is_superuser, bypasses=bypasses, owns=owns)
+
+
+def missing_functions(connection: Connection) -> list[str]:
+    """List what the program calls and the database has not: an upgrade since would have made it."""
+    return list(connection.execute(_MISSING, {"functions": list(FUNCTIONS)}).scalars())
+
+
+def unconfined(location: str, role: Role) -> Refused:
+    """Say why a database was not opened under this role."""
+    return Refused(
+        f"{location} was opened as {role.name}, which {role.why_not}: row-level security does not "
+        "hold for it, and every tenant would be open to a mistake.",
+        code="role_unconfined",
+        hint=f"Open it as a login role without rights of its own. {UPGRADE}",
+    )
+
+
+def confine(connection: Connection) -> None:
+    """Put every table of tenants under row-level security, and write the functions anew."""
+    schema = _quoted(connection, "current_schema()")
+    for statement in (CONFINE, *SEARCH, _TENANTS):
+        # As it is: a per cent sign in it stands for no parameter.
+        as_it_is = {"no_parameters": True}
+        written = statement.replace("{schema}", schema)
+        connection.exec_driver_sql(written, execution_options=as_it_is)
+    for function in FUNCTIONS:
+        connection.exec_driver_sql(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC")
+
+
+def grant(connection: Connection, role: str) -> None:
+    """Let a role work with the store: every row of one tenant at a time, and no table itself."""
+    run = connection.exec_driver_sql
+    to = _quoted(connection, "CAST(:value AS text)", value=role)
+    schema = _quoted(connection, "current_schema()")
+    run(f"GRANT USAGE ON SCHEMA {schema} TO {to}")
+    for table in connection.execute(_PARENTS).scalars().all():
+        name = _quoted(connection, "CAST(:value AS text)", value=table)
+        run(f"GRANT {_rights(table)} ON {name} TO {to}")
+    run(f"GRANT USAGE ON SEQUENCE spaces_id_seq TO {to}")
+    for function in FUNCTIONS:
+        run(f"GRANT EXECUTE ON FUNCTION {function} TO {to}")
+
+
+def granting(connection: Connection, tables: Sequence[str]) -> list[str]:
+    """Write the statements that let whoever may open the store use these tables."""
+    quoted = text("SELECT quote_ident(:role)")
+    roles = [connection.execute(quoted, {"role": one}).scalar_one() for one in granted(connection)]
+    return [f"GRANT {_rights(table)} ON {table} TO {role}" for table in tables for role in roles]
+
+
+def granted(connection: Connection) -> list[str]:
+    """List who may open the store."""
+    return list(connection.execute(_GRANTED).scalars())
+
+
+def _rights(table: str) -> str:
+    if table in _READ_ONLY:
+        return "SELECT"
+    if table in _APPENDED:
+        return "SELECT, INSERT"
+    return f"SELECT, INSERT, {_LASTING.get(table, 'UPDATE, DELETE')}"
+
+
+def _quoted(connection: Connection, what: str, *, value: str = "") -> str:
+    """Let Postgres quote a name."""
+    asked = text(f"SELECT quote_ident({what})")
+    return connection.execute(asked, {"value": value} if value else {}).scalar_one()

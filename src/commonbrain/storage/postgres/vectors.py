@@ -1,0 +1,220 @@
+"""Vectors in Postgres: searched by pgvector, exactly in a small tenant and by HNSW in a large one.
+
+One shelf is over the windows of memories, and one over each field of atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from pgvector import HalfVector
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Float,
+    Integer,
+    Select,
+    Table,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    true,
+)
+
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.model.kinds import CausalField
+from commonbrain.model.query import Filter
+from commonbrain.storage.index import Hit
+from commonbrain.storage.interface import Look
+from commonbrain.storage.postgres.schema import Half, field_vectors, vectors
+from commonbrain.storage.schema.memories import memories
+from commonbrain.storage.sql.bulk import LISTED, cosines_of
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.filters import given, within
+
+_REACHES: Final = (600, 4000, None)
+"""Windows held against a look, step by step; None takes all that the look allows, exactly."""
+_FIRST: Final = 1.25
+"""How often as many windows as are wanted are held against it first."""
+_FIRST_MIN: Final = 40
+_BUILT_MAX: Final = 256
+_SCORE: Final = "score"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Which:
+    """Which vectors are asked: of a space, of whole memories or of one field, and how."""
+
+    space_id: int
+    dimensions: int
+    field: CausalField | None = None
+    is_indexed: bool = False
+    """By the HNSW index; else every vector of the tenant is looked at."""
+
+    @property
+    def table(self) -> Table:
+        """Where they are."""
+        return vectors if self.field is None else field_vectors
+
+    @property
+    def here(self) -> list[ColumnElement[bool]]:
+        """What confines a statement to them; the space as a literal, as the index has it."""
+        row = self.table.c
+        conditions: list[ColumnElement[bool]] = [
+            row.tenant_id == bindparam("tenant"),
+            row.space_id == literal_column(str(int(self.space_id)), Integer),
+            row.vector.is_not(None),
+        ]
+        if self.field is not None:
+            conditions.append(row.field == self.field)
+        return conditions
+
+    @property
+    def distance(self) -> ColumnElement[float]:
+        """The negative inner product with a query: of unit vectors it orders as the angle."""
+        # In the very words of the index, or the planner does not know it again.
+        own = f"{self.table.name}.vector::halfvec({int(self.dimensions)})"
+        vector: ColumnElement[Any] = literal_column(own, Half())
+        return vector.op("<#>", return_type=Float())(bindparam("query", type_=Half()))
+
+    @property
+    def order(self) -> ColumnElement[float]:
+        """What to sort by: a sum is in no index, so that every vector is looked at."""
+        return self.distance if self.is_indexed else self.distance + literal_column("0", Float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresVectors:
+    """The vectors of one tenant's memories, or of one field of them, in one transaction."""
+
+    work: Work
+    which: Which
+
+    def nearest(
+        self, query: Matrix, look: Look, *, limit: int, at_least: float, is_large: bool
+    ) -> list[Hit]:
+        """Rank by cosine to a unit vector, the best window of each memory, best first."""
+        which = replace(self.which, is_indexed=is_large)
+        own = {"query": half(query), "limit": limit, "farthest": -at_least}
+        told = given(look, self.work.tenant) | own
+        for reach in (max(_FIRST_MIN, int(_FIRST * limit)), *_REACHES):
+            if reach is None:
+                return _hits(self.work.rows(_among(which, look.filter), told))
+            rows = self.work.rows(_near(which, look.filter), told | {"reach": reach})
+            *_, looked_at, farthest = rows[0]
+            is_all = looked_at < reach or farthest > -at_least
+            if is_all or sum(row[0] is not None for row in rows) >= limit:
+                return _hits(rows)
+        return []
+
+    def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
+        """Give the cosine of each memory to a unit vector; memories without one are absent."""
+        if not ids:
+            return {}
+        told = {"query": half(query), "ids": list(ids)}
+        return dict(self.work.rows(_cosines(self.which), told))
+
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories."""
+        rows = self.work.rows(_windows(self.which), {"ids": list(ids)})
+        return cosines_of(ids, ((id_, vector.to_numpy()) for id_, vector in rows))
+
+    def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each of these memories begins."""
+        rows = self.work.rows(_firsts(self.which), {"ids": list(ids)})
+        return {id_: vector.to_numpy().astype(np.float32) for id_, vector in rows}
+
+
+def half(vector: Matrix) -> HalfVector:
+    """Give a vector as pgvector takes it."""
+    return HalfVector(np.asarray(vector, dtype=np.float32))
+
+
+def _hits(rows: Sequence[Sequence[Any]]) -> list[Hit]:
+    return [Hit(id=id_, score=score) for id_, score, *_ in rows if id_ is not None]
+
+
+@lru_cache(_BUILT_MAX)
+def _near(which: Which, wanted: Filter) -> Select[*tuple[Any, ...]]:
+    """Select what a look allows of the nearest windows, how many those were and how far they go.
+
+    What is near is found first and held against the look then: the planner would rather look at all
+    that the look allows, of which there may be a million.
+    """
+    near = (
+        select(which.table.c.memory_id, which.order.label("distance"))
+        .where(*which.here)
+        .order_by(which.order)
+        .limit(bindparam("reach", type_=Integer))
+        .cte("near")
+        .prefix_with("MATERIALIZED")
+    )
+    best = _best(near, memories.c.id == near.c.memory_id, within(wanted))
+    count = select(func.count().label("looked_at"), func.max(near.c.distance).label("farthest"))
+    reached = count.select_from(near).subquery("reached")
+    return (
+        select(best.c.id, best.c.score, reached.c.looked_at, reached.c.farthest)
+        .select_from(reached.outerjoin(best, true()))
+        .order_by(best.c.score.desc(), best.c.id.desc())
+    )
+
+
+def _best(near: CTE, *where: ColumnElement[bool]) -> Any:  # noqa: ANN401 a subquery of its columns
+    score = func.max(-near.c.distance).label(_SCORE)
+    return (
+        select(memories.c.id, score)
+        .select_from(near)
+        .join(memories, where[0])
+        .where(*where[1:], near.c.distance <= bindparam("farthest", type_=Float))
+        .group_by(memories.c.id)
+        .order_by(score.desc(), memories.c.id.desc())
+        .limit(bindparam("limit", type_=Integer))
+        .subquery("best")
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _among(which: Which, wanted: Filter) -> Select[*tuple[Any, ...]]:
+    """Select the nearest of all that a look allows, which are few."""
+    row = which.table.c
+    score = func.max(-which.distance).label(_SCORE)
+    same = (row.tenant_id == memories.c.tenant_id) & (row.memory_id == memories.c.id)
+    return (
+        select(memories.c.id, score)
+        .join_from(memories, which.table, same)
+        .where(within(wanted), *which.here)
+        .where(which.distance <= bindparam("farthest", type_=Float))
+        .group_by(memories.c.id)
+        .order_by(score.desc(), memories.c.id.desc())
+        .limit(bindparam("limit", type_=Integer))
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _cosines(which: Which) -> Select[*tuple[Any, ...]]:
+    row = which.table.c
+    return (
+        select(row.memory_id, func.max(-which.distance))
+        .where(*which.here, row.memory_id.in_(LISTED))
+        .group_by(row.memory_id)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _windows(which: Which) -> Select[*tuple[Any, ...]]:
+    row = which.table.c
+    return select(row.memory_id, row.vector).where(*which.here, row.memory_id.in_(LISTED))
+
+
+@lru_cache(_BUILT_MAX)
+def _firsts(which: Which) -> Select[*tuple[Any, ...]]:
+    """Select as `_windows`, of each memory the first; one of another size is as good as dropped."""
+    row = which.table.c
+    is_whole = func.vector_dims(row.vector) == which.dimensions
+    found = _windows(which).where(is_whole)
+    return found.where(row.part == 0) if which.field is None else found

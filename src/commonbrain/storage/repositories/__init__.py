@@ -1,0 +1,1 @@
+"""Queries by topic, the same on every engine."""

@@ -1,0 +1,312 @@
+"""The shelf of what a boot shows: rules that bind, tasks that are owed."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Exists,
+    Integer,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    text,
+    union_all,
+)
+
+from commonbrain.model.kinds import Kind, Severity, TaskPriority
+from commonbrain.model.memory import State
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller, Scope
+from commonbrain.model.tasks import OWED, Ack, Decision
+from commonbrain.model.trust import Trust
+from commonbrain.storage.coordination import Ranked
+from commonbrain.storage.query_scope import Look
+from commonbrain.storage.schema.coordination import acks, sessions
+from commonbrain.storage.schema.memories import DETAILS, memories
+from commonbrain.storage.schema.types import Instant
+from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.filters import TENANT, allowed, given, within
+
+_Rows = Select[*tuple[Any, ...]]
+_BUILT_MAX: Final = 64
+"""Statements kept for the projects that booted last."""
+_RULES: Final = DETAILS[Kind.RULE]
+_TASKS: Final = DETAILS[Kind.TASK]
+# As words, because SQLite uses an index of few rows only for the very condition it has.
+_IS_OWED: Final = text("tasks.status IN ('open', 'blocked')")
+_LIMIT: Final = bindparam("limit", type_=Integer())
+_ALL: Final = func.count().over()
+_BY_PRIORITY: Final = case(
+    {priority: -place for place, priority in enumerate(TaskPriority)}, value=_TASKS.c.priority
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BoardShelf:
+    """What binds and what is owed, of one tenant in one transaction."""
+
+    work: Work
+
+    def blockers(self, look: Look, *, limit: int) -> Ranked:
+        """Find BLOCKER rules without a trigger: pinned first, then of a project, then newest."""
+        return _ranked(self._rows(_blockers, look, limit=limit))
+
+    def patterns(self, look: Look) -> dict[int, bool]:
+        """Give every PATTERN rule without a trigger, and whether it is pinned; newest first."""
+        rows = self._rows(_patterns, look, limit=-1)
+        return {id_: pinned for id_, pinned in rows if pinned is not None}
+
+    def has_patterns(self, look: Look) -> bool:
+        """Say whether there is any PATTERN rule without a trigger."""
+        return bool(self._rows(_any_pattern, look, limit=1))
+
+    def owed(self, look: Look, *, limit: int) -> Ranked:
+        """Find tasks that are open or blocked: by priority, then the earliest due, then oldest."""
+        return _ranked(self._rows(_owed, look, limit=limit))
+
+    def latest(self, look: Look, *, limit: int) -> list[int]:
+        """List the little that a narrow look allows, latest occurrence first."""
+        return [id_ for (id_,) in self._rows(_latest, look, limit=limit)]
+
+    def _rows(self, build: Any, look: Look, *, limit: int) -> Sequence[Any]:  # noqa: ANN401
+        told = given(look, self.work.tenant) | {"limit": limit}
+        return self.work.connection.execute(build(look.filter), told).all()
+
+
+def _ranked(rows: Sequence[Any]) -> Ranked:
+    return Ranked(ids=tuple(id_ for id_, _ in rows), total=rows[0][1] if rows else 0)
+
+
+# Rules and tasks are far fewer than memories, so that each statement begins with them, and looks
+# each of them up among the memories: left to itself, the planner does it the other way round.
+@lru_cache(_BUILT_MAX)
+def _blockers(wanted: Filter) -> _Rows:
+    row = memories.c
+    strict = (
+        select(_RULES.c.memory_id)
+        .where(_RULES.c.tenant_id == TENANT, _RULES.c.severity == Severity.BLOCKER)
+        .where(_RULES.c.skill.is_(null()))
+        .cte("strict")
+        .prefix_with("MATERIALIZED")
+    )
+    return (
+        select(row.id, _ALL)
+        .where(row.id.in_(select(strict.c.memory_id)), within(wanted))
+        .order_by(row.pinned.desc(), row.project.is_(None), row.id.desc())
+        .limit(_LIMIT)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _latest(wanted: Filter) -> _Rows:
+    # Found by project and kind and then sorted: by time, all that is not wanted would be read.
+    few = allowed(wanted).cte("few").prefix_with("MATERIALIZED")
+    row = memories.c
+    return (
+        select(row.id)
+        .join_from(few, memories, (row.tenant_id == TENANT) & (row.id == few.c.id))
+        .order_by(row.occurred_at.desc(), row.id.desc())
+        .limit(_LIMIT)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _patterns(wanted: Filter) -> _Rows:
+    pinned = _seen(_RULES, wanted).scalar_subquery()
+    return _pattern_rules(pinned).order_by(_RULES.c.memory_id.desc())
+
+
+@lru_cache(_BUILT_MAX)
+def _any_pattern(wanted: Filter) -> _Rows:
+    is_seen = _seen(_RULES, wanted).exists()
+    return _pattern_rules().where(is_seen).limit(_LIMIT)
+
+
+def _pattern_rules(*more: Any) -> _Rows:  # noqa: ANN401 columns of any sort
+    own = _RULES.c
+    return select(own.memory_id, *more).where(
+        own.tenant_id == TENANT, own.severity == Severity.PATTERN, own.skill.is_(null())
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _owed(wanted: Filter) -> _Rows:
+    own = _TASKS.c
+    # Counted and sorted in one pass over what is owed.
+    owed = (
+        select(own.memory_id, own.due_at, _BY_PRIORITY.label("place"))
+        .where(own.tenant_id == TENANT, _IS_OWED)
+        .where(_seen(_TASKS, wanted).exists())
+        .cte("owed")
+        .prefix_with("MATERIALIZED")
+    )
+    total = select(func.count()).select_from(owed).scalar_subquery()
+    row = owed.c
+    return (
+        select(row.memory_id, total)
+        .order_by(row.place, row.due_at.is_(None), row.due_at, row.memory_id)
+        .limit(_LIMIT)
+    )
+
+
+def _seen(details: Table, wanted: Filter) -> _Rows:
+    """Select the memory that a row of details is of, where the look allows it."""
+    same = (details.c.tenant_id == memories.c.tenant_id) & (details.c.memory_id == memories.c.id)
+    return select(memories.c.pinned).where(same, within(wanted))
+
+
+_DUTIES_TASKS: Final = DETAILS[Kind.TASK]
+_DUTIES_RULES: Final = DETAILS[Kind.RULE]
+_NOW: Final = bindparam("now", type_=Instant())
+_BELIEVED: Final = [one for one in Trust if one.weight >= Trust.USER_CLAIM.weight]
+
+
+def _acknowledged(items: Table, *whose: ColumnElement[bool]) -> Exists:
+    """Say that a decision holds on an item, of those whose decisions count."""
+    holds = or_(acks.c.decision != Decision.DEFERRED, acks.c.until > _NOW)
+    return (
+        select(1)
+        .where(acks.c.tenant_id == items.c.tenant_id, acks.c.memory_id == items.c.memory_id)
+        .where(holds, *whose)
+        .exists()
+    )
+
+
+def _wanting(items: Table, *conditions: ColumnElement[bool]) -> Select[int]:
+    # As words, because SQLite uses an index of few rows only for the very condition it has.
+    is_item = text(f"{items.name}.must_ack")
+    return select(items.c.memory_id).where(
+        items.c.tenant_id == bindparam("tenant"), is_item, *conditions
+    )
+
+
+# Nearly every store has none or few of them, in indexes of their own: what is asked before every
+# write looks into two empty indexes.
+_WANTING: Final = union_all(
+    _wanting(
+        _DUTIES_TASKS, _DUTIES_TASKS.c.status.in_(sorted(OWED)), ~_acknowledged(_DUTIES_TASKS)
+    ),
+    _wanting(
+        _DUTIES_RULES,
+        ~_acknowledged(
+            _DUTIES_RULES,
+            acks.c.agent == bindparam("agent"),
+            acks.c.session == bindparam("session"),
+        ),
+    ),
+)
+_IS_OWN: Final = and_(
+    memories.c.agent == bindparam("agent"),
+    func.coalesce(memories.c.session, "") == bindparam("session"),
+)
+_BINDING: Final = (
+    select(memories.c.id)
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.id.in_(bindparam("ids", expanding=True)),
+        memories.c.state == State.ACTIVE,
+        memories.c.trust.in_(_BELIEVED),
+        or_(memories.c.scope != Scope.PRIVATE, memories.c.agent == bindparam("agent")),
+        or_(memories.c.expires_at.is_(None), memories.c.expires_at > _NOW),
+        ~_IS_OWN,
+    )
+    .order_by(memories.c.id)
+)
+_OF_PROJECTS: Final = _BINDING.where(
+    or_(
+        memories.c.project.is_(None),
+        memories.c.project.in_(bindparam("projects", expanding=True)),
+    )
+)
+_OWED_AMONG: Final = _wanting(
+    _DUTIES_TASKS, _DUTIES_TASKS.c.status.in_(sorted(OWED)), _DUTIES_TASKS.c.memory_id.in_(LISTED)
+)
+_AT_ONCE: Final = 500
+"""Ids looked up together; an engine takes only so many parameters."""
+_OF: Final = (
+    select(*(acks.c[field.name] for field in fields(Ack)))
+    .where(
+        acks.c.tenant_id == bindparam("tenant"),
+        acks.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
+    .order_by(acks.c.at, acks.c.agent, acks.c.session)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DutyShelf:
+    """Acknowledgements of one tenant in one transaction."""
+
+    work: Work
+
+    def pending(
+        self, caller: Caller, *, projects: Collection[str] | None, now: datetime
+    ) -> list[int]:
+        """List the action items that bind a caller, oldest first."""
+        given: dict[str, Any] = {
+            "tenant": self.work.tenant,
+            "agent": caller.agent,
+            "session": caller.session or "",
+            "now": now,
+        }
+        wanting = sorted(id_ for (id_,) in self.work.rows(_WANTING, given))
+        statement = _BINDING
+        if projects is not None:
+            statement, given = _OF_PROJECTS, given | {"projects": sorted(projects)}
+        binding: list[int] = []
+        for start in range(0, len(wanting), _AT_ONCE):
+            asked = given | {"ids": wanting[start : start + _AT_ONCE]}
+            binding += self.work.connection.execute(statement, asked).scalars()
+        return binding
+
+    def owed(self, ids: Sequence[int]) -> set[int]:
+        """Give of memories the tasks that must be acknowledged and are still to be done."""
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return set(self.work.connection.execute(_OWED_AMONG, given).scalars())
+
+    def has_ended(self, session: str) -> bool:
+        """Say whether sessions of this key are known and all over."""
+        here = sessions.c.tenant_id == self.work.tenant, sessions.c.key == session
+        ends = self.work.connection.execute(select(sessions.c.ended_at).where(*here)).scalars()
+        known = list(ends)
+        return bool(known) and None not in known
+
+    def put(self, ack: Ack) -> None:
+        """Keep a decision in the place of the one of the same agent and session."""
+        self.drop(ack)
+        row = {"tenant_id": self.work.tenant, **asdict(ack)}
+        self.work.connection.execute(insert(acks), row)
+
+    def drop(self, ack: Ack) -> None:
+        """Take the decision of that agent and session on that memory away."""
+        here = (
+            acks.c.tenant_id == self.work.tenant,
+            acks.c.memory_id == ack.memory_id,
+            acks.c.agent == ack.agent,
+            acks.c.session == ack.session,
+        )
+        self.work.connection.execute(delete(acks).where(*here))
+
+    def of(self, ids: Sequence[int]) -> dict[int, list[Ack]]:
+        """Give the decisions on memories, oldest first."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        found: defaultdict[int, list[Ack]] = defaultdict(list)
+        for row in self.work.connection.execute(_OF, given).mappings():
+            found[row["memory_id"]].append(Ack(**row))
+        return dict(found)

@@ -1,0 +1,230 @@
+"""The shelf of before-images; values of memories go in and out as their columns write them."""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Column, ColumnElement, RowMapping, bindparam, func, select
+
+from commonbrain.model import ids as ids_
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.revision import BESIDE, Action, Change, Span
+from commonbrain.storage.schema.memories import DETAILS, changes, memories
+from commonbrain.storage.sql.bulk import add_many
+from commonbrain.storage.sql.context import Work
+
+_ROWS: Final = (
+    select(changes, memories.c.kind)
+    .join(
+        memories,
+        (memories.c.tenant_id == changes.c.tenant_id) & (memories.c.id == changes.c.memory_id),
+    )
+    .where(changes.c.tenant_id == bindparam("tenant"))
+)
+_AMONG: Final = _ROWS.where(changes.c.memory_id.in_(bindparam("ids", expanding=True))).order_by(
+    changes.c.id
+)
+_LAST: Final = select(func.max(changes.c.id)).where(changes.c.tenant_id == bindparam("tenant"))
+_LATEST: Final = (
+    select(changes.c.memory_id, func.max(changes.c.id))
+    .where(
+        changes.c.tenant_id == bindparam("tenant"),
+        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+    )
+    .group_by(changes.c.memory_id)
+)
+_VERSIONS: Final = (
+    select(changes.c.memory_id, func.count())
+    .where(
+        changes.c.tenant_id == bindparam("tenant"),
+        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        changes.c.action.not_in(sorted(BESIDE)),
+    )
+    .group_by(changes.c.memory_id)
+)
+_KIND: Final = select(memories.c.kind).where(
+    memories.c.tenant_id == bindparam("tenant"), memories.c.id == bindparam("memory")
+)
+_BELIEVED: Final = (
+    select(changes.c.memory_id, changes.c.believed_since, changes.c.believed_until)
+    .where(
+        changes.c.tenant_id == bindparam("tenant"),
+        changes.c.memory_id.in_(bindparam("ids", expanding=True)),
+        changes.c.believed_since.is_not(None),
+    )
+    .order_by(changes.c.believed_since)
+)
+_NAMES: Final = frozenset({"tags", "people", "topics", "references"})
+"""Fields that stand in rows of their own: plain lists of names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeShelf:
+    """Changes of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, change: Change) -> None:
+        """Append one change; its id is drawn here."""
+        row, id_ = self._row(change), self._next(change.at)
+        while not self.work.add(changes, row | {"id": id_}):
+            id_ = self._next(change.at)
+        self.work.highest[changes] = id_
+
+    def add_alike(self, change: Change, ids: Sequence[int]) -> None:
+        """Append the same change of many memories, in their order; it holds plain words only."""
+        first = self._next(change.at)
+        shared = self._plain(change, Kind.FACT)
+        del shared["tenant_id"], shared["memory_id"]
+        each = {"memory_id": ids, "id": range(first, first + len(ids))}
+        add_many(self.work, changes, shared=shared, each=each)
+        self.work.highest.pop(changes, None)
+
+    def merge(self, change: Change) -> bool:
+        """Take in a change of another store under its own id; False when it is known."""
+        self.work.highest.pop(changes, None)
+        return self.work.add(changes, self._row(change) | {"id": change.id})
+
+    def latest(self, ids: Sequence[int]) -> dict[int, int]:
+        """Give the id of the latest change of each memory; unchanged ones are absent."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        rows = self.work.connection.execute(_LATEST, given)
+        return {memory_id: latest for memory_id, latest in rows}  # noqa: C416 rows are no pairs
+
+    def versions(self, ids: Sequence[int]) -> dict[int, int]:
+        """Count the changes of each memory but those beside it; unchanged ones are absent."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        rows = self.work.connection.execute(_VERSIONS, given)
+        return {memory_id: count for memory_id, count in rows}  # noqa: C416 rows are no pairs
+
+    def of(self, ids: Sequence[int]) -> list[Change]:
+        """List what was done to memories, oldest first."""
+        if not ids:
+            return []
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return [_change(row) for row in self.work.connection.execute(_AMONG, given).mappings()]
+
+    def by(
+        self,
+        *,
+        agent: str | None,
+        session: str | None,
+        since: datetime | None,
+        until: datetime | None,
+        limit: int,
+    ) -> list[Change]:
+        """List what an agent or session did in a time, newest first."""
+        conditions: list[ColumnElement[bool]] = [changes.c.action != Action.CASCADE]
+        if agent is not None:
+            conditions.append(changes.c.agent == agent)
+        if session is not None:
+            conditions.append(changes.c.session == session)
+        if since is not None:
+            conditions.append(changes.c.at >= since)
+        if until is not None:
+            conditions.append(changes.c.at <= until)
+        statement = _ROWS.where(*conditions).order_by(changes.c.id.desc()).limit(limit)
+        rows = self.work.connection.execute(statement, {"tenant": self.work.tenant}).mappings()
+        return [_change(row) for row in rows]
+
+    def believed(self, ids: Sequence[int]) -> dict[int, list[Span]]:
+        """Give the ended spans in which memories were believed, oldest first."""
+        if not ids:
+            return {}
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        spans: defaultdict[int, list[Span]] = defaultdict(list)
+        for memory_id, since, until in self.work.connection.execute(_BELIEVED, given):
+            spans[memory_id].append(Span(since=since, until=until))
+        return dict(spans)
+
+    def _row(self, change: Change) -> dict[str, Any]:
+        kind = self._kind(change.memory_id) if change.before or change.after else Kind.FACT
+        return self._plain(change, kind)
+
+    def _plain(self, change: Change, kind: Kind) -> dict[str, Any]:
+        return {
+            "tenant_id": self.work.tenant,
+            "memory_id": change.memory_id,
+            "action": change.action,
+            "agent": change.agent,
+            "session": change.session,
+            "reason": change.reason,
+            "at": change.at,
+            "before": _written(change.before, kind),
+            "after": _written(change.after, kind),
+            "believed_since": change.believed.since if change.believed else None,
+            "believed_until": change.believed.until if change.believed else None,
+        }
+
+    def _next(self, at: datetime) -> int:
+        """Draw an id above every other: undo goes by their order, whatever the clock does."""
+        last = self.work.highest.get(changes)
+        if last is None:
+            [(last,)] = self.work.rows(_LAST, {})
+        return max(ids_.make_id(at, secrets.randbits(ids_.RANDOM_BITS)), (last or 0) + 1)
+
+    def _kind(self, memory_id: int) -> Kind:
+        given = {"tenant": self.work.tenant, "memory": memory_id}
+        return self.work.connection.execute(_KIND, given).scalar_one()
+
+
+def _change(row: RowMapping) -> Change:
+    since, until = row["believed_since"], row["believed_until"]
+    return Change(
+        id=row["id"],
+        memory_id=row["memory_id"],
+        action=row["action"],
+        agent=row["agent"],
+        session=row["session"],
+        reason=row["reason"],
+        at=row["at"],
+        before=_read(row["before"], row["kind"]),
+        after=_read(row["after"], row["kind"]),
+        believed=Span(since=since, until=until) if since else None,
+    )
+
+
+def _written(image: Mapping[str, object], kind: Kind) -> dict[str, Any]:
+    """Write an image as JSON values."""
+    return {name: _write(name, value, kind=kind) for name, value in image.items()}
+
+
+def _write(name: str, value: Any, *, kind: Kind) -> Any:  # noqa: ANN401 columns hold anything
+    if name == "detail":
+        columns = DETAILS[kind].c
+        return {one: _bound(columns[one], given) for one, given in asdict(value).items()}
+    if name in _NAMES:
+        return list(value)
+    return _bound(memories.c[name], value) if name in memories.c else value
+
+
+def _read(image: Mapping[str, Any], kind: Kind) -> dict[str, object]:
+    """Read an image back into the values that a `Memory` holds."""
+    return {name: _value(name, value, kind=kind) for name, value in image.items()}
+
+
+def _value(name: str, value: Any, *, kind: Kind) -> object:  # noqa: ANN401 columns hold anything
+    if name == "detail":
+        own, columns = KINDS[kind].columns, DETAILS[kind].c
+        known = {one: _result(columns[one], value[one]) for one in own if one in value}
+        return KINDS[kind].detail(**known)
+    if name in _NAMES:
+        return tuple(value)
+    return _result(memories.c[name], value) if name in memories.c else value
+
+
+def _bound(column: Column[Any], value: Any) -> Any:  # noqa: ANN401 columns hold anything
+    bind = getattr(column.type, "process_bind_param", None)
+    return bind(value, None) if bind else value
+
+
+def _result(column: Column[Any], value: Any) -> Any:  # noqa: ANN401 columns hold anything
+    read = getattr(column.type, "process_result_value", None)
+    return read(value, None) if read else value

@@ -1,0 +1,146 @@
+"""Scrubbing: the text of one memory out of every table that may hold a word of it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import Row, String, Table, bindparam, cast, delete, null, or_, select, update
+
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.memory import ERASED, State
+from commonbrain.storage.schema.coordination import acks, receipts
+from commonbrain.storage.schema.invalidation import falls, field_vectors, reviews
+from commonbrain.storage.schema.learning import feedback, recall_traces
+from commonbrain.storage.schema.memories import (
+    DETAILS,
+    annotations,
+    changes,
+    entities,
+    idempotency,
+    links,
+    memories,
+    vectors,
+)
+from commonbrain.storage.sql.context import Work
+
+_TRACES_AT_ONCE: Final = 200
+"""Recalls whose candidates are held in memory together."""
+_REWRITE: Final = (
+    update(recall_traces)
+    .where(
+        recall_traces.c.tenant_id == bindparam("tenant"),
+        recall_traces.c.id == bindparam("trace"),
+    )
+    .values(query="", considered=bindparam("without"), packed=bindparam("rest"))
+)
+
+
+def scrub(work: Work, memory_id: int, *, kind: Kind) -> Mapping[str, int]:
+    """Empty or delete every row that holds text of a memory; give the count of each place.
+
+    The memory stays as a forgotten one without a word in it, for others may point at its id. The
+    audit holds no text but the reasons that people gave, and is never changed.
+    """
+    return {
+        "memories": _empty_row(work, memory_id),
+        DETAILS[kind].name: _empty_detail(work, memory_id, kind=kind),
+        "entities": _delete(work, memory_id, table=entities),
+        "annotations": _delete(work, memory_id, table=annotations),
+        "links": _delete_links(work, memory_id),
+        "changes": _empty_changes(work, memory_id),
+        "vectors": _empty_vectors(work, memory_id, table=vectors),
+        "field_vectors": _empty_vectors(work, memory_id, table=field_vectors),
+        "recall_traces": _empty_traces(work, memory_id),
+        "feedback": _delete(work, memory_id, table=feedback),
+        "idempotency": _delete_replies(work, memory_id),
+        "acks": _delete(work, memory_id, table=acks),
+        # What it unseated stays marked: only its id stands there.
+        "reviews": _delete(work, memory_id, table=reviews),
+        "falls": _delete(work, memory_id, table=falls),
+        "receipts": _delete_receipts(work, memory_id),
+    }
+
+
+def _empty_row(work: Work, memory_id: int) -> int:
+    emptied: dict[str, Any] = {
+        "state": State.FORGOTTEN,
+        "headline": ERASED,
+        "label": None,
+        "project": None,
+        "source_ref": None,
+        "semantic_hash": "",
+        "payload": {},
+    }
+    here = memories.c.tenant_id == work.tenant, memories.c.id == memory_id
+    return work.connection.execute(update(memories).where(*here).values(**emptied)).rowcount
+
+
+def _empty_detail(work: Work, memory_id: int, *, kind: Kind) -> int:
+    table, policy = DETAILS[kind], KINDS[kind]
+    blank = policy.detail()
+    emptied = {name: getattr(blank, name) for name in policy.columns}
+    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
+    statement = update(table).where(*here).values(body="", **emptied)
+    return work.connection.execute(statement).rowcount
+
+
+def _delete(work: Work, memory_id: int, *, table: Table) -> int:
+    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
+    return work.connection.execute(delete(table).where(*here)).rowcount
+
+
+def _delete_receipts(work: Work, memory_id: int) -> int:
+    here = receipts.c.tenant_id == work.tenant, receipts.c.message_id == memory_id
+    return work.connection.execute(delete(receipts).where(*here)).rowcount
+
+
+def _delete_links(work: Work, memory_id: int) -> int:
+    # One end after the other, since for "from or to" SQLite reads every link of the tenant.
+    ends = (links.c.from_id, links.c.to_id)
+    here = (delete(links).where(links.c.tenant_id == work.tenant, end == memory_id) for end in ends)
+    return sum(work.connection.execute(statement).rowcount for statement in here)
+
+
+def _empty_changes(work: Work, memory_id: int) -> int:
+    here = changes.c.tenant_id == work.tenant, changes.c.memory_id == memory_id
+    emptied: dict[str, Any] = {"before": {}, "after": {}, "reason": None}
+    return work.connection.execute(update(changes).where(*here).values(**emptied)).rowcount
+
+
+def _empty_vectors(work: Work, memory_id: int, *, table: Table) -> int:
+    """Count what `index.drop` has emptied already: a vector tells what its text was about."""
+    here = table.c.tenant_id == work.tenant, table.c.memory_id == memory_id
+    return work.connection.execute(update(table).where(*here).values(vector=null())).rowcount
+
+
+def _empty_traces(work: Work, memory_id: int) -> int:
+    """Take a memory out of every recall that considered it, and blank what was asked there.
+
+    The question may be made of its words, whatever answered it in the end.
+    """
+    table = recall_traces.c
+    # An id has 19 digits, so that no other number of a trace holds it by accident.
+    name = f"%{memory_id}%"
+    names_it = or_(*(cast(one, String).like(name) for one in (table.considered, table.packed)))
+    here = table.tenant_id == work.tenant
+    naming = work.connection.execute(select(table.id).where(here, names_it)).scalars().all()
+    for at in range(0, len(naming), _TRACES_AT_ONCE):
+        some = naming[at : at + _TRACES_AT_ONCE]
+        question = select(table.id, table.considered, table.packed).where(here, table.id.in_(some))
+        rows = [_without(row, memory_id) for row in work.connection.execute(question).all()]
+        work.connection.execute(_REWRITE, [{"tenant": work.tenant, **row} for row in rows])
+    return len(naming)
+
+
+def _without(row: Row[int, Any, Any], memory_id: int) -> dict[str, Any]:
+    return {
+        "trace": row.id,
+        "without": [one for one in row.considered if one["id"] != memory_id],
+        "rest": [one for one in row.packed if one != memory_id],
+    }
+
+
+def _delete_replies(work: Work, memory_id: int) -> int:
+    table = idempotency
+    names_it = cast(table.c.memory_ids, String).like(f"%{memory_id}%")
+    here = table.c.tenant_id == work.tenant, names_it
+    return work.connection.execute(delete(table).where(*here)).rowcount

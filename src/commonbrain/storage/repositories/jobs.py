@@ -1,0 +1,156 @@
+"""The shelf of jobs."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, or_, select, text, update
+
+from commonbrain.model.jobs import Fault, Job, JobState
+from commonbrain.model.scope import Caller
+from commonbrain.storage.administration import JobFilter
+from commonbrain.storage.schema.jobs import jobs
+from commonbrain.storage.schema.types import Instant
+from commonbrain.storage.sql.context import Work
+
+# As words, because SQLite uses an index of few rows only for the very condition it has.
+_IS_LIVE: Final = text("jobs.state IN ('queued', 'running')")
+_HELD_BY: Final = ("state", "attempts", "worker")
+"""What tells whether a job is still as it was; its lease does so too for who takes it over."""
+_ENDED: Final = (JobState.DONE, JobState.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class JobShelf:
+    """Jobs of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, job: Job) -> bool:
+        """Put a job there, unless its id or its key is taken; say whether."""
+        return self.work.add(jobs, {"tenant_id": self.work.tenant, **_row(job)})
+
+    def get(self, id_: int) -> Job | None:
+        """Give a job."""
+        return self._first(select(jobs).where(self._here(jobs.c.id == id_)))
+
+    def keyed(self, key: str) -> Job | None:
+        """Give the unfinished job of a key."""
+        return self._first(select(jobs).where(self._here(jobs.c.key == key), _IS_LIVE))
+
+    def due(self, kinds: Collection[str], *, now: datetime, limit: int) -> list[Job]:
+        """List what anybody may take up of these kinds, the longest due first."""
+        here = self._here(jobs.c.due_at <= now, jobs.c.kind.in_(sorted(kinds)))
+        question = select(jobs).where(here, _IS_LIVE).order_by(jobs.c.due_at, jobs.c.id)
+        return self._all(question.limit(limit))
+
+    def move(self, before: Job, after: Job) -> bool:
+        """Write what differs, unless the job was claimed, ended or put back meanwhile."""
+        old, new = _row(before), _row(after)
+        changed = {name: value for name, value in new.items() if value != old[name]}
+        compared = [*_HELD_BY, *(["due_at"] if after.attempts > before.attempts else [])]
+        unmoved = [jobs.c[name].is_not_distinct_from(old[name]) for name in compared]
+        statement = update(jobs).where(self._here(jobs.c.id == before.id, *unmoved))
+        # Nothing may differ, as where progress is told twice: then it is asked whether it is held.
+        done = self.work.connection.execute(statement.values(changed or {"kind": before.kind}))
+        return done.rowcount > 0
+
+    def listed(self, wanted: JobFilter, *, before: int | None, limit: int) -> list[Job]:
+        """List jobs, the newest first."""
+        asked = {"state": wanted.state, "kind": wanted.kind, "agent": wanted.agent}
+        asked["key"] = wanted.key
+        here = [jobs.c[name] == value for name, value in asked.items() if value is not None]
+        if before is not None:
+            here.append(jobs.c.id < before)
+        question = select(jobs).where(self._here(*here)).order_by(jobs.c.id.desc())
+        return self._all(question.limit(limit))
+
+    def counts(self) -> Mapping[JobState, int]:
+        """Count the jobs of every state that has any."""
+        question = select(jobs.c.state, func.count()).where(self._here()).group_by(jobs.c.state)
+        return {row[0]: row[1] for row in self.work.connection.execute(question)}
+
+    def newest(self, kind: str, *, key: str | None = None) -> datetime | None:
+        """Give when a job of a kind, and of a key, was last made or ended."""
+        last = func.coalesce(jobs.c.finished_at, jobs.c.created_at)
+        here = self._here(jobs.c.kind == kind, *(() if key is None else (jobs.c.key == key,)))
+        question = select(func.max(last, type_=Instant())).where(here)
+        return self.work.connection.execute(question).scalar()
+
+    def drop(self, *, before: datetime, dead_before: datetime, limit: int) -> int:
+        """Delete what ended before a moment, and what was given up before another."""
+        ended = and_(jobs.c.finished_at < before, jobs.c.state.in_(_ENDED))
+        dead = and_(jobs.c.finished_at < dead_before, jobs.c.state == JobState.DEAD)
+        old = self._here(or_(ended, dead))
+        some = select(jobs.c.id).where(old).limit(limit).scalar_subquery()
+        statement = delete(jobs).where(self._here(jobs.c.id.in_(some)))
+        return self.work.connection.execute(statement).rowcount
+
+    def _here(self, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+        return and_(jobs.c.tenant_id == self.work.tenant, *conditions)
+
+    def _first(self, question: Select[Any]) -> Job | None:
+        return next(iter(self._all(question)), None)
+
+    def _all(self, question: Select[Any]) -> list[Job]:
+        return [_job(row) for row in self.work.connection.execute(question)]
+
+
+def _row(job: Job) -> dict[str, Any]:
+    fault = job.fault
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "agent": job.caller.agent,
+        "session": job.caller.session,
+        "project": job.caller.project,
+        "role": job.caller.role,
+        "trust_default": job.caller.trust_default,
+        "trust_ceiling": job.caller.trust_ceiling,
+        "given": dict(job.given),
+        "key": job.key,
+        "state": job.state,
+        "attempts": job.attempts,
+        "due_at": job.due_at,
+        "worker": job.worker,
+        "progress": job.progress,
+        "reached": dict(job.reached),
+        "fault_code": fault.code if fault else None,
+        "fault_message": fault.message if fault else None,
+        "result": None if job.result is None else dict(job.result),
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "finished_at": job.finished_at,
+    }
+
+
+def _job(row: Row[Any]) -> Job:
+    caller = Caller(
+        tenant=row.tenant_id,
+        agent=row.agent,
+        role=row.role,
+        session=row.session,
+        project=row.project,
+        trust_default=row.trust_default,
+        trust_ceiling=row.trust_ceiling,
+    )
+    told = row.fault_code
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        caller=caller,
+        given=row.given,
+        key=row.key,
+        state=row.state,
+        attempts=row.attempts,
+        due_at=row.due_at,
+        worker=row.worker,
+        progress=row.progress,
+        reached=row.reached,
+        fault=None if told is None else Fault(code=told, message=row.fault_message),
+        result=row.result,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )

@@ -1,0 +1,283 @@
+"""The shelf of model cards."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Row,
+    RowMapping,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    literal,
+    select,
+    update,
+)
+
+from commonbrain.model import ids
+from commonbrain.model.model_card import SERVING, ModelCard, ModelRole
+from commonbrain.model.query import MARKED_WITHIN, Entry, Extent, Feedback, Mark, Use, Weighed
+from commonbrain.storage.evaluation import Evaluation, Figure
+from commonbrain.storage.records import EntryFilter
+from commonbrain.storage.schema.learning import evaluations, feedback, models, recall_traces
+from commonbrain.storage.sql.context import Work
+
+_MOVES: Final = ("digest", "state", "percent", "allow", "moved_at", "reason")
+_UNMOVED: Final = ("digest", "state", "moved_at")
+"""What tells that nobody has moved a card, nor dropped its artifact, since it was read."""
+_CARD: Final = select(*(column for column in models.columns if column.name != "tenant_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryShelf:
+    """Model cards of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, card: ModelCard) -> bool:
+        """Put a card there, unless its id is taken; say whether."""
+        return self.work.add(models, {"tenant_id": self.work.tenant, **_row(card)})
+
+    def get(self, id_: int) -> ModelCard | None:
+        """Give a card."""
+        return next(iter(self._all(_CARD.where(self._here(models.c.id == id_)))), None)
+
+    def listed(
+        self, role: ModelRole | None = None, *, before: int | None = None, limit: int
+    ) -> list[ModelCard]:
+        """List cards, the newest first."""
+        wanted = _CARD.where(self._here())
+        if role is not None:
+            wanted = wanted.where(models.c.role == role)
+        if before is not None:
+            wanted = wanted.where(models.c.id < before)
+        return self._all(wanted.order_by(models.c.id.desc()).limit(limit))
+
+    def serving(self, role: ModelRole) -> list[ModelCard]:
+        """Give the active model and the canary of a role."""
+        serves = models.c.state.in_(sorted(SERVING))
+        return self._all(_CARD.where(self._here(models.c.role == role, serves)))
+
+    def is_held(self, digest: str) -> bool:
+        """Say whether any card has an artifact of this digest."""
+        here = self._here(models.c.digest == digest)
+        return self.work.connection.execute(select(exists().where(here))).scalar_one()
+
+    def move(self, before: ModelCard, after: ModelCard) -> bool:
+        """Write what differs, unless it was moved meanwhile or its place is taken."""
+        unmoved = [models.c[name] == getattr(before, name) for name in _UNMOVED]
+        here = self._here(models.c.id == before.id, *unmoved)
+        if after.state in SERVING and after.state is not before.state:
+            other = models.alias()
+            taken = select(other.c.id).where(
+                other.c.tenant_id == self.work.tenant,
+                other.c.role == after.role,
+                other.c.state == after.state,
+            )
+            here = and_(here, ~exists(taken))
+        row = _row(after)
+        statement = update(models).where(here).values({name: row[name] for name in _MOVES})
+        return self.work.connection.execute(statement).rowcount > 0
+
+    def _here(self, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+        return and_(models.c.tenant_id == self.work.tenant, *conditions)
+
+    def _all(self, question: Select[Any]) -> list[ModelCard]:
+        rows = self.work.connection.execute(question).mappings()
+        return [ModelCard(**row) for row in rows]
+
+
+def _row(card: ModelCard) -> dict[str, Any]:
+    return {**asdict(card), "told": dict(card.told)}
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationShelf:
+    """Evaluations of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, evaluation: Evaluation) -> bool:
+        """Keep one, unless its id is taken; say whether."""
+        row = {**asdict(evaluation), "setup": dict(evaluation.setup)}
+        return self.work.add(evaluations, {"tenant_id": self.work.tenant, **row})
+
+    def listed(self, name: str, *, limit: int) -> list[Evaluation]:
+        """List those of a name, the newest first."""
+        table = evaluations.c
+        columns = [column for column in table if column.name != "tenant_id"]
+        here = select(*columns).where(table.tenant_id == self.work.tenant, table.name == name)
+        rows = self.work.connection.execute(here.order_by(table.id.desc()).limit(limit)).mappings()
+        return [Evaluation(**_told(row)) for row in rows]
+
+    def surplus(self, *, keep: int) -> int:
+        """Count those that have so many newer ones of their name."""
+        old = self._older(keep).subquery()
+        return self.work.connection.execute(select(func.count()).select_from(old)).scalar_one()
+
+    def drop(self, *, keep: int, limit: int) -> int:
+        """Drop those, the oldest first."""
+        table, old = evaluations.c, self._older(keep).subquery()
+        page = select(old.c.id).order_by(old.c.id).limit(limit)
+        here = delete(evaluations).where(table.tenant_id == self.work.tenant, table.id.in_(page))
+        return self.work.connection.execute(here).rowcount
+
+    def _older(self, keep: int) -> Select[tuple[int]]:
+        """Find what has so many newer ones of its name."""
+        table = evaluations.c
+        newer = func.row_number().over(partition_by=table.name, order_by=table.id.desc())
+        ranked = select(table.id, newer.label("place")).where(table.tenant_id == self.work.tenant)
+        known = ranked.subquery()
+        return select(known.c.id).where(known.c.place > keep)
+
+
+def _told(row: RowMapping) -> dict[str, Any]:
+    figures = {name: Figure(**one) for name, one in row["figures"].items()}
+    return {**row, "figures": figures}
+
+
+_SHOWN_MAX: Final = 200
+"""Recalls of one session looked through for one that showed a memory, the latest."""
+_MOMENT: Final = timedelta(milliseconds=1)
+"""As exact as ids are: what was asked in the same one was asked before."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerShelf:
+    """The ledger of one tenant in one transaction."""
+
+    work: Work
+
+    def mark(self, told: Sequence[Feedback]) -> int:
+        """Keep marks, each once; one on a trace that is not there is passed over."""
+        wanted = sorted({one.trace_id for one in told})
+        traces = recall_traces.c.id
+        known = select(traces).where(self._here(recall_traces, traces.in_(wanted)))
+        there = {row.id for row in self.work.connection.execute(known)}
+        return sum(
+            self.work.add(feedback, {"tenant_id": self.work.tenant, **asdict(one)})
+            for one in told
+            if one.trace_id in there
+        )
+
+    def showing(self, use: Use) -> Mapping[int, int]:
+        """Give the latest trace of the session that packed each, of those just before its use."""
+        table = recall_traces.c
+        whose = table.agent == use.agent, table.session.is_not_distinct_from(use.session)
+        since, until = (ids.make_id(at, 0) for at in (use.at - MARKED_WITHIN, use.at + _MOMENT))
+        question = (
+            select(table.id, table.packed)
+            .where(self._here(recall_traces, table.id >= since, table.id < until, *whose))
+            .order_by(table.id.desc())
+            .limit(_SHOWN_MAX)
+        )
+        found: dict[int, int] = {}
+        for row in self.work.connection.execute(question):
+            for id_ in set(row.packed).intersection(use.ids):
+                found.setdefault(id_, row.id)
+        return self._told_in_part(found) if use.is_fetch and found else found
+
+    def credit(self, use: Use) -> Sequence[int]:
+        """Mark what was used on the traces that showed it; give what none that is here did."""
+        shown = self.showing(use)
+        self.mark(use.marks(shown))
+        return [id_ for id_ in use.ids if id_ not in shown]
+
+    def _told_in_part(self, shown: Mapping[int, int]) -> dict[int, int]:
+        """Leave out what a trace had told the whole of."""
+        table = recall_traces.c
+        here = self._here(recall_traces, table.id.in_(sorted(set(shown.values()))))
+        told = {
+            (row.id, one["id"])
+            for row in self.work.connection.execute(select(table.id, table.considered).where(here))
+            for one in row.considered
+            if one.get("shown") == Extent.WHOLE
+        }
+        return {id_: trace for id_, trace in shown.items() if (trace, id_) not in told}
+
+    def entries(self, wanted: EntryFilter, *, after: int = 0, limit: int) -> list[Entry]:
+        """List recalls above an id with their marks, the oldest first."""
+        above = recall_traces.c.id > after
+        found = select(recall_traces).where(self._here(recall_traces, above, *self._of(wanted)))
+        return self._read(found.order_by(recall_traces.c.id).limit(limit))
+
+    def latest(
+        self, wanted: EntryFilter, *, before: int = ids.LAST, limit: int, is_brief: bool = False
+    ) -> list[Entry]:
+        """List recalls below an id, the newest first."""
+        table = recall_traces.c
+        below = self._here(recall_traces, table.id < before, *self._of(wanted))
+        found = select(recall_traces).where(below).order_by(table.id.desc()).limit(limit)
+        if is_brief:
+            nothing = literal([], JSON).label("considered")
+            brief = [column for column in table if column.name != "considered"]
+            found = found.with_only_columns(*brief, nothing)
+        return self._read(found)
+
+    def _read(self, question: Select[Any]) -> list[Entry]:
+        rows = self.work.connection.execute(question).all()
+        marks = self._marks(row.id for row in rows)
+        return [_entry(row, marks.get(row.id, {})) for row in rows]
+
+    def _of(self, wanted: EntryFilter) -> Iterator[ColumnElement[bool]]:
+        table = recall_traces.c
+        if wanted.since is not None:
+            yield table.id >= ids.make_id(wanted.since, 0)
+        if wanted.until is not None:
+            yield table.id < ids.make_id(wanted.until, 0)
+        for name in ("ranker", "agent", "session"):
+            if (value := getattr(wanted, name)) is not None:
+                yield table[name] == value
+        if wanted.is_by_weights:
+            yield table.ranker.is_(None)
+            yield table.query != ""
+        if wanted.share < 1:
+            span = 1 << ids.RANDOM_BITS
+            yield table.id % span < int(wanted.share * span)
+        if wanted.is_marked:
+            yield exists().where(self._here(feedback, feedback.c.trace_id == table.id))
+
+    def _marks(self, traces: Iterable[int]) -> Mapping[int, Mapping[int, frozenset[Mark]]]:
+        of_these = self._here(feedback, feedback.c.trace_id.in_(list(traces)))
+        question = select(feedback.c.trace_id, feedback.c.memory_id, feedback.c.mark)
+        found: defaultdict[int, dict[int, frozenset[Mark]]] = defaultdict(dict)
+        for row in self.work.connection.execute(question.where(of_these)):
+            known = found[row.trace_id].get(row.memory_id, frozenset())
+            found[row.trace_id][row.memory_id] = known | {row.mark}
+        return found
+
+    def _here(self, table: Any, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:  # noqa: ANN401 any table that has a tenant
+        return and_(table.c.tenant_id == self.work.tenant, *conditions)
+
+
+def _entry(row: Row[Any], marks: Mapping[int, frozenset[Mark]]) -> Entry:
+    return Entry(
+        id=row.id,
+        asked_at=row.asked_at,
+        agent=row.agent,
+        session=row.session,
+        query=row.query,
+        verdict=row.verdict,
+        ranker=row.ranker,
+        considered=tuple(
+            Weighed(
+                memory_id=one["id"],
+                score=one["score"],
+                features=one["features"],
+                left_out=one.get("left_out"),
+                shown=Extent(one["shown"]) if "shown" in one else None,
+            )
+            for one in row.considered
+        ),
+        packed=tuple(row.packed),
+        degraded=tuple(row.degraded),
+        stages_ms=row.stages_ms,
+        marks=marks,
+    )

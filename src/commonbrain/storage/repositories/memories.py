@@ -1,0 +1,399 @@
+"""The shelf of memories: projection, detail and tags, written and read together."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Executable,
+    Select,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
+
+from commonbrain.model.kinds import KINDS, Detail, Kind, MessageDetail
+from commonbrain.model.memory import CURRENT_STATES, Memory, State, full_text
+from commonbrain.model.query import Filter
+from commonbrain.storage.index import Hit
+from commonbrain.storage.interface import DueBy, IdTaken, Look
+from commonbrain.storage.repositories.maintenance import bodiless, due_by
+from commonbrain.storage.schema.memories import DETAILS, EntityType, entities, memories, threads
+from commonbrain.storage.schema.types import Names, Told
+from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.dialect_functions import greater, members_of
+from commonbrain.storage.sql.filters import confine, given, within
+
+SPEAKER: Final = 0
+"""The position of who said it among the people of a memory; whom it names comes after."""
+NAMED: Final = {
+    "tags": EntityType.TAG,
+    "people": EntityType.PERSON,
+    "topics": EntityType.TOPIC,
+    "references": EntityType.REFERENCE,
+}
+"""Fields of a memory that stand in rows of their own."""
+# What the projection row holds of a memory, in the names both use.
+PROJECTED: Final = tuple(
+    field.name for field in fields(Memory) if field.name not in {"body", "detail", *NAMED}
+)
+_ID: Final = PROJECTED.index("id")
+_KIND: Final = PROJECTED.index("kind")
+COLUMNS: Final = {kind: policy.columns for kind, policy in KINDS.items()}
+
+
+def _as_read(column: Column[Any]) -> ColumnElement[Any]:
+    """Read a column that holds JSON as `Told`."""
+    return type_coerce(column, Told()) if isinstance(column.type, JSON | Names) else column
+
+
+_GET: Final = select(*(_as_read(memories.c[name]) for name in PROJECTED)).where(
+    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
+)
+_GET_DETAIL: Final = {
+    kind: select(
+        table.c.memory_id, table.c.body, *(_as_read(table.c[name]) for name in COLUMNS[kind])
+    ).where(table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED))
+    for kind, table in DETAILS.items()
+}
+_GET_NAMES: Final = (
+    select(entities.c.memory_id, type_coerce(entities.c.type, String), entities.c.name)
+    .where(
+        entities.c.tenant_id == bindparam("tenant"),
+        entities.c.memory_id.in_(LISTED),
+        or_(entities.c.type != EntityType.PERSON, entities.c.position > SPEAKER),
+    )
+    .order_by(entities.c.position)
+)
+_FIELD_OF: Final = {str(type_): field for field, type_ in NAMED.items()}
+
+
+def fetch(work: Work, ids: Sequence[int]) -> dict[int, Memory]:
+    """Fetch memories of any state by id."""
+    if not ids:
+        return {}
+    listed = {"ids": list(ids)}
+    rows = work.rows(_GET, listed)
+    by_kind: defaultdict[Kind, list[int]] = defaultdict(list)
+    for row in rows:
+        by_kind[row[_KIND]].append(row[_ID])
+    details = {
+        memory_id: detail
+        for kind, of_kind in by_kind.items()
+        for memory_id, *detail in work.rows(_GET_DETAIL[kind], {"ids": of_kind})
+    }
+    names: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for memory_id, type_, name in work.rows(_GET_NAMES, listed):
+        named, field = names[memory_id], _FIELD_OF[type_]
+        named[field] = (*named.get(field, ()), name)
+    return {
+        row[_ID]: _memory(row, details[row[_ID]], names=names[row[_ID]])
+        for row in rows
+        # What has lost its body cannot be shown; `doctor` tells of it.
+        if row[_ID] in details
+    }
+
+
+def _memory(row: Sequence[Any], detail: Sequence[Any], *, names: dict[str, Any]) -> Memory:
+    """Put the rows of one memory together."""
+    kind: Kind = row[_KIND]
+    body, *columns = detail
+    own = KINDS[kind].detail(**dict(zip(COLUMNS[kind], columns, strict=True)))
+    return Memory(**dict(zip(PROJECTED, row, strict=True)), body=body, detail=own, **names)
+
+
+# Statements are built once: building one costs more than running it.
+_ADD_DETAIL: Final = {kind: insert(table) for kind, table in DETAILS.items()}
+_ADD_ENTITIES: Final = insert(entities)
+_IN_THREAD: Final = (
+    update(threads)
+    .where(threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread"))
+    .values(
+        last_id=greater(func.coalesce(threads.c.last_id, 0), bindparam("message", type_=BigInteger))
+    )
+)
+_HEADLINES: Final = select(memories.c.id, memories.c.kind, memories.c.headline).where(
+    memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED)
+)
+_BODIES: Final = {
+    kind: select(table.c.memory_id, table.c.body).where(
+        table.c.tenant_id == bindparam("tenant"), table.c.memory_id.in_(LISTED)
+    )
+    for kind, table in DETAILS.items()
+}
+_TURN: Final = (
+    update(memories)
+    .where(memories.c.tenant_id == bindparam("tenant"), memories.c.id.in_(LISTED))
+    .values(state=bindparam("into"))
+)
+_ASKED: Final = members_of("names", String)
+# One look into the index per name, however much its bearer said.
+_PEOPLE: Final[Select[str]] = select(_ASKED.c.value).where(
+    select(1)
+    .where(
+        entities.c.tenant_id == bindparam("tenant"),
+        entities.c.type == EntityType.PERSON,
+        entities.c.position == SPEAKER,
+        entities.c.name == _ASKED.c.value,
+    )
+    .exists()
+)
+_BY_HASH: Final = select(memories.c.id).where(
+    memories.c.tenant_id == bindparam("tenant"),
+    memories.c.kind == bindparam("kind"),
+    memories.c.semantic_hash == bindparam("hash"),
+    memories.c.state.in_(sorted(CURRENT_STATES)),
+)
+_BY_HASH_AND_SOURCE: Final = _BY_HASH.where(memories.c.source_ref == bindparam("source"))
+
+_RULES: Final = DETAILS[Kind.RULE]
+_SKILLED: Final = (
+    select(memories.c.id)
+    .join(
+        _RULES,
+        (_RULES.c.tenant_id == memories.c.tenant_id) & (_RULES.c.memory_id == memories.c.id),
+    )
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.kind == Kind.RULE,
+        memories.c.state.in_(sorted(CURRENT_STATES)),
+        _RULES.c.skill["name"].as_string() == bindparam("name"),
+    )
+)
+
+
+_SKILLS: Final[Select[int, Mapping[str, object]]] = select(
+    DETAILS[Kind.RULE].c.memory_id, DETAILS[Kind.RULE].c.skill
+).where(
+    DETAILS[Kind.RULE].c.tenant_id == bindparam("tenant"),
+    DETAILS[Kind.RULE].c.skill.is_not(null()),
+)
+_DROP_ENTITIES: Final = delete(entities).where(
+    entities.c.tenant_id == bindparam("tenant"), entities.c.memory_id == bindparam("memory")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryShelf:
+    """Memories of one tenant in one transaction."""
+
+    work: Work
+
+    def add(self, memory: Memory) -> None:
+        """Store a new memory whole, or raise `IdTaken` with nothing stored."""
+        tenant = {"tenant_id": self.work.tenant}
+        row = {name: getattr(memory, name) for name in PROJECTED}
+        if not self.work.add(memories, tenant | row):
+            raise IdTaken
+        own = {"memory_id": memory.id, "kind": memory.kind, "body": memory.body}
+        detail = {name: getattr(memory.detail, name) for name in COLUMNS[memory.kind]}
+        self.work.change(_ADD_DETAIL[memory.kind], tenant | own | detail)
+        if isinstance(memory.detail, MessageDetail) and memory.detail.thread_id is not None:
+            self._put_in_thread(memory.id, thread_id=memory.detail.thread_id)
+        entity = tenant | {"memory_id": memory.id}
+        self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(memory)])
+
+    def get(self, ids: Sequence[int]) -> dict[int, Memory]:
+        """Fetch memories of any state by id."""
+        return fetch(self.work, ids)
+
+    def texts(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give what memories say in full, and nothing else of them."""
+        by_kind: defaultdict[Kind, dict[int, str]] = defaultdict(dict)
+        for id_, kind, headline in self._rows(_HEADLINES, ids):
+            by_kind[kind][id_] = headline
+        return {
+            id_: full_text(headlines[id_], body)
+            for kind, headlines in by_kind.items()
+            for id_, body in self._rows(_BODIES[kind], list(headlines))
+        }
+
+    def by_hash(
+        self, kind: Kind, semantic_hash: str, *, source_ref: str | None = None
+    ) -> list[Memory]:
+        """Find the current memories of a kind, or of a source, that say the same to the letter."""
+        given = {"kind": kind, "hash": semantic_hash}
+        statement = _BY_HASH
+        if source_ref is not None:
+            statement, given = _BY_HASH_AND_SOURCE, given | {"source": source_ref}
+        ids = sorted(id_ for (id_,) in self.work.rows(statement, given))
+        found = self.get(ids)
+        return [found[id_] for id_ in ids]
+
+    def skilled(self, name: str) -> list[int]:
+        """Find the current rules whose trigger has this name."""
+        given = {"tenant": self.work.tenant, "name": name}
+        return list(self.work.connection.execute(_SKILLED, given).scalars())
+
+    def newest(self, look: Look, *, limit: int) -> list[Hit]:
+        """List what the look allows, latest occurrence first."""
+        since, until = look.filter.since, look.filter.until
+        wanted = replace(look.filter, since=None, until=None)
+        bounds = (since is not None, until is not None)
+        told = given(look, self.work.tenant) | {"since": since, "until": until, "limit": limit}
+        rows = self.work.connection.execute(_newest(wanted, bounds), told)
+        return [Hit(id=id_, score=occurred_at.timestamp()) for id_, occurred_at in rows]
+
+    def any(self, look: Look) -> bool:
+        """Say whether the look allows anything at all."""
+        statement = select(memories.c.id).where(confine(look, self.work.tenant)).limit(1)
+        return self.work.connection.execute(statement).first() is not None
+
+    def update(self, before: Memory, after: Memory) -> None:
+        """Write what differs between two states of one memory; its text never does."""
+        old, new = _projection(before), _projection(after)
+        changed = {name: value for name, value in new.items() if value != old[name]}
+        self._update(before.id, changed, table=memories)
+        details = _changed(before.detail, after.detail)
+        self._update(before.id, details, table=DETAILS[before.kind])
+        if _names(before) == _names(after):
+            return
+        self.work.connection.execute(_DROP_ENTITIES, self._of(before.id))
+        entity = {"tenant_id": self.work.tenant, "memory_id": before.id}
+        self.work.change_by_each(_ADD_ENTITIES, [entity | row for row in _names(after)])
+
+    def turn(self, ids: Sequence[int], state: State) -> None:
+        """Bring memories into one state and leave everything else of them."""
+        given = {"tenant": self.work.tenant, "ids": list(ids), "into": state}
+        self.work.connection.execute(_TURN, given)
+
+    def skills(self, look: Look) -> Mapping[int, Mapping[str, object]]:
+        """Give the triggers of the rules that the look allows and that have one, by id."""
+        # Triggers are few and have an index of their own; joined to the rows at once, the planner
+        # begins with all of these.
+        skills: dict[int, Mapping[str, object]] = dict(self.work.rows(_SKILLS, {}))
+        if not skills:
+            return {}
+        allowed = confine(look, self.work.tenant), memories.c.id.in_(list(skills))
+        ids = self.work.connection.execute(select(memories.c.id).where(*allowed)).scalars()
+        return {id_: skills[id_] for id_ in ids}
+
+    def people(self, names: Sequence[str]) -> set[str]:
+        """Say which of these case-folded names are of somebody who said something here."""
+        if not names:
+            return set()
+        return {name for (name,) in self.work.rows(_PEOPLE, {"names": list(names)})}
+
+    def naming(self, references: Sequence[str], look: Look, *, limit: int) -> list[int]:
+        """List what the look allows that names one of these references, the newest first."""
+        named = entities.c
+        of_it = named.tenant_id == memories.c.tenant_id, named.memory_id == memories.c.id
+        is_one = named.type == EntityType.REFERENCE, named.name.in_(references)
+        statement = (
+            select(memories.c.id)
+            .where(confine(look, self.work.tenant), select(1).where(*of_it, *is_one).exists())
+            .order_by(memories.c.id.desc())
+            .limit(limit)
+        )
+        return list(self.work.connection.execute(statement).scalars())
+
+    def predecessor(self, memory_id: int) -> int | None:
+        """Give the memory whose place this one took; None when it is a first."""
+        here = memories.c.tenant_id == self.work.tenant, memories.c.superseded_by == memory_id
+        return self.work.connection.execute(select(memories.c.id).where(*here)).scalar()
+
+    def page(self, *, after: int, limit: int) -> list[int]:
+        """List ids of memories of any state above one id, ascending."""
+        statement = (
+            select(memories.c.id)
+            .where(memories.c.tenant_id == self.work.tenant, memories.c.id > after)
+            .order_by(memories.c.id)
+            .limit(limit)
+        )
+        return list(self.work.connection.execute(statement).scalars())
+
+    def due(self, wanted: DueBy, *, after: int, limit: int) -> list[int]:
+        """List ids above one id, ascending, of current memories that may be due for something."""
+        asked = due_by(wanted, self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(asked).scalars())
+
+    def bodiless(self, *, after: int, limit: int) -> list[int]:
+        """List ids above one id, ascending, of rows whose body is lost."""
+        asked = bodiless(self.work.tenant).where(memories.c.id > after).limit(limit)
+        return list(self.work.connection.execute(asked).scalars())
+
+    def counts(self) -> Mapping[tuple[Kind, State], int]:
+        """Count the tenant's memories by kind and state."""
+        statement = (
+            select(memories.c.kind, memories.c.state, func.count())
+            .where(memories.c.tenant_id == self.work.tenant)
+            .group_by(memories.c.kind, memories.c.state)
+        )
+        rows = self.work.connection.execute(statement)
+        return {(kind, state): count for kind, state, count in rows}
+
+    def _put_in_thread(self, message: int, *, thread_id: int) -> None:
+        given = {"tenant": self.work.tenant, "thread": thread_id, "message": message}
+        self.work.change(_IN_THREAD, given)
+        known = self.work.highest.get(threads)
+        if known is not None:
+            self.work.highest[threads] = max(known, message)
+
+    def _update(self, memory_id: int, changes: Mapping[str, Any], *, table: Table) -> None:
+        if not changes:
+            return
+        key = table.c.id if table is memories else table.c.memory_id
+        row = (table.c.tenant_id == self.work.tenant) & (key == memory_id)
+        self.work.connection.execute(update(table).where(row).values(**changes))
+
+    def _of(self, memory_id: int) -> Mapping[str, Any]:
+        return {"tenant": self.work.tenant, "memory": memory_id}
+
+    def _rows(self, statement: Executable, ids: Sequence[int]) -> Sequence[Sequence[Any]]:
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return self.work.connection.execute(statement, given).all()
+
+
+@lru_cache
+def _newest(wanted: Filter, bounds: tuple[bool, bool]) -> Select[int, datetime]:
+    """Build a browse once for all spans of time: building it costs more than running it."""
+    when = memories.c.occurred_at
+    has_since, has_until = bounds
+    since = [when >= bindparam("since", type_=when.type)] if has_since else []
+    until = [when <= bindparam("until", type_=when.type)] if has_until else []
+    return (
+        select(memories.c.id, when)
+        .where(within(wanted), *since, *until)
+        .order_by(when.desc(), memories.c.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+def _projection(memory: Memory) -> dict[str, Any]:
+    return {name: getattr(memory, name) for name in PROJECTED}
+
+
+def _changed(before: Detail, after: Detail) -> dict[str, Any]:
+    old, new = asdict(before), asdict(after)
+    return {name: value for name, value in new.items() if value != old[name]}
+
+
+def _names(memory: Memory) -> list[dict[str, Any]]:
+    """Give the rows of what a memory names, and of who said it."""
+    said = [(EntityType.PERSON, SPEAKER, memory.speaker.casefold())] if memory.speaker else []
+    named = [
+        (type_, position, name)
+        for field, type_ in NAMED.items()
+        for position, name in enumerate(getattr(memory, field), SPEAKER + 1)
+        if (type_, SPEAKER, name) not in said
+    ]
+    return [
+        {"type": type_, "position": position, "name": name}
+        for type_, position, name in (*said, *named)
+    ]

@@ -1,0 +1,394 @@
+"""The shelf of mail."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    CompoundSelect,
+    Executable,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    false,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    true,
+    tuple_,
+    union_all,
+    update,
+)
+
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind
+from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.messages import Place, Reader, Receipt, floor_of, merged
+from commonbrain.model.scope import EVERYBODY
+from commonbrain.storage.schema.coordination import mailboxes, receipts, sessions
+from commonbrain.storage.schema.memories import DETAILS, memories
+from commonbrain.storage.schema.types import Instant
+from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql.context import Work
+
+_TAKEN_AT_ONCE: Final = 2000
+"""Broadcasts that a mailbox takes over in one transaction: about 20 ms of others' waiting."""
+_NAMES: Final = tuple(field.name for field in fields(Receipt))
+_TENANT: Final = receipts.c.tenant_id == bindparam("tenant")
+_IS_MINE: Final = receipts.c.agent == bindparam("reader")
+_IS_FOR_ALL: Final = receipts.c.agent == EVERYBODY
+_MEMORY: Final = and_(
+    memories.c.tenant_id == receipts.c.tenant_id, memories.c.id == receipts.c.message_id
+)
+_IS_CURRENT: Final = and_(
+    memories.c.state.in_(sorted(CURRENT_STATES)),
+    or_(memories.c.expires_at.is_(None), memories.c.expires_at > bindparam("now", type_=Instant())),
+)
+_MINE: Final = receipts.alias("mine")
+_HAS_OWN: Final = (
+    select(1)
+    .where(
+        _MINE.c.tenant_id == receipts.c.tenant_id,
+        _MINE.c.agent == bindparam("reader"),
+        _MINE.c.message_id == receipts.c.message_id,
+    )
+    .exists()
+)
+# Broadcasts that the mailbox has no row of its own for: the newest ones, as a rule none.
+_IS_UNTAKEN: Final = and_(
+    _IS_FOR_ALL,
+    receipts.c.message_id > bindparam("taken", type_=BigInteger),
+    receipts.c.sender != bindparam("reader"),
+)
+_BELOW: Final = tuple_(receipts.c.is_urgent, receipts.c.message_id) < tuple_(
+    bindparam("is_urgent", type_=Boolean), bindparam("below", type_=BigInteger)
+)
+_TAKEN: Final = select(mailboxes.c.taken_until).where(
+    mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader")
+)
+_BEGAN: Final = select(func.min(sessions.c.started_at)).where(
+    sessions.c.tenant_id == bindparam("tenant"), sessions.c.agent == bindparam("reader")
+)
+_NEXT: Final = (
+    select(receipts.c.message_id)
+    .where(_TENANT, _IS_FOR_ALL, receipts.c.message_id > bindparam("taken"))
+    .order_by(receipts.c.message_id)
+    .limit(_TAKEN_AT_ONCE)
+)
+_TAKE: Final = (
+    update(mailboxes)
+    .where(mailboxes.c.tenant_id == bindparam("tenant"), mailboxes.c.agent == bindparam("reader"))
+    .values(taken_until=bindparam("until"))
+)
+_UNREAD_OF: Final[Select[int]] = select(receipts.c.message_id).where(
+    _TENANT,
+    receipts.c.message_id.in_(bindparam("ids", expanding=True)),
+    receipts.c.read_at.is_(None),
+)
+_AMONG: Final = union_all(_UNREAD_OF.where(_IS_MINE), _UNREAD_OF.where(_IS_UNTAKEN, ~_HAS_OWN))
+_WAITING: Final[Select[int, bool]] = (
+    select(receipts.c.message_id, receipts.c.is_urgent)
+    .join(memories, _MEMORY)
+    .where(_TENANT, receipts.c.read_at.is_(None), _IS_CURRENT)
+)
+_READ: Final = (
+    select(receipts.c.message_id)
+    .join(memories, _MEMORY)
+    .where(_TENANT, _IS_MINE, receipts.c.read_at.is_not(None), _IS_CURRENT)
+    .where(memories.c.kind == Kind.MESSAGE, receipts.c.message_id < bindparam("below"))
+    .order_by(receipts.c.message_id.desc())
+    .limit(bindparam("limit"))
+)
+_MARK: Final = (
+    update(receipts)
+    .where(_TENANT, _IS_MINE, receipts.c.read_at.is_(None))
+    .where(receipts.c.message_id.in_(bindparam("ids", expanding=True)))
+    .values(read_at=bindparam("now", type_=Instant()))
+)
+_OF: Final = select(*(receipts.c[name] for name in _NAMES)).where(
+    _TENANT, receipts.c.message_id.in_(bindparam("ids", expanding=True))
+)
+_ACKED: Final = _OF.where(receipts.c.acked_at.is_not(None))
+_WAS_SAID: Final = or_(
+    and_(
+        receipts.c.agent.in_([bindparam("reader"), EVERYBODY]),
+        receipts.c.sender == bindparam("other"),
+    ),
+    and_(receipts.c.agent == bindparam("other"), receipts.c.sender == bindparam("reader")),
+)
+_BETWEEN: Final = (
+    select(receipts.c.message_id)
+    .join(memories, _MEMORY)
+    .where(_TENANT, _WAS_SAID, _IS_CURRENT, memories.c.kind == Kind.MESSAGE)
+    .where(receipts.c.message_id < bindparam("below"))
+    .distinct()
+    .order_by(receipts.c.message_id.desc())
+    .limit(bindparam("limit"))
+)
+_TASKS: Final = DETAILS[Kind.TASK]
+_ASKED: Final = memories.alias("asked")
+_IS_ASKED_BY: Final = (
+    select(1)
+    .where(
+        _ASKED.c.tenant_id == memories.c.tenant_id,
+        _ASKED.c.id == memories.c.source_message_id,
+        _ASKED.c.agent == bindparam("reader"),
+    )
+    .exists()
+)
+_DELEGATED: Final = (
+    select(memories.c.id)
+    .join(
+        _TASKS,
+        and_(_TASKS.c.tenant_id == memories.c.tenant_id, _TASKS.c.memory_id == memories.c.id),
+    )
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        _TASKS.c.assignee.is_not(None),
+        # Whoever revised the task is its author: who asked for it is told by the message.
+        or_(_IS_ASKED_BY, _TASKS.c.assignee == bindparam("reader")),
+        memories.c.source_message_id.is_not(None),
+        memories.c.state.in_(sorted(CURRENT_STATES)),
+        _TASKS.c.memory_id < bindparam("below"),
+    )
+    .order_by(_TASKS.c.memory_id.desc())
+    .limit(bindparam("limit"))
+)
+
+_TOLD: Final = (
+    select(memories.c.id)
+    .where(
+        memories.c.tenant_id == bindparam("tenant"),
+        memories.c.source_message_id.in_(LISTED),
+    )
+    .order_by(memories.c.id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MailShelf:
+    """Receipts of one tenant in one transaction."""
+
+    work: Work
+
+    def post(self, deliveries: Sequence[Receipt]) -> None:
+        """Deliver messages, or share memories."""
+        rows = [{"tenant_id": self.work.tenant, **asdict(one)} for one in deliveries]
+        if rows:
+            self.work.connection.execute(self.work.dialect.insert_or_skip(receipts), rows)
+
+    def open(self, reader: Reader) -> None:
+        """Begin the reader's mailbox, where it has none yet."""
+        if self.work.connection.execute(_TAKEN, self._own(reader)).scalar() is None:
+            floor = self._floor(reader)
+            row = {"tenant_id": self.work.tenant, "agent": reader.agent, "taken_until": floor}
+            self.work.add(mailboxes, row)
+
+    def unread(self, reader: Reader, *, below: Place, limit: int) -> list[Place]:
+        """List what is current and unread below a place."""
+        given = self._given(reader) | _place(below) | {"limit": limit}
+        rows = self.work.connection.execute(_unread(reader.project is not None), given)
+        return [Place(message_id=id_, is_urgent=bool(urgent)) for id_, urgent in rows]
+
+    def count_unread(self, reader: Reader, *, limit: int) -> int:
+        """Count what is unread, up to a limit."""
+        given = self._given(reader) | {"limit": limit}
+        return self.work.connection.execute(_count(reader.project is not None), given).scalar_one()
+
+    def unread_among(self, reader: Reader, ids: Sequence[int]) -> set[int]:
+        """Say which of these messages are for the reader and unread."""
+        if not ids:
+            return set()
+        given = self._given(reader) | {"ids": list(ids)}
+        return set(self.work.connection.execute(_AMONG, given).scalars())
+
+    def read(self, reader: Reader, *, below: int, limit: int) -> list[int]:
+        """List what was read of what is current."""
+        given = self._own(reader) | {"now": reader.now, "below": below, "limit": limit}
+        return list(self.work.connection.execute(_READ, given).scalars())
+
+    def take(self, reader: Reader) -> None:
+        """Give the reader rows of its own for the next broadcasts it has none for."""
+        self.open(reader)
+        given = self._own(reader) | {"taken": self._taken(reader)}
+        until = max(self.work.connection.execute(_NEXT, given).scalars(), default=None)
+        if until is not None:
+            span = receipts.c.message_id > given["taken"], receipts.c.message_id <= until
+            self._copy(reader, and_(*span), read_at=None)
+            self.work.connection.execute(_TAKE, given | {"until": until})
+
+    def mark(self, reader: Reader, ids: Sequence[int]) -> None:
+        """Mark messages as read now."""
+        if not ids:
+            return
+        given = self._own(reader) | {"ids": list(ids), "now": reader.now}
+        marked = self.work.connection.execute(_MARK, given).rowcount
+        if marked < len(ids):
+            self._copy(reader, receipts.c.message_id.in_(list(ids)), read_at=reader.now)
+
+    def acknowledge(self, reader: Reader, message_id: int, *, answer: str | None) -> bool:
+        """Keep an acknowledgement of a message."""
+        here = (
+            receipts.c.tenant_id == self.work.tenant,
+            receipts.c.agent == reader.agent,
+            receipts.c.message_id == message_id,
+        )
+        given = update(receipts).where(*here).values(acked_at=reader.now, answer=answer)
+        return self.work.connection.execute(given).rowcount > 0
+
+    def of(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
+        """Give the receipts of messages."""
+        return self._receipts(_OF, ids)
+
+    def _receipts(
+        self, statement: Executable, ids: Sequence[int]
+    ) -> Mapping[int, tuple[Receipt, ...]]:
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        found: defaultdict[int, list[Receipt]] = defaultdict(list)
+        for row in self.work.connection.execute(statement, given).mappings():
+            found[row["message_id"]].append(Receipt(**row))
+        # Sorted here: the planner would walk all receipts to have them in this order.
+        return {id_: tuple(sorted(rows, key=_by_agent)) for id_, rows in found.items()}
+
+    def acks(self, ids: Sequence[int]) -> Mapping[int, tuple[Receipt, ...]]:
+        """Give the receipts of messages that were acknowledged."""
+        return self._receipts(_ACKED, ids)
+
+    def between(self, reader: Reader, other: str, *, below: int, limit: int) -> list[int]:
+        """List messages from either to the other."""
+        given = self._own(reader) | {"other": other, "now": reader.now}
+        asked = given | {"below": below, "limit": limit}
+        return list(self.work.connection.execute(_BETWEEN, asked).scalars())
+
+    def delegated(self, agent: str, *, below: int, limit: int) -> list[int]:
+        """List tasks that a message assigned."""
+        given = {"tenant": self.work.tenant, "reader": agent, "below": below, "limit": limit}
+        return list(self.work.connection.execute(_DELEGATED, given).scalars())
+
+    def told(self, messages: Sequence[int]) -> list[int]:
+        """List the memories of any state that name one of these as the message they come from."""
+        given = {"tenant": self.work.tenant, "ids": list(messages)}
+        return list(self.work.connection.execute(_TOLD, given).scalars())
+
+    def merge(self, receipt: Receipt) -> bool:
+        """Take in what another store knows of a delivery."""
+        row = {"tenant_id": self.work.tenant, **asdict(receipt)}
+        if self.work.add(receipts, row):
+            return True
+        here = (
+            receipts.c.tenant_id == self.work.tenant,
+            receipts.c.agent == receipt.agent,
+            receipts.c.message_id == receipt.message_id,
+        )
+        there = self.of([receipt.message_id])[receipt.message_id]
+        [known] = [one for one in there if one.agent == receipt.agent]
+        both = merged(known, receipt)
+        if both != known:
+            self.work.connection.execute(update(receipts).where(*here).values(**asdict(both)))
+        return both != known
+
+    def _copy(
+        self, reader: Reader, which: ColumnElement[bool], *, read_at: datetime | None
+    ) -> None:
+        """Give the reader rows of its own for broadcasts, where it has none."""
+        row = receipts.c
+        own = select(
+            row.tenant_id,
+            literal(reader.agent),
+            row.message_id,
+            row.sender,
+            row.project,
+            row.is_urgent,
+            literal(read_at, Instant()),
+        ).where(row.tenant_id == self.work.tenant, _IS_FOR_ALL, row.sender != reader.agent, which)
+        names = ["tenant_id", "agent", "message_id", "sender", "project", "is_urgent", "read_at"]
+        insert = self.work.dialect.insert_or_skip(receipts).from_select(names, own)
+        self.work.connection.execute(insert)
+
+    def _taken(self, reader: Reader) -> int:
+        """Say up to which broadcast the reader's own rows tell all, were it to begin now."""
+        known = self.work.connection.execute(_TAKEN, self._own(reader)).scalar()
+        return self._floor(reader) if known is None else known
+
+    def _floor(self, reader: Reader) -> int:
+        """Say before which id broadcasts are too old for the reader."""
+        began = self.work.connection.execute(_BEGAN, self._own(reader)).scalar()
+        return floor_of(began or reader.now)
+
+    def _own(self, reader: Reader) -> dict[str, Any]:
+        return {"tenant": self.work.tenant, "reader": reader.agent}
+
+    def _given(self, reader: Reader) -> dict[str, Any]:
+        own = {"project": reader.project} if reader.project is not None else {}
+        return self._own(reader) | {"now": reader.now, "taken": self._taken(reader)} | own
+
+
+def _by_agent(receipt: Receipt) -> str:
+    return receipt.agent
+
+
+def _place(place: Place) -> dict[str, int | bool]:
+    """Give a place as the bounds of all parts: below what is quiet nothing loud is left."""
+    loud, quiet = (place.message_id, ids.LAST) if place.is_urgent else (0, place.message_id)
+    own = {"is_urgent": place.is_urgent, "below": place.message_id}
+    return own | {"below_loud": loud, "below_quiet": quiet}
+
+
+@lru_cache
+def _unread(in_project: bool) -> CompoundSelect[int, bool]:  # noqa: FBT001 a key of the cache
+    """Select what is unread: every part by the index in its order, so that a page ends it."""
+    row = receipts.c
+    both = row.is_urgent.desc(), row.message_id.desc()
+    parts = [one.where(_BELOW).order_by(*both) for one in _own(in_project=in_project)]
+    for is_loud, below in ((True, "below_loud"), (False, "below_quiet")):
+        end = row.message_id < bindparam(below, type_=BigInteger)
+        for one in _untaken(in_project=in_project, is_loud=is_loud):
+            parts.append(one.where(end).order_by(row.message_id.desc()))  # noqa: PERF401 two loops
+    pages = [one.limit(bindparam("limit")).subquery() for one in parts]
+    each: list[Select[int, bool]] = [select(one.c.message_id, one.c.is_urgent) for one in pages]
+    order = (literal_column(name, Integer).desc() for name in ("is_urgent", "message_id"))
+    return union_all(*each).order_by(*order).limit(bindparam("limit"))
+
+
+@lru_cache
+def _count(in_project: bool) -> Select[int]:  # noqa: FBT001 a key of the cache
+    parts = _own(in_project=in_project)
+    for is_loud in (True, False):
+        parts += _untaken(in_project=in_project, is_loud=is_loud)
+    pages = [one.limit(bindparam("limit")).subquery() for one in parts]
+    each: list[Select[int]] = [select(one.c.message_id) for one in pages]
+    found = union_all(*each).limit(bindparam("limit")).subquery()
+    return select(func.count()).select_from(found)
+
+
+def _own(*, in_project: bool) -> list[Select[int, bool]]:
+    """Give what is unread of own rows, by project."""
+    return [_WAITING.where(_IS_MINE, project) for project in _projects(in_project=in_project)]
+
+
+def _untaken(*, in_project: bool, is_loud: bool) -> list[Select[int, bool]]:
+    """Give unread broadcasts not taken yet, by project.
+
+    Each loudness by itself: between it and the id of a row the index knows where they begin.
+    """
+    how = receipts.c.is_urgent.is_(true() if is_loud else false())
+    return [
+        _WAITING.where(_IS_UNTAKEN, how, ~_HAS_OWN, project)
+        for project in _projects(in_project=in_project)
+    ]
+
+
+def _projects(*, in_project: bool) -> list[ColumnElement[bool]]:
+    projects: list[ColumnElement[bool]] = [receipts.c.project.is_(None)]
+    if in_project:
+        projects.append(receipts.c.project == bindparam("project"))
+    return projects

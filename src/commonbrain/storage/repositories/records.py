@@ -1,0 +1,196 @@
+"""The shelf of what happened: audit, outbox, replies, and how a recall trace is written."""
+
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import bindparam, delete, func, select, text
+
+from commonbrain.model import ids
+from commonbrain.model.query import Candidate, Trace
+from commonbrain.model.timestamps import to_millis
+from commonbrain.observability.tool_events import OK, REFUSED, Happened, ToolEvent
+from commonbrain.storage.records import AuditEntry, Reply
+from commonbrain.storage.schema.jobs import tool_events
+from commonbrain.storage.schema.memories import audit, idempotency, outbox, tenants
+from commonbrain.storage.sql.bulk import add_many
+from commonbrain.storage.sql.context import Work
+
+_AUDIT_KEY: Final = select(tenants.c.audit_key).where(tenants.c.id == bindparam("tenant"))
+_REPLY: Final = select(*(idempotency.c[one.name] for one in fields(Reply))).where(
+    idempotency.c.tenant_id == bindparam("tenant"),
+    idempotency.c.agent == bindparam("agent"),
+    idempotency.c.key == bindparam("key"),
+)
+_LAST: Final = select(func.max(audit.c.id)).where(audit.c.tenant_id == bindparam("tenant"))
+_DROP_REPLIES: Final = delete(idempotency).where(
+    idempotency.c.tenant_id == bindparam("tenant"), idempotency.c.at < bindparam("before")
+)
+_CONSIDERED_MAX: Final = 100
+"""Candidates kept of one trace, best first: as many as two full arms bring."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShelf:
+    """Records of one tenant in one transaction."""
+
+    work: Work
+    _keys: list[bytes] = field(default_factory=list[bytes])
+
+    def audit(self, entry: AuditEntry) -> None:
+        """Append one line, with a keyed digest in place of the content."""
+        self.work.append(audit, _audit_row(entry, key=self._audit_key()), at=entry.at)
+
+    def audit_alike(self, entry: AuditEntry, contents: Mapping[int, str]) -> None:
+        """Append the same line of many memories, each with the digest of its own content."""
+        key, shared = self._audit_key(), _audit_row(entry, key=b"")
+        del shared["memory_id"], shared["content_hmac"]
+        # Above every other, for so many drawn ids would collide.
+        last = self.work.connection.execute(_LAST, {"tenant": self.work.tenant}).scalar()
+        first = max(ids.make_id(entry.at, 0), (last or 0) + 1)
+        each = {
+            "id": range(first, first + len(contents)),
+            "memory_id": list(contents),
+            "content_hmac": [_digest(content, key=key) for content in contents.values()],
+        }
+        add_many(self.work, audit, shared=shared, each=each)
+
+    def _audit_key(self) -> bytes:
+        """Give the tenant's key, which no transaction changes."""
+        if not self._keys:
+            self._keys.extend(key for (key,) in self.work.rows(_AUDIT_KEY, {}))
+        return self._keys[0]
+
+    def publish(self, topic: str, memory_id: int, *, at: datetime) -> None:
+        """Put an event into the outbox."""
+        self.work.append(outbox, {"topic": topic, "memory_id": memory_id, "at": at}, at=at)
+
+    def drop_events(self, *, before: datetime, limit: int) -> int:
+        """Drop events that were published before a moment; count them."""
+        # Ids begin with the moment, and the primary key finds them.
+        here = outbox.c.tenant_id == self.work.tenant
+        old = select(outbox.c.id).where(here, outbox.c.id < ids.make_id(before, 0))
+        some = old.order_by(outbox.c.id).limit(limit).scalar_subquery()
+        statement = delete(outbox).where(here, outbox.c.id.in_(some))
+        return self.work.connection.execute(statement).rowcount
+
+    def reply(self, agent: str, key: str) -> Reply | None:
+        """Find what a call of this agent with this idempotency key was answered."""
+        given = {"tenant": self.work.tenant, "agent": agent, "key": key}
+        row = self.work.connection.execute(_REPLY, given).mappings().first()
+        if row is None:
+            return None
+        known = Reply(**row)
+        return replace(known, memory_ids=tuple(known.memory_ids))
+
+    def drop_replies(self, *, before: datetime) -> None:
+        """Drop every answer that was kept before a moment."""
+        given = {"tenant": self.work.tenant, "before": before}
+        self.work.connection.execute(_DROP_REPLIES, given)
+
+    def keep_reply(self, reply: Reply) -> None:
+        """Keep an answer under its idempotency key."""
+        row = asdict(reply) | {"memory_ids": list(reply.memory_ids)}
+        self.work.add(idempotency, {"tenant_id": self.work.tenant, **row})
+
+
+def _audit_row(entry: AuditEntry, *, key: bytes) -> dict[str, Any]:
+    return {
+        "at": entry.at,
+        "action": entry.action,
+        "memory_id": entry.memory_id,
+        "agent": entry.agent,
+        "session": entry.session,
+        "reason": entry.reason,
+        "content_hmac": _digest(entry.content, key=key),
+    }
+
+
+def _digest(content: str, *, key: bytes) -> bytes:
+    return hmac.digest(key, content.encode(), "sha256")
+
+
+def trace_row(trace: Trace) -> list[Any]:
+    """Give a trace as JSON values, in the order of its columns after the tenant."""
+    return [
+        trace.id,
+        to_millis(trace.asked_at),
+        trace.caller.agent,
+        trace.caller.session,
+        trace.query,
+        trace.verdict,
+        [_considered(one, trace) for one in trace.considered[:_CONSIDERED_MAX]],
+        list(trace.packed),
+        list(trace.degraded),
+        dict(trace.stages_ms),
+        trace.ranker,
+    ]
+
+
+def _considered(candidate: Candidate, trace: Trace) -> dict[str, Any]:
+    # Half of them are 0, which goes without saying: a recall leaves 40 candidates of 25 features.
+    features = {name: round(value, 4) for name, value in candidate.features.items() if value}
+    id_ = candidate.memory.id
+    told = trace.extents.get(id_)
+    return {
+        "id": id_,
+        "score": round(candidate.score, 4),
+        "features": features,
+        "left_out": trace.left_out.get(id_),
+        **({} if told is None else {"shown": told}),
+    }
+
+
+_COLUMNS: Final = tuple(column.name for column in tool_events.columns if column.name != "tenant_id")
+_NEWEST: Final = (
+    select(*(tool_events.c[name] for name in _COLUMNS))
+    .where(tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id >= bindparam("since"))
+    .order_by(tool_events.c.id.desc())
+    .limit(bindparam("limit"))
+)
+_FAILED: Final = _NEWEST.where(tool_events.c.outcome.not_in((OK, REFUSED)))
+_OLD: Final = delete(tool_events).where(
+    tool_events.c.tenant_id == bindparam("tenant"), tool_events.c.id < bindparam("before")
+)
+# One step whatever the number of rows, as the other things are that reads leave in SQLite.
+_SQLITE: Final = text(
+    f"INSERT INTO tool_events (tenant_id, {', '.join(_COLUMNS)}) "  # noqa: S608 all are our own
+    f"SELECT :tenant, {', '.join(f'value ->> {at}' for at in range(len(_COLUMNS)))} "
+    "FROM json_each(:events) WHERE true ON CONFLICT DO NOTHING"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEventShelf:
+    """Calls of one tenant in one transaction."""
+
+    work: Work
+
+    def latest(self, *, limit: int, since: datetime, failed: bool = False) -> list[ToolEvent]:
+        """List the calls since a moment, or the failed ones, the newest first."""
+        question = _FAILED if failed else _NEWEST
+        rows = self.work.rows(question, {"since": ids.make_id(since, 0), "limit": limit})
+        tenant = self.work.tenant
+        return [ToolEvent(tenant=tenant, **dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+
+
+def write_events(work: Work, happened: Happened) -> None:
+    """Keep events, those that are kept already once, and drop the old ones."""
+    connection, tenant = work.connection, work.tenant
+    if connection.dialect.name == "sqlite":
+        rows = json.dumps([[*_values(event).values()] for event in happened.events])
+        connection.execute(_SQLITE, {"tenant": tenant, "events": rows})
+    elif happened.events:
+        into = work.dialect.insert_or_skip(tool_events)
+        given = [{"tenant_id": tenant, **_values(one), "at": one.at} for one in happened.events]
+        connection.execute(into, given)
+    connection.execute(_OLD, {"tenant": tenant, "before": ids.make_id(happened.keep_from, 0)})
+
+
+def _values(event: ToolEvent) -> dict[str, Any]:
+    """Give an event's columns in their order, its moment as SQLite keeps it."""
+    given = {name: getattr(event, name) for name in _COLUMNS}
+    return {**given, "at": to_millis(event.at), "session": event.session or ""}

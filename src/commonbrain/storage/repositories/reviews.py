@@ -1,0 +1,198 @@
+"""The shelf of what needs review, and of what has yet to be followed up."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final
+
+from sqlalchemy import BindParameter, and_, bindparam, delete, insert, or_, select, union
+
+from commonbrain.model.links import LinkType
+from commonbrain.model.support import SUPPORTS, Fall, Review
+from commonbrain.storage.repositories.graph import beginning, of_tenant
+from commonbrain.storage.schema.invalidation import falls
+from commonbrain.storage.schema.invalidation import reviews as table
+from commonbrain.storage.schema.memories import links, memories
+from commonbrain.storage.sql.bulk import LISTED, add_many, drop_many
+from commonbrain.storage.sql.context import Work
+
+_TENANT: Final[BindParameter[Any]] = bindparam("tenant")
+_FIELDS: Final = tuple(one.name for one in fields(Review))
+_ROW: Final = select(*(table.c[name] for name in _FIELDS)).where(table.c.tenant_id == _TENANT)
+_OF: Final = _ROW.where(table.c.memory_id.in_(LISTED)).order_by(table.c.memory_id, table.c.cause_id)
+_UNSUPPORTED: Final = _OF.where(table.c.fall == Fall.UNSUPPORTED)
+_VOUCHED: Final = table.alias("vouched")
+_IS_VOUCHED: Final = (
+    select(1)
+    .where(
+        _VOUCHED.c.tenant_id == table.c.tenant_id,
+        _VOUCHED.c.memory_id == table.c.memory_id,
+        _VOUCHED.c.settled_at.is_not(None),
+    )
+    .exists()
+)
+_DOUBTFUL: Final = select(table.c.memory_id).where(
+    table.c.tenant_id == _TENANT,
+    table.c.memory_id.in_(LISTED),
+    table.c.fall != Fall.UNSUPPORTED,
+    table.c.settled_at.is_(None),
+    ~_IS_VOUCHED,
+)
+_BY: Final = _ROW.where(table.c.cause_id == bindparam("cause")).order_by(
+    table.c.depth, table.c.memory_id
+)
+_CONFLICTS: Final = links.c.tenant_id == _TENANT, links.c.type == LinkType.CONFLICTS_WITH
+_DISPUTED: Final = union(
+    select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
+    select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
+)
+_CONCERNED: Final = (
+    select(memories.c.id.label("id"))
+    .where(memories.c.tenant_id == _TENANT, memories.c.id.in_(LISTED))
+    .union(
+        select(links.c.from_id).where(*_CONFLICTS, links.c.to_id.in_(LISTED)),
+        select(links.c.to_id).where(*_CONFLICTS, links.c.from_id.in_(LISTED)),
+        select(table.c.cause_id).where(table.c.tenant_id == _TENANT, table.c.memory_id.in_(LISTED)),
+    )
+    .subquery("concerned")
+)
+_IS_RESTED_ON: Final = (
+    select(1)
+    .where(
+        links.c.tenant_id == _TENANT,
+        links.c.to_id == _CONCERNED.c.id,
+        links.c.type.in_(SUPPORTS),
+    )
+    .exists()
+)
+_IS_REVIEWED: Final = (
+    select(1).where(table.c.tenant_id == _TENANT, table.c.memory_id == _CONCERNED.c.id).exists()
+)
+_IS_CAUSE: Final = (
+    select(1).where(table.c.tenant_id == _TENANT, table.c.cause_id == _CONCERNED.c.id).exists()
+)
+_TO_LOOK_AT: Final = select(_CONCERNED.c.id).where(or_(_IS_RESTED_ON, _IS_REVIEWED, _IS_CAUSE))
+_UNLIST: Final = delete(falls).where(falls.c.tenant_id == _TENANT, falls.c.memory_id.in_(LISTED))
+_NOW: Final = bindparam("now", type_=falls.c.due_at.type)
+_DUE: Final = (
+    select(falls.c.memory_id)
+    .where(falls.c.tenant_id == _TENANT, falls.c.due_at <= _NOW)
+    .order_by(falls.c.due_at, falls.c.memory_id)
+    .limit(bindparam("limit"))
+)
+_KEY: Final = ("memory_id", "cause_id")
+_VALUES: Final = attrgetter(*_FIELDS)
+
+
+def _shaken() -> Any:  # noqa: ANN401 a select of ids
+    """Select what rests, step by step, on some memories and has an open review."""
+    reach = beginning().cte("reach", recursive=True)
+    resting = and_(of_tenant(reach), links.c.to_id == reach.c.id, links.c.type.in_(SUPPORTS))
+    is_open = (
+        select(1)
+        .where(
+            table.c.tenant_id == links.c.tenant_id,
+            table.c.memory_id == links.c.from_id,
+            table.c.settled_at.is_(None),
+        )
+        .exists()
+    )
+    onward = select(links.c.tenant_id, links.c.from_id).where(resting, is_open)
+    return select(reach.union(onward).c.id)
+
+
+_SHAKEN: Final = _shaken()
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewShelf:
+    """Reviews of one tenant in one transaction."""
+
+    work: Work
+    own: set[int] = field(default_factory=set[int])
+    """What this transaction has listed."""
+
+    def touch(self, ids: Sequence[int], *, at: datetime) -> None:
+        """List what a change of these memories or of their links may unseat, to be looked at."""
+        tenant = self.work.tenant
+        given = {"tenant": tenant, "ids": list(ids)}
+        concerned = self.work.connection.execute(_TO_LOOK_AT, given).scalars().all()
+        if concerned:
+            self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": concerned})
+            rows = [{"tenant_id": tenant, "memory_id": id_, "due_at": at} for id_ in concerned]
+            self.work.connection.execute(insert(falls), rows)
+            self.own.update(concerned)
+
+    def listed(self) -> list[int]:
+        """Give what this transaction has listed itself and not taken off again, by id."""
+        return sorted(self.own)
+
+    def disputed(self, ids: Sequence[int]) -> list[int]:
+        """Give the memories that are in conflict with any of these, by id."""
+        return self._ids(_DISPUTED, ids)
+
+    def due(self, now: datetime, *, limit: int) -> list[int]:
+        """Give the memories that are to be looked at by now, the longest due first."""
+        return [id_ for (id_,) in self.work.rows(_DUE, {"now": now, "limit": limit})]
+
+    def postpone(self, id_: int, until: datetime | None) -> None:
+        """Take a memory off the list, or put it back for later."""
+        tenant = self.work.tenant
+        self.work.connection.execute(_UNLIST, {"tenant": tenant, "ids": [id_]})
+        self.own.discard(id_)
+        if until is not None:
+            self.work.add(falls, {"tenant_id": tenant, "memory_id": id_, "due_at": until})
+
+    def of(self, ids: Sequence[int]) -> dict[int, list[Review]]:
+        """Give the reviews of memories, settled ones too, by their causes; others are absent."""
+        found: defaultdict[int, list[Review]] = defaultdict(list)
+        for one in self._read(_OF, {"ids": list(ids)}) if ids else ():
+            found[one.memory_id].append(one)
+        return dict(found)
+
+    def doubtful(self, ids: Sequence[int]) -> list[int]:
+        """Give of memories those with an open review for which nobody has vouched."""
+        return self._ids(_DOUBTFUL, ids)
+
+    def unsupported(self, ids: Sequence[int]) -> dict[int, Review]:
+        """Give of memories that lost every support the reviews that say so."""
+        if not ids:
+            return {}
+        return {one.memory_id: one for one in self._read(_UNSUPPORTED, {"ids": list(ids)})}
+
+    def by(self, cause_id: int) -> list[Review]:
+        """List what a cause unseated, settled ones too, the nearest first."""
+        return list(self._read(_BY, {"cause": cause_id}))
+
+    def add(self, reviews: Sequence[Review]) -> None:
+        """Add reviews that are not there."""
+        if not reviews:
+            return
+        columns = zip(*map(_VALUES, reviews), strict=True)
+        add_many(self.work, table, shared={}, each=dict(zip(_FIELDS, columns, strict=True)))
+
+    def put(self, reviews: Sequence[Review]) -> None:
+        """Set reviews to exactly these, whether they were there or not."""
+        self.drop(reviews)
+        self.add(reviews)
+
+    def drop(self, reviews: Sequence[Review]) -> None:
+        """Take reviews away."""
+        keys = {name: [getattr(one, name) for one in reviews] for name in _KEY}
+        drop_many(self.work, table, each=keys)
+
+    def shaken(self, ids: Sequence[int]) -> list[int]:
+        """Give these and, step by step, all that rests on them and has an open review."""
+        return self._ids(_SHAKEN, ids)
+
+    def _ids(self, statement: Any, ids: Sequence[int]) -> list[int]:  # noqa: ANN401
+        if not ids:
+            return []
+        given = {"tenant": self.work.tenant, "ids": list(ids)}
+        return sorted(set(self.work.connection.execute(statement, given).scalars().all()))
+
+    def _read(self, statement: Any, given: dict[str, Any]) -> Iterator[Review]:  # noqa: ANN401
+        rows = self.work.rows(statement, given)
+        return (Review(**dict(zip(_FIELDS, row, strict=True))) for row in rows)

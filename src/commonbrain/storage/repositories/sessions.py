@@ -1,0 +1,294 @@
+"""The shelf of sessions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from commonbrain.model.scope import Caller
+from commonbrain.model.sessions import Ending, Note, Process, Session, is_same_process
+from commonbrain.model.timestamps import to_millis
+from commonbrain.storage.schema.coordination import notes, sessions
+from commonbrain.storage.sql.context import Work
+
+BEAT_COLUMNS: Final = (
+    "id",
+    "key",
+    "agent",
+    "project",
+    "client",
+    "cwd",
+    "host",
+    "pid",
+    "pid_created_at",
+    "server_pid",
+    "server_created_at",
+    "started_at",
+    "heartbeat_at",
+    "ended_at",
+    "ending",
+)
+"""What a beat is written as in JSON, in this order."""
+_CLIENTS: Final = ("client", "cwd", "host", "pid", "pid_created_at")
+"""What stays as it was first told while the session lives; one that is revived may be elsewhere."""
+_SERVERS: Final = ("server_pid", "server_created_at")
+"""What holds the connection now: the last one told, and none of before an end."""
+
+
+_REVIVED: Final = "excluded.heartbeat_at > sessions.ended_at"
+"""Of a live session this is NULL, which is not true."""
+
+
+def told(*, greatest: str) -> str:
+    """Say what becomes of a session that is there; `greatest` is the engine's name for that."""
+    clients = [
+        f"{name} = CASE WHEN {_REVIVED} THEN coalesce(excluded.{name}, sessions.{name}) "
+        f"ELSE coalesce(sessions.{name}, excluded.{name}) END"
+        for name in _CLIENTS
+    ]
+    servers = [
+        f"{name} = coalesce(excluded.{name}, CASE WHEN {_REVIVED} THEN NULL "
+        f"ELSE sessions.{name} END)"
+        for name in _SERVERS
+    ]
+    # What a live session becomes is what the beat says; what was taken for over lives again when
+    # it was heard later.
+    ends = [
+        f"{name} = CASE WHEN sessions.ended_at IS NULL OR {_REVIVED} THEN excluded.{name} "
+        f"ELSE sessions.{name} END"
+        for name in ("ended_at", "ending")
+    ]
+    heard = f"heartbeat_at = {greatest}(sessions.heartbeat_at, excluded.heartbeat_at)"
+    return ", ".join([heard, *clients, *servers, *ends])
+
+
+_PLAIN: Final = (
+    "id",
+    "key",
+    "agent",
+    "project",
+    "task",
+    "client",
+    "cwd",
+    "started_at",
+    "heartbeat_at",
+    "booted_at",
+    "ended_at",
+    "ending",
+)
+"""What a session and its row name alike."""
+_BIRTHS: Final = {"pid": "pid_created_at", "server_pid": "server_created_at"}
+_NAMES: Final = tuple(column.name for column in sessions.columns)
+_HERE: Final = sessions.c.tenant_id == bindparam("tenant")
+_LIVE: Final = select(sessions).where(_HERE, sessions.c.ended_at.is_(None))
+_ONE: Final = select(sessions).where(
+    _HERE, sessions.c.agent == bindparam("agent"), sessions.c.key == bindparam("key")
+)
+_OF_PROCESS: Final = _LIVE.where(
+    sessions.c.agent == bindparam("agent"),
+    sessions.c.host == bindparam("host"),
+    sessions.c.pid == bindparam("pid"),
+    sessions.c.cwd.is_not_distinct_from(bindparam("cwd")),
+).order_by(sessions.c.id)
+_IS_PROBED: Final = or_(sessions.c.pid.is_not(None), sessions.c.server_pid.is_not(None))
+_TO_PROBE: Final = (
+    _LIVE.where(sessions.c.host == bindparam("host"), _IS_PROBED)
+    .order_by(func.coalesce(sessions.c.probed_at, sessions.c.started_at), sessions.c.id)
+    .limit(bindparam("limit"))
+)
+_SILENT: Final = (
+    _LIVE.where(
+        or_(~_IS_PROBED, sessions.c.host.is_distinct_from(bindparam("host"))),
+        sessions.c.heartbeat_at <= bindparam("since", type_=sessions.c.heartbeat_at.type),
+    )
+    .order_by(sessions.c.heartbeat_at)
+    .limit(bindparam("limit"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionShelf:
+    """Sessions of one tenant in one transaction."""
+
+    work: Work
+
+    def get(self, agent: str, key: str) -> Session | None:
+        """Give a session, live or over."""
+        # Every call of a server asks this, so it goes straight to the driver.
+        rows = self.work.rows(_ONE, {"agent": agent, "key": key})
+        return _session(dict(zip(_NAMES, rows[0], strict=True))) if rows else None
+
+    def save(self, session: Session) -> None:
+        """Write a session whole, over what is there under its agent and key."""
+        values = _row(session)
+        known = {name: value for name, value in values.items() if name != "id"}
+        here = (
+            sessions.c.tenant_id == self.work.tenant,
+            sessions.c.agent == session.agent,
+            sessions.c.key == session.key,
+        )
+        changed = self.work.connection.execute(update(sessions).where(*here).values(known))
+        if not changed.rowcount and not self._add(values):
+            # Another session was drawn the same id: any free one will do, for only keys are shown.
+            del values["id"]
+            self.work.append(sessions, values, at=session.started_at)
+
+    def live(
+        self, *, limit: int, agent: str | None = None, project: str | None = None
+    ) -> list[Session]:
+        """List who is not known to be over, latest heartbeat first."""
+        wanted: list[ColumnElement[bool]] = []
+        if agent is not None:
+            wanted.append(sessions.c.agent == agent)
+        if project is not None:
+            wanted.append(sessions.c.project == project)
+        latest = sessions.c.heartbeat_at.desc(), sessions.c.id
+        return self._all(_LIVE.where(*wanted).order_by(*latest).limit(limit))
+
+    def of_process(self, agent: str, process: Process, *, cwd: str | None) -> list[Session]:
+        """List an agent's live sessions of one process in one folder, oldest first."""
+        given = {"agent": agent, "host": process.host, "pid": process.pid, "cwd": cwd}
+        return [
+            one
+            for one in self._all(_OF_PROCESS, **given)
+            if one.process is not None and is_same_process(one.process, process)
+        ]
+
+    def to_probe(self, host: str, *, limit: int) -> list[Session]:
+        """List live sessions with a process on this host, the longest unlooked-at first."""
+        return self._all(_TO_PROBE, host=host, limit=limit)
+
+    def silent(self, host: str, *, since: datetime, limit: int) -> list[Session]:
+        """List live sessions unheard since then that nobody on this host can look at."""
+        return self._all(_SILENT, host=host, since=since, limit=limit)
+
+    def probed(self, ids: Sequence[int], *, at: datetime) -> None:
+        """Note when sessions were looked at."""
+        self._update(ids, probed_at=at)
+
+    def end(self, ids: Sequence[int], *, ending: Ending, at: datetime) -> None:
+        """End those of the sessions that are live."""
+        self._update(ids, ended_at=at, ending=ending)
+
+    def _all(self, statement: Select[Any], **given: object) -> list[Session]:
+        rows = self.work.connection.execute(statement, {"tenant": self.work.tenant, **given})
+        return [_session(row) for row in rows.mappings()]
+
+    def _add(self, values: Mapping[str, Any]) -> bool:
+        return self.work.add(sessions, {"tenant_id": self.work.tenant, **values})
+
+    def _update(self, ids: Sequence[int], **values: object) -> None:
+        here = (
+            sessions.c.tenant_id == self.work.tenant,
+            sessions.c.id.in_(list(ids)),
+            sessions.c.ended_at.is_(None),
+        )
+        if ids:
+            self.work.connection.execute(update(sessions).where(*here).values(**values))
+
+
+def beat_row(session: Session) -> list[object]:
+    """Write a sign of life as the JSON values that `write_reads` reads, in its order."""
+    row = _row(session)
+    return [
+        to_millis(value) if isinstance(value, datetime) else value
+        for value in (row[name] for name in BEAT_COLUMNS)
+    ]
+
+
+def _row(session: Session) -> dict[str, Any]:
+    client, server = session.process, session.server
+    seen = client or server
+    return {name: getattr(session, name) for name in _PLAIN} | {
+        "host": seen.host if seen else None,
+        "pid": client.pid if client else None,
+        "pid_created_at": client.created_at if client else None,
+        "server_pid": server.pid if server else None,
+        "server_created_at": server.created_at if server else None,
+    }
+
+
+def _session(row: Mapping[Any, Any]) -> Session:
+    return Session(
+        **{name: row[name] for name in _PLAIN},
+        process=_process(row, "pid"),
+        server=_process(row, "server_pid"),
+    )
+
+
+def _process(row: Mapping[Any, Any], pid: str) -> Process | None:
+    if row["host"] is None or row[pid] is None:
+        return None
+    return Process(host=row["host"], pid=row[pid], created_at=row[_BIRTHS[pid]])
+
+
+_ROWS: Final = select(*(notes.c[field.name] for field in fields(Note)))
+
+
+@dataclass(frozen=True, slots=True)
+class NoteShelf:
+    """Working notes of one tenant in one transaction."""
+
+    work: Work
+
+    def put(self, note: Note) -> None:
+        """Keep a note in the place of the one with its agent, session and key."""
+        self.drop(note)
+        row = {"tenant_id": self.work.tenant, **asdict(note)}
+        self.work.connection.execute(insert(notes), row)
+
+    def drop(self, note: Note) -> None:
+        """Take away the note with this one's agent, session and key."""
+        here = self._written(note.agent, note.session), notes.c.key == note.key
+        self.work.connection.execute(delete(notes).where(*here))
+
+    def of(self, caller: Caller, *, now: datetime) -> list[Note]:
+        """List the notes of the caller's session, by key."""
+        here = self._written(caller.agent, caller.session or "")
+        statement = _ROWS.where(here, _lives(now)).order_by(notes.c.key)
+        return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
+
+    def pinned(self, project: str | None, *, now: datetime) -> list[Note]:
+        """List the pinned notes of a project and of none, by key, then by who wrote them."""
+        here = notes.c.tenant_id == self.work.tenant
+        of_project = or_(notes.c.project.is_(None), notes.c.project == project)
+        statement = (
+            # As a word, because SQLite uses an index of few rows only for its very condition.
+            _ROWS.where(here, text("notes.pinned"), of_project, _lives(now)).order_by(
+                notes.c.key, notes.c.agent, notes.c.session
+            )
+        )
+        return [Note(**row) for row in self.work.connection.execute(statement).mappings()]
+
+    def keep(self, caller: Caller, *, until: datetime, now: datetime) -> None:
+        """Let the unpinned notes of the caller's session live until then; drop what has expired."""
+        here = notes.c.tenant_id == self.work.tenant
+        self.work.connection.execute(delete(notes).where(here, notes.c.expires_at <= now))
+        own = self._written(caller.agent, caller.session or "")
+        statement = update(notes).where(own, ~notes.c.pinned, notes.c.expires_at < until)
+        self.work.connection.execute(statement.values(expires_at=until))
+
+    def _written(self, agent: str, session: str) -> ColumnElement[bool]:
+        return and_(
+            notes.c.tenant_id == self.work.tenant,
+            notes.c.agent == agent,
+            notes.c.session == session,
+        )
+
+
+def _lives(now: datetime) -> ColumnElement[bool]:
+    return or_(notes.c.expires_at.is_(None), notes.c.expires_at > now)

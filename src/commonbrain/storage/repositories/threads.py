@@ -1,0 +1,284 @@
+"""The shelf of threads."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
+
+from commonbrain.model.kinds import Kind
+from commonbrain.model.memory import Thread, ThreadRef
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import Caller
+from commonbrain.storage.coordination import Passage
+from commonbrain.storage.interface import IdTaken
+from commonbrain.storage.query_scope import Look
+from commonbrain.storage.schema.memories import DETAILS, memories, threads
+from commonbrain.storage.sql.bulk import LISTED
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.filters import TENANT, given, within
+
+_ROW: Final = select(*(threads.c[field.name] for field in fields(Thread)))
+_MESSAGES: Final = DETAILS[Kind.MESSAGE]
+_FAR: Final = 4
+"""How many times as far is looked for neighbours where the nearest may not be seen."""
+_ALL: Final = Filter(trust_min=0.0)
+"""What was said is shown whoever said it; its trust stands beside it."""
+_SUBJECTS: Final = select(threads.c.id, threads.c.subject).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.id.in_(LISTED)
+)
+
+_LAST: Final = select(func.max(threads.c.last_id)).where(threads.c.tenant_id == bindparam("tenant"))
+_BY_KEY: Final = select(threads.c.id).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.key == bindparam("key")
+)
+_IS_BEGUN: Final = select(threads.c.last_id.is_not(None)).where(
+    threads.c.tenant_id == bindparam("tenant"), threads.c.id == bindparam("thread")
+)
+_BUILT_MAX: Final = 256
+_PARTICIPANTS: Final = select(_MESSAGES.c.sender, _MESSAGES.c.recipients).where(
+    _MESSAGES.c.tenant_id == bindparam("tenant"),
+    _MESSAGES.c.memory_id.in_(bindparam("ids", expanding=True)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadShelf:
+    """Threads of one tenant in one transaction."""
+
+    work: Work
+
+    def subjects(self, ids: Sequence[int]) -> dict[int, str]:
+        """Give the subjects of threads by their ids; unknown ids are absent."""
+        if not ids:
+            return {}
+        return dict(self.work.rows(_SUBJECTS, {"ids": list(ids)}))
+
+    def open(self, thread: ThreadRef, project: str | None, *, new_id: int, now: datetime) -> int:
+        """Find a thread by its key or make it under the new id, or raise `IdTaken`; give its id."""
+        known = self._id_of(thread.key)
+        if known is not None:
+            return known
+        made = Thread(
+            id=new_id, key=thread.key, subject=thread.subject, project=project, created_at=now
+        )
+        if not self._add(made):
+            raise IdTaken
+        return new_id
+
+    def last(self) -> int:
+        """Give the id of the newest message of any thread."""
+        last = self.work.highest.get(threads)
+        if last is None:
+            [(last,)] = self.work.rows(_LAST, {})
+            self.work.highest[threads] = last or 0
+        return last or 0
+
+    def is_begun(self, thread_id: int) -> bool | None:
+        """Say whether a message was ever in a thread; None when there is no such thread."""
+        given = {"tenant": self.work.tenant, "thread": thread_id}
+        return self.work.connection.execute(_IS_BEGUN, given).scalar()
+
+    def recent(
+        self, caller: Caller, *, now: datetime, below: int, limit: int
+    ) -> list[tuple[Thread, int]]:
+        """List threads with a current message that a caller sees, latest first."""
+        told = given(_look(caller, now), self.work.tenant) | {"below": below, "limit": limit}
+        found = self.work.connection.execute(_recent(), told)
+        rows = [dict(row) for row in found.mappings()]
+        return [(Thread(**row), last) for row in rows if (last := row.pop("last_id"))]
+
+    def messages(
+        self, thread_id: int, caller: Caller, *, now: datetime, below: int, limit: int
+    ) -> list[int]:
+        """List the current messages of a thread that a caller sees, newest first."""
+        here = {"thread": thread_id, "below": below, "limit": limit}
+        told = given(_look(caller, now), self.work.tenant) | here
+        return list(self.work.connection.execute(_said(), told).scalars())
+
+    def around(
+        self, ids: Sequence[int], look: Look, *, before: int, after: int
+    ) -> dict[int, Passage]:
+        """Give the passage around each of these that is a message of a thread."""
+        if not ids:
+            return {}
+        passages, gaps = self._around(ids, look, before=before, after=after, far=1)
+        if gaps:
+            farther, _ = self._around(gaps, look, before=before, after=after, far=_FAR)
+            passages |= farther
+        return passages
+
+    def participants(self, messages: Sequence[int]) -> set[str]:
+        """Give who sent these messages or was sent them by name."""
+        if not messages:
+            return set()
+        given = {"tenant": self.work.tenant, "ids": list(messages)}
+        rows = self.work.connection.execute(_PARTICIPANTS, given)
+        return {
+            name
+            for sender, recipients in rows
+            for name in (sender, *recipients)
+            if name is not None
+        }
+
+    def page(self, *, after: int, limit: int) -> list[Thread]:
+        """List threads above one id, ascending."""
+        here = threads.c.tenant_id == self.work.tenant, threads.c.id > after
+        statement = _ROW.where(*here).order_by(threads.c.id).limit(limit)
+        return [Thread(**row) for row in self.work.connection.execute(statement).mappings()]
+
+    def merge(self, thread: Thread) -> int:
+        """Take in a thread of another store; of two ids for one key the lower stands."""
+        known = self._id_of(thread.key)
+        if known is None:
+            self._add(thread)
+            return thread.id
+        if known <= thread.id:
+            return known
+        # The key is unique, so that the old row has to leave its key before the new one comes.
+        self._update_thread(known, key=f"{thread.key}\n{known}")
+        self._add(thread)
+        self._move_messages(known, to=thread.id)
+        self._follow(thread.id)
+        self.work.connection.execute(delete(threads).where(*self._at(known)))
+        return thread.id
+
+    def _around(
+        self, ids: Sequence[int], look: Look, *, before: int, after: int, far: int
+    ) -> tuple[dict[int, Passage], list[int]]:
+        """Give passages, and which of them have gaps, looking so many times as far for them."""
+        rows = self.work.rows(_steps(far * before, far * after), {"ids": list(ids)})
+        near = {id_ for thread, *said in rows if thread is not None for id_ in said if id_}
+        if not near:
+            return {}, []
+        told = given(look, self.work.tenant) | {"ids": [*near]}
+        allowed = {id_ for (id_,) in self.work.rows(_allowed_of(look.filter), told)}
+        passages: dict[int, Passage] = {}
+        gaps: list[int] = []
+        for thread, *said in rows:
+            if thread is None:
+                continue
+            own = said[far * before]
+            earlier = [id_ for id_ in said[: far * before] if id_ in allowed][-before:]
+            later = [id_ for id_ in said[far * before + 1 :] if id_ in allowed][:after]
+            passages[own] = Passage(thread=thread, ids=(*earlier, own, *later))
+            if any(id_ is not None and id_ not in allowed for id_ in said):
+                gaps.append(own)
+        return passages, gaps
+
+    def _id_of(self, key: str) -> int | None:
+        found = self.work.rows(_BY_KEY, {"key": key})
+        return found[0][0] if found else None
+
+    def _add(self, thread: Thread) -> bool:
+        return self.work.add(threads, {"tenant_id": self.work.tenant, **asdict(thread)})
+
+    def _follow(self, id_: int) -> None:
+        """Bring what a thread keeps of its newest message up to its messages."""
+        self.work.highest.pop(threads, None)
+        here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
+        newest = select(func.max(_MESSAGES.c.memory_id)).where(*here).scalar_subquery()
+        self.work.connection.execute(update(threads).where(*self._at(id_)).values(last_id=newest))
+
+    def _update_thread(self, id_: int, *, key: str) -> None:
+        self.work.connection.execute(update(threads).where(*self._at(id_)).values(key=key))
+
+    def _move_messages(self, id_: int, *, to: int) -> None:
+        here = _MESSAGES.c.tenant_id == self.work.tenant, _MESSAGES.c.thread_id == id_
+        self.work.connection.execute(update(_MESSAGES).where(*here).values(thread_id=to))
+
+    def _at(self, id_: int) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+        return threads.c.tenant_id == self.work.tenant, threads.c.id == id_
+
+
+def _look(caller: Caller, now: datetime) -> Look:
+    return Look(caller=caller, filter=_ALL, now=now)
+
+
+@cache
+def _recent() -> Select[Any]:
+    """Select threads with a message that a caller sees at the moment `now`."""
+    is_there = _seen().where(_MESSAGES.c.thread_id == threads.c.id)
+    return (
+        _ROW.add_columns(threads.c.last_id)
+        .where(threads.c.tenant_id == bindparam("tenant"), threads.c.last_id < bindparam("below"))
+        .where(is_there.correlate(threads).exists())
+        .order_by(threads.c.last_id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+@cache
+def _said() -> Select[int]:
+    """Select the messages of a thread that a caller sees at the moment `now`."""
+    here = _MESSAGES.c.thread_id == bindparam("thread"), _MESSAGES.c.memory_id < bindparam("below")
+    newest = _seen().where(*here).order_by(_MESSAGES.c.memory_id.desc())
+    return newest.limit(bindparam("limit"))
+
+
+@lru_cache(_BUILT_MAX)
+def _steps(before: int, after: int) -> Select[Any]:
+    """Select the thread of each message, and so many messages before it, itself, and after it.
+
+    It takes a step in an index for each neighbour, so that neither the length of a thread nor the
+    number of messages matters. The join is an outer one because that alone makes SQLite begin with
+    the ids that are asked for; what is no message of a thread comes back without a thread.
+    """
+    here, asked = _MESSAGES.alias(), LISTED.subquery()
+    own = here.c.memory_id
+    return (
+        select(
+            here.c.thread_id,
+            *(_step(here, far=far, is_before=True) for far in reversed(range(before))),
+            own,
+            *(_step(here, far=far, is_before=False) for far in range(after)),
+        )
+        .select_from(asked)
+        .outerjoin(here, and_(here.c.tenant_id == bindparam("tenant"), own == asked.c.value))
+    )
+
+
+def _step(here: FromClause, *, far: int, is_before: bool) -> ScalarSelect[int]:
+    """Select the message so far from another in its thread; none where it begins or ends."""
+    other = _MESSAGES.alias()
+    own, its = here.c.memory_id, other.c.memory_id
+    return (
+        select(its)
+        .where(other.c.tenant_id == here.c.tenant_id, other.c.thread_id == here.c.thread_id)
+        .where(its < own if is_before else its > own)
+        .order_by(its.desc() if is_before else its)
+        .limit(1)
+        .offset(far)
+        .scalar_subquery()
+        .correlate(here)
+    )
+
+
+@lru_cache(_BUILT_MAX)
+def _allowed_of(wanted: Filter) -> Select[int]:
+    """Select which of some memories a look allows at the moment `now`."""
+    return select(memories.c.id).where(memories.c.id.in_(LISTED), within(wanted))
+
+
+def _seen() -> Select[int]:
+    memory = and_(
+        memories.c.tenant_id == _MESSAGES.c.tenant_id, memories.c.id == _MESSAGES.c.memory_id
+    )
+    return (
+        select(_MESSAGES.c.memory_id)
+        .join(memories, memory)
+        .where(_MESSAGES.c.tenant_id == TENANT, within(_ALL))
+    )

@@ -1,0 +1,390 @@
+"""The schema, once, for every engine.
+
+Every primary and foreign key begins with the tenant, but for the reference tables `tenants` and
+`spaces`. Instants are whole milliseconds since 1970 in UTC; words of closed sets are text with a
+CHECK. Full text is not here: each engine has its own.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from commonbrain.embeddings.interface import SpaceState
+from commonbrain.model.kinds import Kind, MessagePriority, Severity, TaskPriority, TaskStatus
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.revision import Action
+from commonbrain.model.scope import Scope
+from commonbrain.model.trust import Trust
+from commonbrain.storage.schema.types import (
+    METADATA,
+    Instant,
+    Names,
+    Word,
+    fraction,
+    one_of,
+    only,
+    tenant,
+)
+
+OURS: Final = frozenset({"alembic_version", "memories", "spaces", "tenants"})
+"""Tables that every version of a store has."""
+
+
+class EntityType(StrEnum):
+    """What sort of thing a text names."""
+
+    TAG = "tag"
+    PERSON = "person"
+    TOPIC = "topic"
+    REFERENCE = "reference"
+
+
+tenants = Table(
+    "tenants",
+    METADATA,
+    Column("id", String(128), primary_key=True),
+    Column("created_at", Instant, nullable=False),
+    Column("audit_key", LargeBinary, nullable=False),
+    Column("policy", JSON, nullable=False, server_default=text("'{}'")),
+    Column("suspended_at", Instant),
+)
+spaces = Table(
+    "spaces",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(128), nullable=False, unique=True),
+    Column("dimensions", Integer, nullable=False),
+    Column(
+        "state", Word(SpaceState), nullable=False, server_default=text(f"'{SpaceState.CURRENT}'")
+    ),
+    one_of("state", SpaceState),
+    # One serves, and the index is written anew when another does: see `Dialect.mark_switch`.
+    Index("uq_spaces_current", "state", unique=True, **only("state = 'current'")),
+)
+
+memories = Table(
+    "memories",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("kind", Word(Kind), nullable=False),
+    Column("label", String(128)),
+    Column("headline", String(120), nullable=False),
+    Column("state", Word(State), nullable=False),
+    Column("scope", Word(Scope), nullable=False),
+    Column("project", String(128)),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("trust", Word(Trust), nullable=False),
+    Column("confidence", Float, nullable=False),
+    Column("salience", Float, nullable=False),
+    Column("rating", Integer, nullable=False),
+    Column("pinned", Boolean, nullable=False),
+    Column("source_ref", String(512)),
+    Column("source_message_id", BigInteger),
+    Column("auto_captured", Boolean, nullable=False),
+    Column("semantic_hash", String(32), nullable=False),
+    Column("recorded_at", Instant, nullable=False),
+    Column("occurred_at", Instant, nullable=False),
+    Column("expires_at", Instant),
+    Column("access_count", Integer, nullable=False),
+    Column("last_access_at", Instant),
+    Column("believed_since", Instant),
+    Column("superseded_at", Instant),
+    Column("superseded_by", BigInteger),
+    Column("superseded_count", Integer, nullable=False),
+    Column("payload", JSON, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    # Lets a detail row name the kind with the key, so that it can only belong to its own kind.
+    UniqueConstraint("tenant_id", "id", "kind"),
+    ForeignKeyConstraint(["tenant_id", "superseded_by"], ["memories.tenant_id", "memories.id"]),
+    ForeignKeyConstraint(["tenant_id", "source_message_id"], ["memories.tenant_id", "memories.id"]),
+    one_of("kind", Kind),
+    one_of("state", State),
+    one_of("scope", Scope),
+    one_of("trust", Trust),
+    fraction("confidence"),
+    fraction("salience"),
+    CheckConstraint("(superseded_by IS NULL) = (superseded_at IS NULL)", name="superseded"),
+    Index(None, "tenant_id", "kind", "semantic_hash", "source_ref"),
+    Index(None, "tenant_id", "occurred_at"),
+    Index(None, "tenant_id", "project", "kind", "state"),
+    # One head per chain: no two memories are replaced by the same one.
+    Index(None, "tenant_id", "superseded_by", unique=True),
+)
+
+# What a text names: its tags, and people, topics and references found in it by rule. A person at
+# position 0 is who said it.
+entities = Table(
+    "entities",
+    METADATA,
+    tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("type", Word(EntityType), nullable=False),
+    Column("name", String(128), nullable=False),
+    Column("position", SmallInteger, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "memory_id", "type", "name"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "type", "name"),
+    one_of("type", EntityType),
+)
+
+threads = Table(
+    "threads",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("key", String(512), nullable=False),
+    Column("subject", String(512), nullable=False),
+    Column("project", String(128)),
+    Column("created_at", Instant, nullable=False),
+    # Its newest message; kept here, so that threads are listed without a look at every message.
+    Column("last_id", BigInteger),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "key"),
+    Index("ix_threads_last", "tenant_id", "last_id"),
+)
+
+
+def _detail(kind: Kind, *own: Any) -> Table:  # noqa: ANN401 columns and constraints alike
+    """Make a kind's detail table: the body, the kind's own columns, tied to rows of that kind."""
+    return Table(
+        f"{kind}s",
+        METADATA,
+        tenant(),
+        Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+        Column("kind", Word(Kind), nullable=False, default=kind),
+        Column("body", Text, nullable=False),
+        *own,
+        PrimaryKeyConstraint("tenant_id", "memory_id"),
+        ForeignKeyConstraint(
+            ["tenant_id", "memory_id", "kind"],
+            ["memories.tenant_id", "memories.id", "memories.kind"],
+        ),
+        CheckConstraint(f"kind = '{kind}'", name="kind"),
+    )
+
+
+# The detail table of each kind; its columns beside the body are the fields of the kind's detail.
+DETAILS: Final[Mapping[Kind, Table]] = {
+    Kind.RULE: _detail(
+        Kind.RULE,
+        Column("severity", Word(Severity), nullable=False),
+        Column("skill", JSON(none_as_null=True)),
+        Column("must_ack", Boolean, nullable=False),
+        # Few rules have a trigger, and every recall asks which.
+        Index("ix_rules_skill", "tenant_id", "memory_id", **only("skill IS NOT NULL")),
+        Index("ix_rules_must_ack", "tenant_id", "memory_id", **only("must_ack")),
+        one_of("severity", Severity),
+    ),
+    Kind.FACT: _detail(
+        Kind.FACT,
+        Column("subject", Text),
+        Column("ttl_s", BigInteger),
+        CheckConstraint("ttl_s > 0", name="ttl_s"),
+    ),
+    Kind.INCIDENT: _detail(Kind.INCIDENT, Column("root_cause", Text), Column("resolution", Text)),
+    Kind.TASK: _detail(
+        Kind.TASK,
+        Column("status", Word(TaskStatus), nullable=False),
+        Column("priority", Word(TaskPriority), nullable=False),
+        Column("due_at", Instant),
+        Column("must_ack", Boolean, nullable=False),
+        Column("assignee", String(128)),
+        Column("lease_holder", String(128)),
+        Column("lease_until", Instant),
+        # What is owed is asked for at every boot and every write, among much that is done.
+        Index(
+            "ix_tasks_owed",
+            "tenant_id",
+            "memory_id",
+            **only("status IN ('open', 'blocked')"),
+        ),
+        Index("ix_tasks_must_ack", "tenant_id", "memory_id", **only("must_ack")),
+        Index("ix_tasks_given", "tenant_id", "memory_id", **only("assignee IS NOT NULL")),
+        one_of("status", TaskStatus),
+        one_of("priority", TaskPriority),
+    ),
+    Kind.EVENT: _detail(
+        Kind.EVENT,
+        Column("actor", String(128)),
+        Column("importance", Float),
+        Column("recurrences", Integer, nullable=False),
+        fraction("importance"),
+        CheckConstraint("recurrences >= 0", name="recurrences"),
+    ),
+    Kind.EPISODE: _detail(
+        Kind.EPISODE,
+        Column("started_at", Instant),
+        Column("ended_at", Instant),
+        CheckConstraint("ended_at >= started_at", name="span"),
+    ),
+    Kind.ATOM: _detail(
+        Kind.ATOM,
+        Column("subject", Text),
+        Column("action", Text),
+        Column("outcome", Text),
+        Column("consequences", Text),
+        Column("outcome_delay_s", Float),
+        Column("consequence_delay_s", Float),
+    ),
+    Kind.MESSAGE: _detail(
+        Kind.MESSAGE,
+        Column("thread_id", BigInteger),
+        Column("sender", String(128)),
+        Column("recipients", Names, nullable=False),
+        Column("subject", Text),
+        Column("priority", Word(MessagePriority), nullable=False),
+        Column("parent_id", BigInteger),
+        ForeignKeyConstraint(["tenant_id", "thread_id"], ["threads.tenant_id", "threads.id"]),
+        ForeignKeyConstraint(["tenant_id", "parent_id"], ["memories.tenant_id", "memories.id"]),
+        Index("ix_messages_thread", "tenant_id", "thread_id", "memory_id"),
+        one_of("priority", MessagePriority),
+    ),
+}
+
+# A vector that was dropped stays as a row without its value under a new `seq`, so that readers
+# which keep vectors in memory learn of it the way they learn of new ones.
+vectors = Table(
+    "vectors",
+    METADATA,
+    tenant(),
+    Column("memory_id", BigInteger, nullable=False, autoincrement=False),
+    Column("space_id", Integer, ForeignKey("spaces.id"), nullable=False),
+    Column("part", SmallInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("vector", LargeBinary),
+    PrimaryKeyConstraint("tenant_id", "memory_id", "space_id", "part"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "space_id", "seq"),
+)
+
+links = Table(
+    "links",
+    METADATA,
+    tenant(),
+    Column("from_id", BigInteger, nullable=False, autoincrement=False),
+    Column("to_id", BigInteger, nullable=False, autoincrement=False),
+    Column("type", Word(LinkType), nullable=False),
+    Column("strength", Float, nullable=False),
+    Column("observations", Integer, nullable=False),
+    Column("basis", Text),
+    Column("agent", String(128), nullable=False),
+    Column("trust", Word(Trust), nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("observed_at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "from_id", "to_id", "type"),
+    ForeignKeyConstraint(["tenant_id", "from_id"], ["memories.tenant_id", "memories.id"]),
+    ForeignKeyConstraint(["tenant_id", "to_id"], ["memories.tenant_id", "memories.id"]),
+    # Holds all that a walk reads, or SQLite takes the key, which does too, for every step.
+    Index(None, "tenant_id", "to_id", "type", "from_id"),
+    one_of("type", LinkType),
+    one_of("trust", Trust),
+    fraction("strength"),
+    CheckConstraint("from_id <> to_id", name="ends"),
+    CheckConstraint("observations >= 1", name="observations"),
+)
+
+annotations = Table(
+    "annotations",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("memory_id", BigInteger, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("trust", Word(Trust), nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "memory_id"),
+    one_of("trust", Trust),
+)
+
+# Before-images: what a change found and left of the fields it changed, and, when it ended a belief,
+# the span of that belief.
+changes = Table(
+    "changes",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("memory_id", BigInteger, nullable=False),
+    Column("action", Word(Action), nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("reason", Text),
+    Column("at", Instant, nullable=False),
+    Column("before", JSON, nullable=False),
+    Column("after", JSON, nullable=False),
+    Column("believed_since", Instant),
+    Column("believed_until", Instant),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    ForeignKeyConstraint(["tenant_id", "memory_id"], ["memories.tenant_id", "memories.id"]),
+    Index(None, "tenant_id", "memory_id"),
+    Index(None, "tenant_id", "at"),
+    CheckConstraint("(believed_since IS NULL) = (believed_until IS NULL)", name="believed"),
+)
+
+# What a call with an idempotency key was answered, so that a repeat gets the same answer.
+idempotency = Table(
+    "idempotency",
+    METADATA,
+    tenant(),
+    Column("agent", String(128), nullable=False),
+    Column("key", String(128), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("body", JSON, nullable=False),
+    Column("memory_ids", JSON, nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "agent", "key"),
+)
+
+audit = Table(
+    "audit",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("at", Instant, nullable=False),
+    Column("action", String(24), nullable=False),
+    # No foreign key: the line outlives an erased memory.
+    Column("memory_id", BigInteger, nullable=False),
+    Column("agent", String(128), nullable=False),
+    Column("session", String(128)),
+    Column("reason", Text),
+    Column("content_hmac", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index(None, "tenant_id", "memory_id"),
+)
+
+outbox = Table(
+    "outbox",
+    METADATA,
+    tenant(),
+    Column("id", BigInteger, nullable=False, autoincrement=False),
+    Column("topic", String(64), nullable=False),
+    Column("memory_id", BigInteger, nullable=False),
+    Column("at", Instant, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "id"),
+)

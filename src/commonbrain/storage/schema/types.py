@@ -1,0 +1,133 @@
+"""What every table belongs to, and the column that every key begins with."""
+
+import json
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, cast
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Dialect,
+    ForeignKey,
+    MetaData,
+    String,
+    TypeDecorator,
+    text,
+)
+
+from commonbrain.model.timestamps import from_millis, to_millis
+
+METADATA: Final = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def tenant() -> Column[str]:
+    """Make the column that confines a row to its tenant."""
+    return Column("tenant_id", String(128), ForeignKey("tenants.id"), nullable=False)
+
+
+def only(condition: str) -> dict[str, Any]:
+    """Confine an index to the rows of a condition, whatever the engine."""
+    return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
+
+
+class Instant(TypeDecorator[datetime]):
+    """An aware UTC time as whole milliseconds."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        """Write a time as a number."""
+        return None if value is None else to_millis(value)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        """Read a number as a time."""
+        return self.read(value)
+
+    @staticmethod
+    def read(value: int | None) -> datetime | None:
+        """Read a number as a time."""
+        return None if value is None else from_millis(value)
+
+
+class Word(TypeDecorator[StrEnum]):
+    """A member of a closed set as its text."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, choices: type[StrEnum]) -> None:
+        super().__init__(24)
+        self.choices = choices
+        # A dictionary answers several times faster than the class, and a row may hold five words.
+        members: dict[str | None, StrEnum | None] = {str(choice): choice for choice in choices}
+        self.read = {**members, None: None}.__getitem__
+
+    def process_bind_param(self, value: StrEnum | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Write a member as its text."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:  # noqa: ARG002
+        """Read a text as its member."""
+        return self.read(value)
+
+
+class Names(TypeDecorator[tuple[str, ...]]):
+    """A few names as a JSON list."""
+
+    impl = JSON
+    cache_ok = True
+
+    def process_bind_param(self, value: tuple[str, ...] | None, dialect: Dialect) -> list[str]:  # noqa: ARG002
+        """Write names as a list."""
+        return list(value or ())
+
+    def process_result_value(self, value: list[str] | None, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002
+        """Read a list as names."""
+        return tuple(value or ())
+
+
+class Told(TypeDecorator[Any]):
+    """What a column of JSON or names holds, read as the text that it is: nearly all is empty."""
+
+    impl = String
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ANN401, ARG002
+        """Read a text as JSON, a list as a tuple."""
+        return self.read(value)
+
+    @staticmethod
+    def read(value: Any) -> Any:  # noqa: ANN401 JSON holds anything
+        """Do so; the parser is asked only where there is more."""
+        match value:
+            case None | "[]":
+                return () if value else None
+            case "{}":
+                return {}
+            case _:
+                # A driver may have read it already, as that of Postgres does.
+                read: Any = json.loads(value) if isinstance(value, str) else value
+                return tuple(cast("list[Any]", read)) if isinstance(read, list) else read
+
+
+def one_of(column: str, choices: type[StrEnum]) -> CheckConstraint:
+    """Hold a column to the members of a closed set."""
+    words = ", ".join(f"'{choice}'" for choice in choices)
+    return CheckConstraint(f"{column} IN ({words})", name=column)
+
+
+def fraction(column: str) -> CheckConstraint:
+    """Hold a column to 0..1."""
+    return CheckConstraint(f"{column} >= 0 AND {column} <= 1", name=f"{column}_fraction")

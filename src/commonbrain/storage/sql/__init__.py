@@ -1,0 +1,1 @@
+"""The SQL store that SQLite and Postgres share."""

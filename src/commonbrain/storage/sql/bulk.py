@@ -1,0 +1,120 @@
+"""Statements about very many rows: their ids in one parameter, their values past the slow path."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import BigInteger, Select, String, Table, bindparam, delete, insert, select
+from sqlalchemy.engine.interfaces import Dialect
+
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.dialect_functions import members_of
+
+
+def listed(name: str, of: type[BigInteger | String] = BigInteger) -> Select[Any]:
+    """Select the ids that a parameter lists, or the words.
+
+    A parameter for each would be thousands of names to make up, and a statement to be parsed anew
+    whenever their number differs; one list costs a tenth of that.
+    """
+    return select(members_of(name, of).c.value)
+
+
+LISTED: Final = listed("ids")
+
+
+def add_many(
+    work: Work, into: Table, *, shared: Mapping[str, Any], each: Mapping[str, Sequence[Any]]
+) -> None:
+    """Insert rows of a tenant that are equal in what is `shared` and differ in `each`."""
+    # SQLite takes twice as long for rows into which it is told to put nothing.
+    given = {name: value for name, value in shared.items() if value is not None}
+    filled = {name: values for name, values in each.items() if values.count(None) < len(values)}
+    _run(work, into, shared={"tenant_id": work.tenant, **given}, each=filled, is_insert=True)
+
+
+def drop_many(work: Work, table: Table, *, each: Mapping[str, Sequence[Any]]) -> None:
+    """Delete the rows of a tenant that have these values in these columns."""
+    _run(work, table, shared={"tenant_id": work.tenant}, each=each, is_insert=False)
+
+
+def _run(
+    work: Work,
+    table: Table,
+    *,
+    shared: Mapping[str, Any],
+    each: Mapping[str, Sequence[Any]],
+    is_insert: bool,
+) -> None:
+    """Bind what is shared once, and the rest column by column; a mapping a row costs far more."""
+    count = len(next(iter(each.values())))
+    if not count:
+        return
+    dialect = work.connection.dialect
+    statement, order = _compiled(table, (*shared, *each), dialect=dialect, is_insert=is_insert)
+    alike = {name: _written(table, name, dialect=dialect)(value) for name, value in shared.items()}
+    columns = [
+        _bound(each[name], _written(table, name, dialect=dialect))
+        if name in each
+        else repeat(alike[name], count)
+        for name in order
+    ]
+    work.connection.exec_driver_sql(statement, list(zip(*columns, strict=True)))
+
+
+@lru_cache
+def _compiled(
+    table: Table, names: tuple[str, ...], *, dialect: Dialect, is_insert: bool
+) -> tuple[str, tuple[str, ...]]:
+    """Write a statement in the words of the driver, and tell the order of its parameters."""
+    if is_insert:
+        made = insert(table).compile(dialect=dialect, column_keys=list(names))
+    else:
+        here = [table.c[name] == bindparam(name) for name in names]
+        made = delete(table).where(*here).compile(dialect=dialect)
+    return made.string, tuple(made.positiontup or ())
+
+
+def _bound(values: Sequence[Any], write: Callable[[Any], Any]) -> Sequence[Any]:
+    """Give values as the driver takes them; few differ, and each is written once."""
+    if write is _as_it_is:
+        return values
+    written = {value: write(value) for value in set(values)}
+    return [written[value] for value in values]
+
+
+@lru_cache
+def _written(table: Table, name: str, *, dialect: Dialect) -> Callable[[Any], Any]:
+    """Give what writes a value of a column as the driver takes it."""
+    return table.c[name].type.dialect_impl(dialect).bind_processor(dialect) or _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:  # noqa: ANN401 columns hold anything
+    return value
+
+
+Window = NDArray[np.float16] | NDArray[np.float32]
+
+
+def cosines_of(ids: Sequence[int], windows: Iterable[tuple[int, Window]]) -> list[list[float]]:
+    """Compare memories by the means of their windows; without one a memory is like none.
+
+    Args:
+        ids: which memories, in the order of rows and columns.
+        windows: vectors of length 1, shape `(dimensions,)` each, by memory in any order.
+
+    """
+    sums: dict[int, NDArray[np.float32]] = {}
+    for id_, window in windows:
+        whole = np.asarray(window, dtype=np.float32)
+        sums[id_] = sums[id_] + whole if id_ in sums else whole
+    if not sums:
+        return [[0.0] * len(ids) for _ in ids]
+    none = np.zeros_like(next(iter(sums.values())))
+    matrix = np.stack([sums.get(id_, none) for id_ in ids])
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    matrix /= np.where(lengths > 0, lengths, 1)
+    return (matrix @ matrix.T).tolist()

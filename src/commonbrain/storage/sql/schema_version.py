@@ -1,0 +1,62 @@
+"""The schema's version: whether a database is a store of ours, and upgrading it."""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, inspect, text
+
+from commonbrain.model.errors import Corrupt
+from commonbrain.storage.schema.memories import OURS
+
+SCHEMA_VERSION: Final = "0011"
+"""The newest migration; a test holds it to Alembic's head."""
+READABLE_FROM: Final = "0005"
+"""The oldest version whose programs may use this schema on a server, while they are replaced."""
+MIGRATIONS: Final = Path(__file__).parents[1] / "migrations"
+
+
+def version_of(connection: Connection, location: str) -> str | None:
+    """Give the schema's version, None for an empty database.
+
+    Raises:
+        Corrupt: it belongs to another program.
+
+    """
+    names = set(inspect(connection).get_table_names())
+    if not names:
+        return None
+    # Other programs keep their migrations by Alembic as well.
+    if not names.issuperset(OURS):
+        raise Corrupt(
+            f"{location} is a database of another program.",
+            code="store_foreign",
+            hint="Choose another file with --store or COMMONBRAIN_STORE.",
+        )
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+
+
+def refuse_newer(version: str | None, location: str) -> None:
+    """Leave a store alone that a later version of this program has upgraded.
+
+    Raises:
+        Corrupt: it is one.
+
+    """
+    if version is not None and version > SCHEMA_VERSION:
+        raise Corrupt(
+            f"{location} has schema version {version}; this program knows up to {SCHEMA_VERSION}.",
+            code="store_newer",
+            hint="Upgrade Commonbrain.",
+        )
+
+
+def upgrade(connection: Connection) -> None:
+    """Run the migrations that are missing, in the transaction of a connection."""
+    # Only a new or an older store pays for loading the migration tool.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,250 @@
+"""Whole copies of a store: taken while others write, verified before anybody is told of them.
+
+Copied is by SQLite's backup API under one read transaction: a snapshot to compare the copy with,
+which no writer disturbs. Without the transaction every write of another process starts it again.
+"""
+
+import hashlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import exc
+
+from commonbrain.model.errors import Corrupt, Invalid, Unavailable
+from commonbrain.model.memory import CURRENT_STATES
+from commonbrain.model.timestamps import from_millis
+from commonbrain.storage.maintenance import Backup, Holdings, Progress
+from commonbrain.storage.schema.memories import OURS
+from commonbrain.storage.sql.errors import translated
+from commonbrain.storage.sqlite.file import StoreFile, beside, driver, found_file
+
+_PAGES: Final = 256
+"""Copied at a time: a megabyte, some 30 steps a second on a slow disk."""
+_COPIED: Final = 0.2
+"""How much of the work is done when the pages are copied; checking them takes the longest."""
+_CHECKED: Final = 0.6
+"""How much when they are checked the first time."""
+SIDES: Final = ("-wal", "-shm", "-journal")
+"""What SQLite may keep beside a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What stands in a store, for people and to be compared."""
+
+    schema_version: str
+    memories: int
+    newest_at: datetime | None
+    digest: str
+    """Of the identity, state and text of every memory."""
+
+    @property
+    def holdings(self) -> Holdings:
+        """What of it people are told."""
+        return Holdings(
+            memories=self.memories,
+            newest_at=self.newest_at,
+            schema_version=self.schema_version,
+        )
+
+
+@contextmanager
+def connected(file: StoreFile, *, wait_s: float) -> Generator[sqlite3.Connection]:
+    """Connect to a file for one task, with errors as the house has them.
+
+    Raises:
+        Unavailable: it is locked, full, or the system refuses it.
+        Corrupt: it is damaged, or not a database.
+
+    """
+    sqlite = driver()
+    with translated(str(file.path)):
+        try:
+            asked, given = str(file.path), file.url.query
+            if given:
+                kept = "&".join(f"{key}={value}" for key, value in given.items() if key != "uri")
+                asked = f"{file.url.database}?{kept}"
+            connection: sqlite3.Connection = sqlite.connect(
+                asked, timeout=wait_s, isolation_level=None, uri=bool(given)
+            )
+            with closing(connection):
+                yield connection
+        except sqlite.OperationalError as error:
+            raise exc.OperationalError("", None, error) from error
+        except sqlite.DatabaseError as error:
+            raise exc.DatabaseError("", None, error) from error
+        except OSError as error:
+            raise Unavailable(
+                f"{error.filename or file.path}: {error.strerror}.",
+                hint="Nothing was changed. Mend that and try again.",
+            ) from error
+
+
+def schema_of(connection: sqlite3.Connection) -> str | None:
+    """Give the schema version of a store, None when it is of another program or empty."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    if not {name for (name,) in rows}.issuperset(OURS):
+        return None
+    found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return found[0] if found else None
+
+
+def contents(connection: sqlite3.Connection) -> Contents:
+    """Read what stands in a store; every memory is looked at."""
+    (version,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    hashed, current, newest = hashlib.sha256(), 0, None
+    rows = connection.execute(
+        "SELECT tenant_id, id, state, semantic_hash, recorded_at FROM memories "
+        "ORDER BY tenant_id, id"
+    )
+    for row in rows:
+        hashed.update(repr(row).encode())
+        current += row[2] in CURRENT_STATES
+        newest = max(newest or row[4], row[4])
+    return Contents(
+        schema_version=version,
+        memories=current,
+        newest_at=None if newest is None else from_millis(newest),
+        digest=hashed.hexdigest(),
+    )
+
+
+def check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Check every page, index and reference of a file.
+
+    Raises:
+        Corrupt: something is wrong with one of them.
+
+    """
+    pages = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
+    dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if pages == ["ok"] and dangling is None:
+        return
+    found = "; ".join(pages) if pages != ["ok"] else "a reference leads nowhere"
+    raise Corrupt(
+        f"{path} is damaged: {found}.",
+        hint="Keep the file. If only what is derived is damaged, `brain doctor --repair` mends it.",
+    )
+
+
+def copy_store(
+    source: sqlite3.Connection, target: Path, *, origin: Path, on_progress: Progress
+) -> Contents:
+    """Copy a store as of one moment into an empty file, check the copy, and make it durable.
+
+    What was deleted from the store but still lies in its free pages does not go along.
+
+    Raises:
+        Corrupt: the store is damaged, or the copy does not say the same.
+
+    """
+    source.execute("BEGIN")
+    expected = contents(source)
+    with connected(found_file(target), wait_s=0) as copy:
+        # The copy is thrown away if anything fails: it needs no journal of its own.
+        copy.execute("PRAGMA journal_mode = OFF")
+        copy.execute("PRAGMA synchronous = OFF")
+        source.backup(
+            copy,
+            pages=_PAGES,
+            progress=lambda _, left, total: on_progress(_COPIED * (1 - left / max(total, 1))),
+        )
+        source.execute("ROLLBACK")
+        # One file, to be carried anywhere: a copy of a WAL file would grow others beside it.
+        copy.execute("PRAGMA journal_mode = DELETE")
+        # Before VACUUM, which may stumble over damage or hide it.
+        check_whole(copy, origin)
+        on_progress(_CHECKED)
+        copy.execute("VACUUM")
+        check_whole(copy, target)
+        is_same = contents(copy) == expected
+    if not is_same:
+        raise Corrupt(
+            f"A copy of {origin} does not hold what the store holds.",
+            hint="Nothing was written. Run `brain doctor`, and check the disk.",
+        )
+    _sync(target)
+    on_progress(1.0)
+    return expected
+
+
+def write_backup(
+    file: StoreFile, destination: Path, *, replace: bool, wait_s: float, on_progress: Progress
+) -> Backup:
+    """Write a verified copy under another name and put it in its place as the last step.
+
+    Raises:
+        Invalid: the destination exists and is not to be replaced, or is the store itself.
+        Unavailable: the destination cannot be written, or the store cannot be read.
+        Corrupt: the store is damaged.
+
+    """
+    destination = destination.absolute()
+    _check_free(destination, file.path, replace=replace)
+    with connected(file, wait_s=wait_s) as source, partial_beside(destination) as partial:
+        held = copy_store(source, partial, origin=file.path, on_progress=on_progress)
+        digest = digest_of(partial)
+        size = partial.stat().st_size
+        _check_free(destination, file.path, replace=replace)
+        partial.replace(destination)
+        sync_folder(destination.parent)
+    return Backup(
+        path=str(destination),
+        size_bytes=size,
+        memories=held.memories,
+        newest_at=held.newest_at,
+        schema_version=held.schema_version,
+        digest=digest,
+    )
+
+
+@contextmanager
+def partial_beside(path: Path) -> Generator[Path]:
+    """Make an empty file of our own beside a path, and take away what is left of it."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        yield partial
+    finally:
+        for left in (partial, *(beside(partial, side) for side in SIDES)):
+            left.unlink(missing_ok=True)
+
+
+def digest_of(path: Path) -> str:
+    """Give the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a renaming durable where folders can be opened for that."""
+    with suppress(PermissionError):
+        _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _check_free(destination: Path, store: Path, *, replace: bool) -> None:
+    if destination.name in {store.name, *(store.name + side for side in SIDES)} and (
+        destination.parent.resolve() == store.parent.resolve()
+    ):
+        raise Invalid(f"{destination} belongs to the store itself.", hint="Name another file.")
+    if destination.is_dir():
+        raise Invalid(f"{destination} is a folder.", hint="Name a file in it.")
+    if destination.exists() and destination.samefile(store):
+        raise Invalid(f"{destination} is the store itself.", hint="Name another file.")
+    if destination.exists() and not replace:
+        raise Invalid(f"{destination} exists already.", hint="Add --force to replace it.")

@@ -1,0 +1,228 @@
+"""Finding in SQLite: full text in FTS5, vectors by codes in the process and rows in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from sqlalchemy import (
+    bindparam,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.model.kinds import CausalField
+from commonbrain.model.memory import Memory
+from commonbrain.storage.index import Hit
+from commonbrain.storage.interface import Look
+from commonbrain.storage.repositories.maintenance import Lacking
+from commonbrain.storage.schema.invalidation import field_vectors
+from commonbrain.storage.schema.memories import vectors
+from commonbrain.storage.sql.binary_index import Codes
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sqlite.filters import Permits
+from commonbrain.storage.sqlite.fts import Words
+from commonbrain.storage.sqlite.vectors import VectorShelf, drop_unsound
+
+# The row of a vector that was dropped may still be there, without its value.
+_PUT_WINDOW: Final = insert(vectors).prefix_with("OR REPLACE")
+# Each field of each space numbers its own changes.
+_OTHERS: Final = field_vectors.alias()
+_NEXT: Final = select(func.coalesce(func.max(_OTHERS.c.seq), 0) + 1).where(
+    _OTHERS.c.tenant_id == bindparam("tenant"),
+)
+_PUT_FIELD: Final = (
+    insert(field_vectors)
+    .prefix_with("OR REPLACE")
+    .values(
+        tenant_id=bindparam("tenant"),
+        memory_id=bindparam("memory"),
+        space_id=bindparam("space"),
+        field=bindparam("name"),
+        seq=_NEXT.where(
+            _OTHERS.c.space_id == bindparam("space"), _OTHERS.c.field == bindparam("name")
+        ).scalar_subquery(),
+        vector=bindparam("half"),
+    )
+)
+_DROP_FIELDS: Final = (
+    update(field_vectors)
+    .where(
+        field_vectors.c.tenant_id == bindparam("tenant"),
+        field_vectors.c.memory_id == bindparam("memory"),
+    )
+    .values(
+        vector=None,
+        seq=_NEXT.where(
+            _OTHERS.c.space_id == field_vectors.c.space_id,
+            _OTHERS.c.field == field_vectors.c.field,
+        )
+        .correlate(field_vectors)
+        .scalar_subquery(),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqliteIndex:
+    """Full text and vectors of one tenant in one transaction."""
+
+    work: Work
+    space_id: int
+    codes: Callable[[CausalField | None], Codes]
+    """What the process keeps of the vectors of whole memories, or of one field."""
+    permits: Permits
+    words: Words
+    whole: VectorShelf
+    lacking: Lacking
+
+    @classmethod
+    def of(
+        cls, work: Work, *, space_id: int, codes: Callable[[CausalField | None], Codes]
+    ) -> SqliteIndex:
+        """Set up the index on a transaction in progress."""
+        permits = Permits(work=work)
+        return cls(
+            work=work,
+            space_id=space_id,
+            codes=codes,
+            permits=permits,
+            words=Words(work=work, permits=permits),
+            whole=VectorShelf(work=work, space_id=space_id, codes=codes(None), permits=permits),
+            lacking=Lacking(work=work, space_id=space_id),
+        )
+
+    def put(self, memory: Memory, given: Vectors | None) -> None:
+        """Make a memory findable by its words, and by its meaning where vectors are given."""
+        self.words.put(memory)
+        if given is not None:
+            self._put_windows(memory.id, given.windows)
+            self._put_fields(memory.id, given.fields)
+
+    def embed(self, memory_id: int, given: Vectors) -> bool:
+        """Give a memory the vectors that it lacks, if it is findable."""
+        lacks_own, lacks_fields = self.lacking.of(memory_id)
+        if lacks_own:
+            self._put_windows(memory_id, given.windows)
+        if lacks_fields:
+            self._put_fields(memory_id, given.fields)
+        return lacks_own or lacks_fields
+
+    def drop_unsound_vectors(self) -> int:
+        """Take away vectors of another size or of memories that cannot be found; count them."""
+        dropped = drop_unsound(
+            self.work.connection,
+            tenant=self.work.tenant,
+            space_id=self.space_id,
+            size=self.whole.vector_bytes,
+            seq=self.whole.last_seq + 1,
+        )
+        self.work.highest.pop(vectors, None)
+        # What is kept in the process follows after the commit, like every other reader.
+        self.work.followed.update((None, *CausalField))
+        return dropped
+
+    def reword(self, memory: Memory) -> None:
+        """Index the words of a memory anew, whose tags or people changed; its vectors stay."""
+        self.words.drop(memory.id)
+        self.words.put(memory)
+
+    def drop(self, memory_id: int) -> None:
+        """Make a memory unfindable; readers learn it from the new sequence numbers."""
+        self.words.drop(memory_id)
+        row = vectors.c
+        own = (row.tenant_id == self.work.tenant) & (row.memory_id == memory_id)
+        self.work.highest.pop(vectors, None)
+        # Each space numbers its own changes.
+        known = self.work.connection.execute(select(row.space_id).distinct().where(own)).scalars()
+        for space in known.all():
+            last = replace(self.whole, space_id=space).last_seq
+            emptied = update(vectors).where(own, row.space_id == space)
+            self.work.connection.execute(emptied.values(vector=None, seq=last + 1 + row.part))
+        given = {"tenant": self.work.tenant, "memory": memory_id}
+        self.work.connection.execute(_DROP_FIELDS, given)
+        self.work.changed.add(memory_id)
+
+    def lexical(self, terms: Sequence[str], look: Look, *, limit: int) -> list[Hit]:
+        """Rank by BM25 over stemmed words, best first; any of the terms may match."""
+        return self.words.search(terms, look, limit=limit)
+
+    def nearest(
+        self, query: Matrix, look: Look, *, limit: int, at_least: float = -1.0
+    ) -> list[Hit]:
+        """Rank by cosine to a unit vector, the best window of each memory, best first."""
+        shelf = self._shelf(look.filter.field)
+        return shelf.nearest(query, look, limit=limit, at_least=at_least)
+
+    def similarities(
+        self, query: Matrix, ids: Sequence[int], *, field: CausalField | None = None
+    ) -> dict[int, float]:
+        """Give the cosine of each memory, or of a field; those without a vector are absent."""
+        return self._shelf(field).similarities(query, ids)
+
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories, each by the mean of its windows."""
+        return self.whole.cosines(ids)
+
+    def first_windows(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each memory begins; those without a vector are absent."""
+        return self.whole.firsts(ids)
+
+    def follow(self) -> None:
+        """Bring what is kept of whole memories up to the rows; a field waits until it is asked."""
+        self.whole.follow()
+
+    def pending(self) -> int:
+        """Count the findable memories that lack vectors: all, or those of their fields."""
+        return self.lacking.pending()
+
+    def lacks_fields(self) -> bool:
+        """Say whether there are findable atoms whose fields never got vectors."""
+        return self.lacking.any_fields()
+
+    def unembedded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that lack vectors, ascending."""
+        return self.lacking.oldest(limit=limit, after=after)
+
+    def unworded(self, *, limit: int, after: int = 0) -> list[int]:
+        """List findable memories above an id that the full text lacks, ascending."""
+        return self.words.lacking(limit=limit, after=after)
+
+    def _shelf(self, field: CausalField | None) -> VectorShelf:
+        if field is None:
+            return self.whole
+        return VectorShelf(
+            work=self.work,
+            space_id=self.space_id,
+            codes=self.codes(field),
+            permits=self.permits,
+            field=field,
+        )
+
+    def _put_windows(self, memory_id: int, windows: Matrix) -> None:
+        seq = self.work.highest.get(vectors)
+        if seq is None:
+            seq = self.whole.last_seq
+        key = {"tenant_id": self.work.tenant, "memory_id": memory_id, "space_id": self.space_id}
+        rows = [
+            key | {"part": part, "seq": seq + part + 1, "vector": half.tobytes()}
+            for part, half in enumerate(windows.astype(np.float16))
+        ]
+        self.work.change_by_each(_PUT_WINDOW, rows)
+        self.work.highest[vectors] = seq + len(rows)
+        self.work.changed.add(memory_id)
+
+    def _put_fields(self, memory_id: int, given: Mapping[CausalField, Matrix]) -> None:
+        key = self.whole.here | {"memory": memory_id}
+        rows = [
+            key | {"name": name, "half": vector.astype(np.float16).tobytes()}
+            for name, vector in given.items()
+        ]
+        if rows:
+            self.work.change_by_each(_PUT_FIELD, rows)
+            self.work.changed.add(memory_id)

@@ -1,0 +1,251 @@
+"""Vectors in SQLite: searched by codes in the process, scored by what is kept or by the rows.
+
+One shelf is over the windows of memories, and one over each field of atoms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    case,
+    func,
+    select,
+    text,
+)
+
+from commonbrain.embeddings.interface import Matrix
+from commonbrain.model.kinds import CausalField
+from commonbrain.model.memory import FINDABLE_STATES
+from commonbrain.storage.index import Hit
+from commonbrain.storage.interface import Look
+from commonbrain.storage.schema.invalidation import field_vectors
+from commonbrain.storage.schema.memories import vectors
+from commonbrain.storage.sql.binary_index import Codes, Ids
+from commonbrain.storage.sql.bulk import cosines_of
+from commonbrain.storage.sql.context import Work
+from commonbrain.storage.sql.fast_queries import rows_of
+from commonbrain.storage.sqlite.filters import LISTED, LOOKED_AT, Permits
+
+_RESCORED: Final = 500
+"""How many of the nearest codes are scored exactly."""
+_RESCORED_OF_FIELD: Final = 1000
+"""The same in a field: clauses are much alike, and a search of one is rarer."""
+_BITE: Final = 2000
+"""How many of the nearest codes are held against a narrow look before all that it allows are."""
+_BITE_HOLDS: Final = 2
+"""Times the limit that a bite must bring: the nearest by code are not quite the nearest."""
+_FOLLOWED_AT_ONCE: Final = 1000
+"""Vectors read at a time when the codes follow the rows: less than a megabyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """What is asked of the rows of one shelf."""
+
+    last_seq: Select[int]
+    changes: Select[int, int, bytes]
+    blobs: Select[int, bytes]
+    firsts: Select[int, bytes]
+
+
+@cache
+def _statements(field: CausalField | None) -> _Statements:
+    row = vectors.c if field is None else field_vectors.c
+    here: list[ColumnElement[bool]] = [
+        row.tenant_id == bindparam("tenant"),
+        row.space_id == bindparam("space"),
+    ]
+    if field is not None:
+        here.append(row.field == field)
+    # A vector of another size can be compared with none: it is as good as dropped.
+    is_whole = func.length(row.vector) == bindparam("size")
+    blobs = select(row.memory_id, row.vector).where(*here, is_whole, row.memory_id.in_(LISTED))
+    return _Statements(
+        last_seq=select(func.coalesce(func.max(row.seq), 0)).where(*here),
+        changes=select(row.seq, row.memory_id, case((is_whole, row.vector)).label("vector"))
+        .where(*here, row.seq > bindparam("seq"))
+        .order_by(row.seq),
+        blobs=blobs,
+        # A field is one clause, and begins with itself.
+        firsts=blobs.where(vectors.c.part == 0) if field is None else blobs,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorShelf:
+    """The vectors of one tenant's memories, or of one field of them, in one transaction."""
+
+    work: Work
+    space_id: int
+    codes: Codes
+    permits: Permits
+    field: CausalField | None = None
+
+    @property
+    def here(self) -> dict[str, Any]:
+        """What every statement is confined to."""
+        return {"tenant": self.work.tenant, "space": self.space_id}
+
+    @property
+    def vector_bytes(self) -> int:
+        """How long a vector is as it is stored."""
+        return self.codes.dimensions * np.dtype(np.float16).itemsize
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the latest change."""
+        [(last,)] = rows_of(self.work.connection, self._of.last_seq, given=self.here)
+        return last
+
+    @property
+    def _rescored(self) -> int:
+        return _RESCORED if self.field is None else _RESCORED_OF_FIELD
+
+    @property
+    def _of(self) -> _Statements:
+        return _statements(self.field)
+
+    def nearest(self, query: Matrix, look: Look, *, limit: int, at_least: float) -> list[Hit]:
+        """Rank by cosine to a unit vector, the best window of each memory, best first."""
+        self.follow()
+        near = self.codes.nearest(query, limit=self._rescored).tolist()
+        scores = self._scored(query, near, at_least=at_least)
+        hits = self.permits.best(scores, look, limit=limit)
+        # Every vector was scored, or all that were not are farther than is asked for.
+        is_all_scored = len(self.codes) <= self._rescored or len(scores) < len(set(near))
+        if len(hits) < limit and not (is_all_scored and len(scores) <= LOOKED_AT):
+            # The look is narrow: most of the nearest were not allowed. Look among the allowed.
+            among = self.codes.nearest(
+                query, limit=self._rescored, among=self._among(query, look, limit=limit)
+            ).tolist()
+            scores = self._scored(query, among, at_least=at_least)
+            hits = self.permits.best(scores, look, limit=limit)
+        return hits
+
+    def similarities(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
+        """Give the cosine of each memory to a unit vector; memories without one are absent."""
+        self.follow()
+        changed = [id_ for id_ in ids if id_ in self.work.changed] if self.work.changed else []
+        settled = [id_ for id_ in ids if id_ not in self.work.changed] if changed else ids
+        cosines, unkept = self.codes.cosines(query, settled)
+        return cosines | self._read_cosines(query, [*unkept, *changed])
+
+    def cosines(self, ids: Sequence[int]) -> list[list[float]]:
+        """Give the cosine of every two of these memories, as the rows have them."""
+        rows = self._read(self._of.blobs, ids)
+        return cosines_of(ids, ((id_, np.frombuffer(blob, np.float16)) for id_, blob in rows))
+
+    def firsts(self, ids: Sequence[int]) -> dict[int, Matrix]:
+        """Give the vector of how each of these memories begins, as the rows have it."""
+        rows = self._read(self._of.firsts, ids)
+        return {id_: np.frombuffer(blob, np.float16).astype(np.float32) for id_, blob in rows}
+
+    def follow(self) -> None:
+        """Bring what is kept up to the rows, once for a transaction: it sees no later ones.
+
+        What this transaction wrote itself may yet be rolled back, so it is never kept here.
+        """
+        if self.field in self.work.followed:
+            return
+        if self.last_seq > self.codes.seq:
+            self._follow()
+        self.work.followed.add(self.field)
+
+    def _follow(self) -> None:
+        since = self.here | {"size": self.vector_bytes}
+        with self.codes.lock:
+            rows = self.work.connection.execute(self._of.changes, since | {"seq": self.codes.seq})
+            for batch in rows.partitions(_FOLLOWED_AT_ONCE):
+                if len(batch) == _FOLLOWED_AT_ONCE:
+                    self.codes.expect(self.last_seq - self.codes.seq)
+                settled = [
+                    (seq, id_, blob) for seq, id_, blob in batch if id_ not in self.work.changed
+                ]
+                self.codes.apply(settled)
+
+    def _scored(self, query: Matrix, near: Sequence[int], *, at_least: float) -> dict[int, float]:
+        """Score exactly what is near by code, and what this transaction changed itself."""
+        cosines = self.similarities(query, [*self.work.changed, *near])
+        return {id_: cosine for id_, cosine in cosines.items() if cosine >= at_least}
+
+    def _read_cosines(self, query: Matrix, ids: Sequence[int]) -> dict[int, float]:
+        """Score by the rows what is not kept in the process."""
+        if not ids:
+            return {}
+        rows = self._read(self._of.blobs, ids)
+        if not rows:
+            return {}
+        matrix = np.frombuffer(b"".join([blob for _, blob in rows]), dtype=np.float16)
+        cosines = matrix.reshape(len(rows), -1).astype(np.float32) @ query
+        best: dict[int, float] = {}
+        for (id_, _), cosine in zip(rows, cosines.tolist(), strict=True):
+            best[id_] = max(cosine, best.get(id_, -1.0))
+        return best
+
+    def _read(
+        self, statement: Select[int, bytes], ids: Sequence[int]
+    ) -> Sequence[tuple[int, bytes]]:
+        """Read the vectors of some memories from the rows."""
+        given = self.here | {"listed": json.dumps(list(ids)), "size": self.vector_bytes}
+        return rows_of(self.work.connection, statement, given=given)
+
+    def _among(self, query: Matrix, look: Look, *, limit: int) -> Ids:
+        """Give what a narrow look allows: all of it, or enough of the nearest by code."""
+        if look.filter.project is None and len(self.codes) > _BITE:
+            near = self.permits.among(self.codes.nearest(query, limit=_BITE).tolist(), look)
+            if len(near) >= _BITE_HOLDS * limit:
+                return np.array(sorted(near), dtype=np.int64)
+        return np.array(self.permits.every(look), dtype=np.int64)
+
+
+# ruff: noqa: S608 the statements are put together from constants of this file alone
+_FINDABLE: Final = ", ".join(f"'{state}'" for state in sorted(FINDABLE_STATES))
+_ORPHANS: Final = (
+    "DELETE FROM {0} WHERE tenant_id = :tenant AND NOT EXISTS "
+    "(SELECT 1 FROM memories m WHERE m.tenant_id = {0}.tenant_id AND m.id = memory_id)"
+)
+_DROP_ORPHANS: Final = text(_ORPHANS.format("vectors"))
+_DROP_ORPHANS_OF_FIELDS: Final = text(_ORPHANS.format("field_vectors"))
+# The rows stay without their values under a new number, from which readers learn of it.
+_UNSOUND: Final = (
+    "UPDATE {0} SET vector = NULL, seq = {1} "
+    "WHERE tenant_id = :tenant AND space_id = :space AND vector IS NOT NULL AND memory_id IN ("
+    "SELECT w.memory_id FROM {0} w JOIN memories m "
+    "ON m.tenant_id = w.tenant_id AND m.id = w.memory_id "
+    "WHERE w.tenant_id = :tenant AND w.space_id = :space AND w.vector IS NOT NULL "
+    f"AND (length(w.vector) <> :size OR m.state NOT IN ({_FINDABLE})))"
+)
+_EMPTY_UNSOUND: Final = text(_UNSOUND.format("vectors", ":seq + part"))
+# Each field numbers its own changes.
+_EMPTY_UNSOUND_OF_FIELDS: Final = text(
+    _UNSOUND.format(
+        "field_vectors",
+        "(SELECT max(o.seq) + 1 FROM field_vectors o WHERE o.tenant_id = field_vectors.tenant_id "
+        "AND o.space_id = field_vectors.space_id AND o.field = field_vectors.field)",
+    )
+)
+
+
+def drop_unsound(connection: Connection, *, tenant: str, space_id: int, size: int, seq: int) -> int:
+    """Empty the vectors of another size in bytes, or of what cannot be found; count the rows.
+
+    A memory loses all of its windows, or all of its fields, for they are made together. What is
+    emptied is numbered from `seq`, and by field, from which readers learn of it.
+    """
+    given = {"tenant": tenant, "space": space_id, "size": size}
+    return (
+        connection.execute(_DROP_ORPHANS, {"tenant": tenant}).rowcount
+        + connection.execute(_DROP_ORPHANS_OF_FIELDS, {"tenant": tenant}).rowcount
+        + connection.execute(_EMPTY_UNSOUND, given | {"seq": seq}).rowcount
+        + connection.execute(_EMPTY_UNSOUND_OF_FIELDS, given).rowcount
+    )

@@ -1,0 +1,1 @@
+"""English read by rule: statements, times, causes, entities and tokens; pure."""

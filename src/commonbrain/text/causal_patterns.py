@@ -1,0 +1,370 @@
+"""The signs by which English says that something caused something, and where each cuts.
+
+Every pattern is linear on hostile text: none repeats within a repeat.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from commonbrain.text.clauses import (
+    Cut,
+    Cutting,
+    at_the_end,
+    by_gerund,
+    cause_first,
+    cause_first_with_verb,
+    effect_first,
+    has_verb,
+    is_about_people,
+    is_order,
+    opening,
+    sentence_before,
+    words,
+)
+
+_MENDS: Final = r"(?:fixed|resolved|solved|mitigated|worked around|repaired|cured|unblocked|healed)"
+_MENDED: Final = re.compile(rf"(?:\S{{1,40}} )?(?:\S{{1,40}} )?{_MENDS} \S", re.IGNORECASE)
+_MENDING: Final = re.compile(
+    rf"\b{_MENDS}\b|^(?:\S{{1,40}} )?(?:\S{{1,40}} )?(?:cut|halved|reduced|sped up"
+    r"|improved|avoided|prevented|removed|eliminated|shortened|saved|lowered)\b",
+    re.IGNORECASE,
+)
+_DENIALS: Final = frozenset("not never no nor none neither nothing nobody hardly cannot".split())
+"""These say shortly before a sign that it was not so."""
+_NEARLY: Final = frozenset("nearly almost rarely seldom barely scarcely".split())
+"""These say so of what a thing did."""
+_NO_THING: Final = frozenset("not never none neither nobody nothing".split())
+"""These say so of a thing, however far before the sign."""
+_RELATIVE: Final = frozenset("that which who".split())
+_SOONER: Final = frozenset("before until unless".split())
+"""These, before the one word that a clause begins with, say that it did not come to be."""
+_JOINING: Final = frozenset("and or but because".split())
+_TURNED: Final = frozenset("without than of".split())
+"""These say so right before it: "without causing", "instead of causing"."""
+_DATES: Final = frozenset(
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june"
+    " july august september october november december yesterday last then ever christmas easter"
+    " version release noon midnight morning today spring summer autumn winter".split()
+)
+_PERFECT: Final = frozenset("has have hasn't haven't".split())
+_TO_HAPPEN: Final = frozenset(
+    "be arrive ship start end expire launch land leave begin go release close open retire happen"
+    " finish come appear return move run speak meet".split()
+)
+_PLACES: Final = frozenset("road door path stairs corridor street link bridge tunnel hall".split())
+_OF_NOUNS: Final = frozenset(
+    "the a an for of and or root common possible known main other all these many its their"
+    " to by with from in new good can".split()
+)
+"""After these "causes" and "triggers" are things."""
+_NO_OBJECTS: Final = frozenset("nothing no of and or but as is are was were".split())
+"""Before these they are things too, or caused nothing."""
+_STATES: Final = frozenset("still already".split())
+_VAGUE: Final = frozenset("it they this that he she left not possible needed any".split())
+"""With these a condition begins that says little by itself."""
+_JUDGED: Final = re.compile(
+    r"(?:[a-z]{2,9},? )?(?:it|that|this)(?:'s| is| was| sucks| helps| feels| can be) ",
+    re.IGNORECASE,
+)
+"""What is so begins with these: "it is great when" judges, and names nothing that came of it."""
+_ASKING: Final = frozenset(
+    "questioned unsure remember checking checks asked ask asks know knows knew check see tell sure"
+    " even as only not just wondered".split()
+)
+
+
+def is_denied(head: str, *, within: int) -> bool:
+    """Say whether what stands before a sign says that it was not so."""
+    tail = words(head)[-within:]
+    return tail[-1:] in (["ever"], ["but"]) or not _TURNED.isdisjoint(tail[-1:]) or _denies(tail)
+
+
+def is_no_thing(head: str) -> bool:
+    """Say whether what a thing is said to have caused is denied, or nearly came to be.
+
+    "The job that never ends caused it" denies nothing, nor does "not having an index caused it".
+    """
+    told = words(head)
+    free = next((place for place, word in enumerate(told) if word in _RELATIVE), len(told))
+    denied = any(
+        (one in _NO_THING or one.endswith("n't")) and not two.endswith("ing")
+        for one, two in pairwise([*told[:free], ""])
+    )
+    return denied or not _NEARLY.isdisjoint(told[-2:]) or not _SOONER.isdisjoint(told[-2:-1])
+
+
+def _denies(told: Sequence[str]) -> bool:
+    return any(word in _DENIALS or word.endswith("n't") for word in told)
+
+
+def has_reason(cut: Cut) -> bool:
+    """Want a clause after "because", and no other reason against it."""
+    is_other = words(cut.head)[-1:] in (["just"], ["merely"]) or is_order(cut.effect)
+    return has_verb(cut.cause) and not is_other and " because " not in f" {cut.cause} "
+
+
+def has_ground(cut: Cut) -> bool:
+    """Want a thing after "due to", not something that is due to happen or not to be so."""
+    told, effect = words(cut.cause), words(cut.effect)
+    is_loose = is_order(cut.effect) or effect[-1] in _RELATIVE | _JOINING
+    return bool(told) and told[0] not in _TO_HAPPEN and not _denies(effect) and not is_loose
+
+
+def is_no_date(cut: Cut) -> bool:
+    """Tell the "since" of a reason from that of a time.
+
+    A time is a date or a thing without a verb, and what has been so since then has a perfect tense.
+    """
+    cause, effect = words(cut.cause), words(cut.effect)
+    is_dated = not _DATES.isdisjoint(cause[:2]) or cause[0][0].isdigit()
+    is_perfect = any(
+        (one in _PERFECT or one == "is") and two in {"been", "seen", "had", "not"}
+        for one, two in pairwise(effect)
+    )
+    has_perfect = any(word in _PERFECT or word.endswith("'ve") for word in effect)
+    is_possession = has_perfect and not is_perfect and "no" in effect
+    # "Since we talked" is a time: reasons are seldom what people did.
+    is_dated = is_dated or is_about_people(cut.cause)
+    is_said = has_verb(cut.cause) and has_verb(cut.effect) and not is_order(cut.effect)
+    return is_said and not is_dated and (is_possession or not has_perfect)
+
+
+def is_condition(cut: Cut) -> bool:
+    """Tell what always follows from orders, from what was not, and from what only coincided."""
+    cause, effect = words(cut.cause), words(cut.effect)
+    is_unreal = not {"had", "were"}.isdisjoint(cause[:3]) and "had" in cause
+    is_backdrop = not _STATES.isdisjoint(effect) or _is_backdrop(effect)
+    is_asked = bool(effect) and (effect[-1] in _ASKING or effect[0] == "you")
+    is_said = has_verb(cut.cause) and has_verb(cut.effect)
+    is_vague = cause[0] in _VAGUE or cause[0].endswith("ing") or "otherwise" in cause
+    is_other = is_unreal or is_backdrop or is_asked or is_vague or is_order(cut.effect)
+    return is_said and not is_other
+
+
+def is_occasion(cut: Cut) -> bool:
+    """Want things in both halves: when people come and go, little is caused by it."""
+    is_plain = not is_about_people(cut.cause) and not is_about_people(cut.effect)
+    is_judged = _JUDGED.match(cut.effect) is not None or words(cut.effect)[-1:] == ["that's"]
+    return is_plain and not is_judged and is_condition(cut)
+
+
+def _is_backdrop(effect: Sequence[str]) -> bool:
+    """Say whether it was going on already: "we were using", "it had been"."""
+    pairs = pairwise(effect)
+    return any(
+        (one in {"was", "were"} and two.endswith("ing")) or (one == "had" and two.endswith("ed"))
+        for one, two in pairs
+    )
+
+
+def has_object(cut: Cut) -> bool:
+    """Want something that was caused."""
+    effect, cause = words(cut.effect), words(cut.cause)
+    is_nothing = not _NO_OBJECTS.isdisjoint(effect[:1])
+    is_verb = _OF_NOUNS.isdisjoint(cause[-1:])
+    is_caused = len(cause) > 1 and cause[0] not in {"what", "nobody"}
+    return is_caused and is_verb and not is_nothing
+
+
+def is_no_way(cut: Cut) -> bool:
+    """Tell a road that leads somewhere from what led to something."""
+    return _PLACES.isdisjoint(words(cut.cause)) and has_object(cut)
+
+
+def has_effect_clause(cut: Cut) -> bool:
+    """Want clauses on both sides, neither of them an order."""
+    return has_verb(cut.effect) and not is_order(cut.effect) and has_verb(cut.cause)
+
+
+def is_way(cut: Cut) -> bool:
+    """Want something mended or bettered before "by doing"."""
+    return _is_done(_MENDING.search(cut.effect)) and len(words(cut.cause)) > 1
+
+
+def is_mended(cut: Cut) -> bool:
+    """Want something mended before "with"."""
+    return _is_done(_MENDED.match(cut.effect)) and len(words(cut.cause)) > 1
+
+
+def _is_done(mended: re.Match[str] | None) -> bool:
+    """Say whether what tells of mending does not say that it failed."""
+    return mended is not None and not _denies(words(mended.string[: mended.end()]))
+
+
+def is_told(cut: Cut) -> bool:
+    """Want more than a word on both sides."""
+    return len(words(cut.cause)) > 1 and len(words(cut.effect)) > 1
+
+
+_CAUSED: Final = (
+    r"(?:caused|causes|triggered|triggers|resulted in|results in|brought about"
+    r"|brings about|brought down|brings down|brought on|set off|gave rise to)"
+)
+_PLURAL_CAUSED: Final = r"(?:cause|trigger|result in|bring down)"
+_NOT_BY: Final = r"(?! (?:not |only |either |[a-z]{2,15}ly |in part )?by\b)"
+"""What is caused by something is its effect, and not its cause."""
+_WAS: Final = (
+    r"(?:(?:turns out to|turned out to|tends? to|was found to|were found to|is known to"
+    r"|are known to|has|have|had) )?(?:have )?"
+    r"(?:is|are|was|were|be|been)(?: being)? (?:[a-z]{2,15}ly |all |in part |in the end )?"
+)
+DID: Final = (
+    rf"(?:{_CAUSED}|{_PLURAL_CAUSED}|led to|leads to|lead to|(?:is|are|was|were) causing"
+    r"|broke|breaks|made|makes|let|lets|meant|means|forced|forces|filled|fills"
+    r"|prevented|prevents|blocked|blocks|took|takes|cut|cuts|crashed|crashes|killed|kills|slowed|slows|delayed|delays|left|leaves|corrupted|corrupts"
+    r"|stopped|stops|doubled|doubles|tripled|locked|locks|dropped|drops|exposed|exposes|allowed"
+    r"|allows|confused|confuses|saved|saves|fixed|fixes|hid|hides|turned|turns|overloaded|overloads"
+    r"|exhausted|exhausts|knocked|pushed|pushes|kept|keeps|wiped|deleted|invalidated)"
+    rf"{_NOT_BY}"
+)
+_BY: Final = r"by (?:always |never |only |first |not )?[a-z]{2,20}ing\b"
+_SO_THEN: Final = (
+    r"(?:as a result|as a consequence|consequently|therefore|hence|thus|because of (?:this|that)"
+    r"|that is why|that's why|this is why|which is why)"
+)
+_NOT_SO: Final = "(?!far |that |much |many |long |to |called |on )"
+"""What makes another word of "so"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One way in which English says that something caused something."""
+
+    name: str
+    sign: re.Pattern[str]
+    cut: Cutting
+    fits: Callable[[Cut], bool]
+    is_thing: bool = False
+    """Whether the cause is a thing, such as what comes before "led to", and no clause."""
+    denied_within: int = 1
+    """Words before the sign among which a "not" denies it, and not something else."""
+
+
+def _sign(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+# The first of two signs at the same place wins; else the one further left.
+PATTERNS: Final = (
+    Pattern("so", _sign(r",? so that "), cause_first, has_effect_clause),
+    Pattern("fixed", _sign(rf"(?<=[a-z0-9)'\"`] ){_BY}"), by_gerund, is_way),
+    Pattern(
+        "fixed",
+        _sign(r"(?<=[a-z0-9)'\"`] )with (?=an? |the |some )"),
+        effect_first,
+        is_mended,
+    ),
+    Pattern("because of", _sign(r"^because of "), opening, has_ground),
+    Pattern(
+        "because of", _sign(r"^(?:due to|thanks to|owing to|on account of) "), opening, has_ground
+    ),
+    Pattern("because", _sign(r"^because "), opening, has_reason),
+    Pattern(
+        "because of",
+        _sign(r",? \b(?:because of|due to|thanks to|owing to|on account of) "),
+        effect_first,
+        has_ground,
+    ),
+    Pattern("because", _sign(r",? \bbecause "), effect_first, has_reason),
+    Pattern("since", _sign(r"^since "), opening, is_no_date),
+    Pattern("since", _sign(r",? \bsince "), effect_first, is_no_date),
+    Pattern(
+        "caused by",
+        _sign(
+            rf" (?:{_WAS}(?:caused by|triggered by|due to|down to|the (?:result|consequence) of"
+            r"|brought on by|brought down by|set off by)|(?:resulted|results|result|stems|stem"
+            r"|stemmed|arose|arises) from) "
+        ),
+        effect_first,
+        has_ground,
+        is_thing=True,
+        denied_within=3,
+    ),
+    Pattern(
+        "causing",
+        _sign(r",? (?:causing|resulting in|leading to|triggering|bringing down) "),
+        cause_first,
+        has_object,
+    ),
+    Pattern(
+        "causing",
+        _sign(
+            r", (?P<verb>(?:breaking|forcing|leaving|making|blocking|killing)"
+            r" (?:the|a|an|it|them|every|all|our|their|some|its|both|no|us) )"
+        ),
+        cause_first_with_verb,
+        has_object,
+    ),
+    Pattern(
+        "which",
+        _sign(rf", (?:which|and (?:this|that)) (?:also |then )?(?P<verb>{DID}) "),
+        cause_first_with_verb,
+        has_object,
+    ),
+    Pattern(
+        "this",
+        _sign(rf"^(?:this|that|these) (?:also |then |in turn )?(?P<verb>{DID}) "),
+        sentence_before,
+        has_object,
+    ),
+    Pattern("this", _sign(rf"^{_SO_THEN},? "), sentence_before, has_effect_clause),
+    Pattern("so", _sign(rf"[,;] (?:and )?(?:{_SO_THEN}),? "), cause_first, has_effect_clause),
+    Pattern(
+        "so",
+        _sign(r"[,;] (?:and )?so " + _NOT_SO),
+        cause_first,
+        has_effect_clause,
+    ),
+    Pattern("so", _sign(r",? as a (?:result|consequence)\.?$"), at_the_end, has_effect_clause),
+    Pattern(
+        "causes",
+        _sign(r" (?:led to|leads to|lead to) "),
+        cause_first,
+        is_no_way,
+        is_thing=True,
+        denied_within=3,
+    ),
+    Pattern(
+        "causes",
+        _sign(rf" (?:is causing|are causing|was causing|were causing|{_CAUSED}{_NOT_BY}) "),
+        cause_first,
+        has_object,
+        is_thing=True,
+        denied_within=3,
+    ),
+    Pattern(
+        "causes",
+        _sign(rf"(?<=s) {_PLURAL_CAUSED}{_NOT_BY} "),
+        cause_first,
+        has_object,
+        is_thing=True,
+        denied_within=3,
+    ),
+    Pattern(
+        "causes",
+        _sign(
+            r" (?P<verb>(?:broke|breaks) (?=the (?!moment|minute|instant|second|day)|an? |every "
+            r"|all |our |their |its |some ))"
+        ),
+        cause_first_with_verb,
+        has_object,
+        is_thing=True,
+        denied_within=3,
+    ),
+    Pattern(
+        "when",
+        _sign(r"^(?:when|whenever|every time|each time|as soon as|once) "),
+        opening,
+        is_occasion,
+    ),
+    Pattern("when", _sign(r" (?:when|whenever|every time|as soon as) "), effect_first, is_occasion),
+    Pattern("if", _sign(r"^if "), opening, is_condition),
+    Pattern("if", _sign(r" if "), effect_first, is_occasion),
+)
+"""In the order in which they are preferred at one place of a sentence."""
+
+LESSONS: Final = (Pattern("learned", _sign(rf" (?P<verb>{DID}) "), cause_first_with_verb, is_told),)
+"""What counts besides in a sentence that says of itself that it tells of something learnt."""

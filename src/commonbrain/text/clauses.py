@@ -1,0 +1,310 @@
+"""A clause read by rule: who and what, whether it is told as a fact, and after how long.
+
+Every pattern is linear on hostile text: none repeats within a repeat.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+_WORD: Final = re.compile(r"\S+")
+_EDGE: Final = " \t\"'`*_,;:.!?()[]{}\u2014\u2013-"
+"""What may stand around a word or a clause and says nothing."""
+
+_AUXILIARIES: Final = frozenset(
+    "is are was were has have had does do did can cannot am be been isn't aren't wasn't weren't"
+    " hasn't haven't hadn't doesn't don't didn't can't couldn't won't it's that's there's".split()
+)
+_PAST: Final = frozenset(
+    "got lost ran took fell broke went came kept began sent made led let left said saw found held"
+    " read cut put set shut hit hung froze drew grew blew ate threw wrote rose sank stood stuck"
+    " spent spun swept tore told understood woke won lay brought built bought caught chose dealt"
+    " drove felt forgot gave hid knew laid meant met overran paid overwrote rebuilt reset rewrote"
+    " sold shot shrank slept split spread stole struck thought became bound crept cost".split()
+)
+_PRESENT: Final = frozenset(
+    "fail lead cause run need take use keep make break lose get have go come stop start work drop"
+    " return block hang crash time deadlock stall expire leave limit arrive live grow shrink share"
+    " force prevent mean ignore read write add die surprise give reach fall rise happen want"
+    " outlive unplug pile slow stay depend install overlap collide freeze rot leak double"
+    " fill send claim".split()
+)
+"""What a plural does; after a singular these are nouns as often as not."""
+_ADVERBS: Final = frozenset("never always still often not also just now both all only".split())
+_NO_VERBS: Final = frozenset(
+    "this its his us bus status process access address always perhaps towards as was has is"
+    " business analysis basis previous various less unless plus news series class need speed feed"
+    " seed hundred red bed shed used-up indeed based cached shared signed nested".split()
+)
+_DETERMINERS: Final = frozenset(
+    "the a an this that these those my our your its his her their no every each some any all both"
+    " two three four five of in on at by for with from to and or new old many few more".split()
+)
+_LINKS: Final = frozenset(
+    "who which than as if when because since but so while until after before without into over"
+    " under between during through across about against within per via only also just there".split()
+)
+_UNREAL: Final = re.compile(
+    r"\b(?:would|could|might|should|must|shall|will|won't|wouldn't|couldn't|shouldn't|may not"
+    r"|may be|may have|may cause|may lead|may result|'ll|going to|plans? to|planning to|wants? to"
+    r"|needs? to|ought to|supposed to|let's|let us|please|todo|to-do|suppose|supposing|imagine"
+    r"|assume|assuming|maybe|perhaps|probably|possibly|presumably|potentially|likely|suspects?"
+    r"|suspected|suspicion|i think|i guess|i believe|we think|we believe|not sure|unclear|seems?"
+    r"|seemed|seemingly|apparently|allegedly|supposedly|hopefully|theory is|hypothesis|in theory"
+    r"|if only|unless|make sure|be sure|ensure that|tomorrow|next (?:week|month|sprint|year"
+    r"|quarter|time|release)|false that|not true that|untrue|nobody has shown|no evidence"
+    r"|no proof|no sign|doubts?|doubt it|denied|denies|rumou?r|what if|in case|wonder|wondering"
+    r"|risk of|wish|whether|unlikely|myth|misconception|mistakenly|wrongly|ruled? out that"
+    r"|disagree[sd]?|disputes? that|disputed that|lied|lying|contrary to|according to|reportedly"
+    r"|(?:claim|allege|insist|pretend)(?:s|ed)? that|said to|thought to|believed to|rumoured to"
+    r"|(?:it is|it's|it was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie) that"
+    r"|(?:was|were|been) told|which is (?:wrong|false|untrue|not true|nonsense)"
+    r"|(?:tests?|specs?) (?:checks?|asserts?|verify|verifies|ensures?) that"
+    r"|(?:in|during) (?:[a-z]{1,12} )?(?:[a-z]{1,12} )?(?:drill|rehearsal|simulation|dry run)"
+    r"|simulations? (?:show|shows|showed|suggests?|suggested|predicts?|predicted))\b"
+    r"|^it(?:'s| is| was) (?:simply |just |plain )?(?:false|wrong|incorrect|a lie):"
+    r"|^had (?:the|it|we|they|he|she|i|you|our|this|that|these|those|someone|somebody|nobody)\b"
+    r"|^(?:can|does|do|did|is|was|are|were) (?:the|it|this|that|any|they|we|you|there|our)\b",
+    re.IGNORECASE,
+)
+"""Words after which nothing is told as having happened: modals, plans, guesses, denials."""
+_MAY: Final = re.compile(r"(?<!\bin )(?<!\bsince )(?<!\bof )(?<!\bby )\bmay\b")
+"""The modal; the month is written with a capital, or after a preposition."""
+_ORDERS: Final = frozenset(
+    "use make ensure restart do don't never always avoid remember consider check run add close open"
+    " look ping call ask tell set keep put bump stop start try rotate fix update upgrade remove"
+    " delete move rename write read send wait see note follow go get take give let pass pin prefer"
+    " revert rebase merge commit push pull deploy roll turn switch enable disable increase reduce"
+    " raise lower retry kill scale drain clear flush rebuild escalate page notify contact review"
+    " test verify validate log skip ignore leave mark raise report file create copy press click"
+    " enter select choose wrap catch return throw replace only focus shoot".split()
+)
+"""Words that open an order; a sentence that begins so tells what is to be done, not what was."""
+_SOFTENING: Final = frozenset("just please then now simply so".split())
+"""These may stand before an order."""
+_SPEAKERS: Final = frozenset("i we they you".split())
+_PERSONS: Final = _SPEAKERS | frozenset("he she everybody everyone people someone somebody".split())
+
+_UNITS: Final = {
+    "second": 1,
+    "sec": 1,
+    "minute": 60,
+    "min": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "week": 604_800,
+    "month": 2_592_000,
+    "year": 31_536_000,
+}
+_COUNTS: Final = {
+    word: n
+    for n, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+        " fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+} | {"a": 1, "an": 1, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
+_COUNT: Final = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|{'|'.join(_COUNTS)}|half an?)"
+_UNIT: Final = rf"(?P<unit>{'|'.join(_UNITS)})s?"
+# Without ASCII, letters of other alphabets would pass for those of English words: "s\u0131x".
+_DELAYS: Final = tuple(
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
+    for pattern in (
+        rf"\b{_COUNT}[ -]{_UNIT}\b (?:later|afterwards|after that)\b",
+        rf"\b(?:after|within) (?:about |only |just |roughly |some )?{_COUNT}[ -]{_UNIT}\b",
+    )
+)
+_NEXT: Final = re.compile(
+    r"\bthe (?:next|following) (?P<unit>day|morning|week|month)\b", re.IGNORECASE | re.ASCII
+)
+_NEXT_S: Final = {"day": 86_400, "morning": 86_400, "week": 604_800, "month": 2_592_000}
+
+
+def words(text: str) -> list[str]:
+    """Give the words of a clause in lower case, without what stands around them."""
+    bare = (found.group().strip(_EDGE) for found in _WORD.finditer(text))
+    return [word.casefold().replace("\u2019", "'") for word in bare if word]
+
+
+def trimmed(text: str) -> str:
+    """Take off what stands around a clause, and fold its spaces."""
+    return " ".join(text.split()).strip(_EDGE)
+
+
+def is_factual(text: str) -> bool:
+    """Say whether a sentence tells of something as having happened, or as being so.
+
+    Not so: questions, modals, plans, guesses, suppositions, denials and orders.
+    """
+    told = text.replace("\u2019", "'")
+    if told.rstrip(_EDGE.replace("?", "")).endswith("?"):
+        return False
+    return not _UNREAL.search(told) and not _MAY.search(told) and not is_order(told)
+
+
+def is_order(text: str) -> bool:
+    """Say whether a clause tells somebody to do something."""
+    told = (word for word in words(text[:80]) if word not in _SOFTENING)
+    return next(told, "") in _ORDERS
+
+
+def is_about_people(text: str) -> bool:
+    """Say whether a clause begins with a person: what people do then is seldom an effect."""
+    first = words(text[:80])[:1]
+    return bool(first) and first[0].partition("'")[0] in _PERSONS
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Part a clause into its subject and what it does; the second is empty without a verb."""
+    told = text.split()
+    place = verb_at(words(text)) if len(words(text)) == len(told) else None
+    if place is None:
+        return trimmed(text), ""
+    return trimmed(" ".join(told[:place])), trimmed(" ".join(told[place:]))
+
+
+def has_verb(text: str) -> bool:
+    """Say whether a text is a clause: something, and what it does."""
+    return verb_at(words(text)) is not None
+
+
+def verb_at(told: Sequence[str]) -> int | None:
+    """Find the first word, after the first, that is likely a finite verb.
+
+    Where none looks like one, it is what stands after the first plural: "two customers embed it".
+    """
+    likely = (place for place in range(1, len(told)) if _is_verb_at(told, place))
+    return next(likely, None) or next(_after_plurals(told), None)
+
+
+def _is_verb_at(told: Sequence[str], place: int) -> bool:
+    following = told[place + 1] if place + 1 < len(told) else ""
+    return _is_verb(told[place], before=told[place - 1], after=following)
+
+
+def _after_plurals(told: Sequence[str]) -> Iterator[int]:
+    for place in range(1, len(told)):
+        is_plural = told[place - 1].endswith("s") and told[place - 1] not in _NO_VERBS
+        if is_plural and told[place].isalpha() and told[place] not in _DETERMINERS | _LINKS:
+            yield place
+
+
+def seconds_in(text: str) -> float | None:
+    """Give the delay that a clause names ("two hours later", "within 5 minutes"), in seconds."""
+    for pattern in _DELAYS:
+        found = pattern.search(text)
+        if found:
+            return _count(found["count"].casefold()) * _UNITS[found["unit"].casefold()]
+    after = _NEXT.search(text)
+    return float(_NEXT_S[after["unit"].casefold()]) if after else None
+
+
+def _count(word: str) -> float:
+    if word.startswith("half"):
+        return 0.5
+    return float(_COUNTS[word]) if word in _COUNTS else float(word)
+
+
+def _is_verb(word: str, *, before: str, after: str) -> bool:
+    if word in _AUXILIARIES or word in _PAST:
+        return before not in {"the", "a", "an"}
+    if before in _SPEAKERS and word not in _ADVERBS:
+        return word.isalpha()
+    if word in _NO_VERBS or before in _DETERMINERS or not word.isascii():
+        return False
+    if word.endswith("ed"):
+        return after not in _AUXILIARIES
+    if word in _PRESENT:
+        return before.endswith("s") or before in {*_PERSONS, *_ADVERBS, "people"}
+    is_third = word.endswith("s") and not word.endswith(("ss", "'s", "us", "is"))
+    return is_third and word.isalpha() and not _begins_verb(after)
+
+
+def _begins_verb(word: str) -> bool:
+    """Say whether a word is a verb beyond doubt, so that the one before it is a noun."""
+    return word in _AUXILIARIES or word in _PAST or word in _PRESENT or word.endswith("ed")
+
+
+_COMMAS_MAX: Final = 8
+"""Commas that a sentence which opens with its cause is cut at in turn, until one fits."""
+_COMMA: Final = re.compile(r", ")
+_THEN: Final = re.compile(r"^then ", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence of a text's prose."""
+
+    text: str
+    start: int
+    before: str
+    """The sentence before it, of the same paragraph."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A sentence cut in two, with the words that joined it."""
+
+    cause: str
+    effect: str
+    head: str
+    """What stands before the sign."""
+
+
+Cutting = Callable[[Sentence, "re.Match[str]"], Cut | None]
+
+
+def cause_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
+    """Cut "X, causing Y"."""
+    head = _clause(sentence.text[: sign.start()])
+    return Cut(cause=head, effect=sentence.text[sign.end() :], head=head)
+
+
+def cause_first_with_verb(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
+    """Keep the verb, which says what came of it, with the effect."""
+    head = _clause(sentence.text[: sign.start()])
+    return Cut(cause=head, effect=sentence.text[sign.start("verb") :], head=head)
+
+
+def effect_first(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
+    """Cut "Y because X"."""
+    head = _clause(sentence.text[: sign.start()])
+    return Cut(cause=sentence.text[sign.end() :], effect=head, head=head)
+
+
+def opening(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
+    """Cut "Because X, Y" at the first comma that leaves a clause on its right."""
+    rest = sentence.text[sign.end() :]
+    for comma in islice(_COMMA.finditer(rest), _COMMAS_MAX):
+        effect = _THEN.sub("", rest[comma.end() :], count=1)
+        if has_verb(effect):
+            return Cut(cause=rest[: comma.start()], effect=effect, head="")
+    return None
+
+
+def sentence_before(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
+    """Take the sentence before as the cause: "The X. This Y"."""
+    if not sentence.before or not is_factual(sentence.before):
+        return None
+    named = "verb" if "verb" in sign.re.groupindex else 0
+    start = sign.start(named) if named else sign.end()
+    return Cut(cause=sentence.before, effect=sentence.text[start:], head="")
+
+
+def at_the_end(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
+    """Cut "X and Y as a result" at its first "and"."""
+    told = sentence.text[: sign.start()]
+    cause, _, effect = told.partition(" and ")
+    return Cut(cause=cause, effect=effect, head=cause) if has_verb(effect) else None
+
+
+def by_gerund(sentence: Sentence, sign: re.Match[str]) -> Cut | None:
+    """Cut "fixed Y by doing X"; the "by" is taken off later."""
+    head = sentence.text[: sign.start()]
+    return Cut(cause=sentence.text[sign.start() :], effect=head, head=head)
+
+
+def _clause(text: str) -> str:
+    """Leave out what stands before a semicolon: it is a sentence of its own."""
+    return text.rpartition("; ")[2]

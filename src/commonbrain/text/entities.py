@@ -1,0 +1,137 @@
+"""What a text names, found by rule: tags, people, references and topics.
+
+The text is cut at spaces and brackets, and every piece is held against patterns that cannot match
+one stretch in two ways: the time it takes is linear in the text's length.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+from commonbrain.model.limits import ENTITIES_MAX, NAME_CHARS_MAX
+
+_CODE: Final = re.compile(r"(`[^`\n]*`)")
+_URL: Final = re.compile(r"https?://[^\s<>\"'`|]+")
+_CUT: Final = re.compile(r"[\s,;()\[\]{}<>\"'`|=*!?\u2019]+")
+_CLOSING: Final = ".,;:!?)]}'\""
+_DECORATOR: Final = re.compile(r"[ \t]*@[\w.]+(?:\(.*)?")
+_DECORATED: Final = re.compile(r"[ \t]*(?:@|def |async |class |export |public |function )")
+
+_PERSON: Final = re.compile(r"@([^\W\d_][\w-]*(?:\.[\w-]+)*)")
+_TAG: Final = re.compile(r"#([^\W\d_][\w-]*)")
+_WORD: Final = re.compile(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*")
+
+_REFERENCES: Final = (
+    r"#\d{1,9}",  # an issue
+    r"@[\w.-]+/[\w.-]+",  # a package with a scope
+    r"(?!(?:UTF|SHA|ISO|RFC|TLS|HTTP|AES|RSA|MD|PEP)-)[A-Z][A-Z0-9]{1,9}-\d{1,7}",  # a ticket
+    r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+",  # an environment variable
+    r"v\d{1,4}(?:\.\d{1,4}){0,3}(?:-[\w.]+)?",  # a version
+    r"\d{1,4}\.\d{1,4}\.\d{1,4}(?:-[\w.]+)?",  # a version without its letter
+    r"(?:v?\d{4,14}|[0-9a-f]{12})_[a-z][a-z0-9_]*",  # a migration
+    # A git hash, whole or as git shortens it: digits alone are a number, letters a word.
+    r"(?=[a-f]*\d)(?=\d*[a-f])(?:[0-9a-f]{7,12}|[0-9a-f]{40}|[0-9a-f]{64})",
+    r"(?:~|\.{1,2})?(?:/[\w.@+-]+)+/?|~/",  # a path from a root
+    r"[\w.@+-]+/(?:[\w.@+-]+/)*[\w@+-]*\.[\w.+-]+",  # a file in a folder
+    r"[\w.@+-]*[^\W\d][\w.@+-]*(?:/[\w.@+-]+){2,}/?",  # a folder in a folder, and no date
+    r"[\w-]+(?:\.[\w-]+)*\.(?:py|pyi|ts|tsx|js|jsx|go|rs|java|kt|rb|php|c|h|cc|cpp|cs|sh|sql|md"
+    r"|rst|txt|toml|yaml|yml|json|jsonl|csv|ini|cfg|lock|env|html|css|ipynb|db|log|xml|proto"
+    r"|tf)",  # a file
+    r"\.(?:env|gitignore|dockerignore|bashrc|zshrc|npmrc)|Dockerfile|Makefile|justfile",
+)
+_REFERENCE: Final = re.compile("|".join(_REFERENCES))
+
+_NOT_PEOPLE: Final = frozenset(
+    # What annotates code, what addresses everybody, and this product's own marks in a text.
+    "property dataclass staticmethod classmethod override abstractmethod cached_property"
+    " contextmanager deprecated param return returns throws see media import test"
+    " everyone everybody here channel all team decision insight remember atom".split()
+)
+_NO_TOPICS: Final = frozenset(
+    "ok yes no the an and or but if then else so we he she it you they is are was not of in on to"
+    " pm am utc todo note see".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entities:
+    """What a text names, each once, in the order of first mention; at most 50 of each sort."""
+
+    tags: tuple[str, ...] = ()
+    """Hashtags without the sign, case-folded."""
+    people: tuple[str, ...] = ()
+    """Mentions without the sign, case-folded."""
+    references: tuple[str, ...] = ()
+    """Paths, tickets, addresses, variables, versions, migrations, commits; as written."""
+    topics: tuple[str, ...] = ()
+    """Words with a capital in mid-sentence, case-folded."""
+
+    @property
+    def count(self) -> int:
+        """How many there are of all sorts."""
+        return sum(len(getattr(self, sort.name)) for sort in fields(self))
+
+
+def found_in(text: str) -> Entities:
+    """Find what a text names.
+
+    An e-mail address mentions nobody, `@property` above a function is a decorator, `@scope/name` a
+    package, `#12` an issue and no tag. Between back-quotes stands code: only references are read.
+    """
+    found: Mapping[str, dict[str, None]] = {sort.name: {} for sort in fields(Entities)}
+    for sort, name in _named(text):
+        if len(name) <= NAME_CHARS_MAX and len(found[sort]) < ENTITIES_MAX:
+            found[sort].setdefault(name)
+    return Entities(**{sort: tuple(names) for sort, names in found.items()})
+
+
+def _named(text: str) -> Iterator[tuple[str, str]]:
+    """Give every sort and name in the order of the text, code and prose apart."""
+    lines = text.split("\n")
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if _DECORATOR.fullmatch(line) and _DECORATED.match(below):
+            continue
+        for place, part in enumerate(_CODE.split(line)):
+            is_code = place % 2 == 1
+            yield from _named_in(part, opens=place == 0, is_code=is_code)
+
+
+def _named_in(part: str, *, opens: bool, is_code: bool) -> Iterator[tuple[str, str]]:
+    for url in _URL.findall(part):
+        yield "references", url.rstrip(_CLOSING)
+    for chunk in _URL.sub(" ", part).split():
+        for piece in _CUT.split(chunk):
+            name = piece.rstrip(".:")
+            sort = _sort_of(name, opens=opens) if name else None
+            if sort and (sort == "references" or not is_code):
+                yield sort, _WRITTEN[sort](name)
+            opens = opens and not any(map(str.isalnum, name))
+        # A word behind a full stop or a colon has its capital from there.
+        opens = opens or chunk.rstrip("'\")]}*").endswith((".", "!", "?", ":"))
+
+
+def _sort_of(name: str, *, opens: bool) -> str | None:
+    """Say what sort of entity a piece of text is, if any; `opens` a sentence or not."""
+    if len(name) > NAME_CHARS_MAX:
+        return None
+    if _REFERENCE.fullmatch(name):
+        return "references"
+    if _TAG.fullmatch(name):
+        return "tags"
+    if _PERSON.fullmatch(name):
+        return None if name[1:].casefold() in _NOT_PEOPLE else "people"
+    is_topic = not opens and name[0].isupper() and _WORD.fullmatch(name)
+    return "topics" if is_topic and name.casefold() not in _NO_TOPICS else None
+
+
+def _without_sign(name: str) -> str:
+    return name[1:].casefold()
+
+
+_WRITTEN: Final[Mapping[str, Callable[[str], str]]] = {
+    "tags": _without_sign,
+    "people": _without_sign,
+    "references": str,
+    "topics": str.casefold,
+}

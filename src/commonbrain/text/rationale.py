@@ -1,0 +1,93 @@
+"""What a text says that it rests on: the clauses behind its becauses, and the memories it names.
+
+Every pattern is linear on hostile text: none repeats within a repeat, and a long text is not read
+to its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from commonbrain.model import ids
+from commonbrain.model.errors import Invalid
+
+PREMISES_MAX: Final = 2
+"""Clauses of one text that are looked up: each costs an embedding and a search."""
+_NAMED_MAX: Final = 3
+_TEXT_CHARS_MAX: Final = 4000
+_WORDS_MIN: Final = 3
+_WORDS_MAX: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A memory that a text names; `is_premise` when it says in so many words to rest on it."""
+
+    id: int
+    is_premise: bool
+
+
+def premises(text: str) -> tuple[str, ...]:
+    """Give the clauses that a text names as its reasons, as they stand there."""
+    if _REASON.search(text, 0, _TEXT_CHARS_MAX) is None:
+        return ()
+    found = (clause for sentence in _sentences(text) for clause in _reasons(sentence))
+    told = (clause.strip(_EDGE) for clause in found)
+    fit = (one for one in told if _WORDS_MIN <= len(one.split()) <= _WORDS_MAX)
+    return tuple(dict.fromkeys(fit))[:PREMISES_MAX]
+
+
+def mentions(text: str) -> tuple[Mention, ...]:
+    """Give the memories that a text names by their ids, in their order."""
+    found: dict[int, bool] = {}
+    for one in _MENTION.finditer(text, 0, _TEXT_CHARS_MAX):
+        try:
+            id_ = ids.parse(ids.MEMORY, one["id"])
+        except Invalid:
+            continue
+        found[id_] = found.get(id_, False) or one["sign"] is not None
+    return tuple(Mention(id=id_, is_premise=is_so) for id_, is_so in found.items())[:_NAMED_MAX]
+
+
+def _sentences(text: str) -> list[str]:
+    return _END.split(text[:_TEXT_CHARS_MAX])
+
+
+def _reasons(sentence: str) -> Iterator[str]:
+    """Cut the reasons out of a sentence: behind a because, or before a therefore."""
+    sign = _REASON.search(sentence)
+    if sign is None:
+        return
+    head, rest = sentence[: sign.start()], sentence[sign.end() :]
+    if sign["so"] is not None:
+        yield head
+    elif not head.strip(_EDGE):
+        clause, comma, _ = rest.partition(", ")
+        if comma:
+            yield clause
+    else:
+        yield _NEXT.split(rest, maxsplit=1)[0]
+
+
+_EDGE: Final = " \t\"'`*_,;:.!?()[]{}-"
+_END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
+_REASON: Final = re.compile(
+    r"(?P<so>,? (?:so we|and so|so it|so they|therefore|hence|thus|which is why) )"
+    r"|\b(?:because of the fact that|because(?! of)|given(?: that)?(?= )|seeing that|now that"
+    r"|since(?! (?:\d|v\d|version|last|then|yesterday|today|monday|january|february|march|april"
+    r"|may|june|july|august|september|october|november|december|spring|summer|autumn|winter))"
+    r"|due to(?: the fact that)?|because of|owing to|on account of|on the grounds that"
+    r"|as long as|(?:^|(?<=, ))as(?! (?:well|soon|a|an|of|if|far|for|usual|such)\b))\s",
+    re.IGNORECASE,
+)
+"""Words behind which a text says what it rests on; of the group `so`, before which."""
+_NEXT: Final = re.compile(r", (?:so|but|which|and we|while|whereas|although)\b|; | -- | \u2014 ")
+"""Where the reason ends and something else begins."""
+_MENTION: Final = re.compile(
+    r"(?:\b(?P<sign>because of|per|due to|depends on|rests on|relies on|based on|as decided in"
+    r"|given|since|because) )?\b(?P<id>mem_[0-9a-hjkmnp-tv-z]{13})\b",
+    re.IGNORECASE,
+)

@@ -1,0 +1,382 @@
+"""A statement read by rule: its words, numbers, names, what it is about, whether it denies.
+
+Every pattern is linear on hostile text: none can match one stretch in two ways.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from commonbrain.text.clauses import verb_at
+
+_SENTENCE_END: Final = re.compile(r"[.!?;:]\s|\n")
+_WORD: Final = re.compile(r"\w+(?:[.,:/@'\u2019+-]\w+)*")
+_NUMBER: Final = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_NAME_SHAPE: Final = re.compile(r"[^_\d/.@]*[_\d/.@]|[^A-Z]+[A-Z]")
+"""An identifier, path, version or CamelCase word: a sign, a digit or a capital inside."""
+
+_COUNTS: Final = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()
+)
+_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ORDINALS: Final = "second third fourth fifth sixth seventh eighth ninth tenth".split()
+_NUMBER_WORDS: Final = {
+    **{word: str(n) for n, word in enumerate(_COUNTS, 2)},
+    **{word: str(10 * n) for n, word in enumerate(_TENS, 2)},
+    **{word: str(n) for n, word in enumerate(_ORDINALS, 2)},
+    "hundred": "100",
+    "thousand": "1000",
+}
+_SPELLED_OUT: Final = {
+    "ms": "millisecond",
+    "sec": "second",
+    "min": "minute",
+    "h": "hour",
+    "ram": "memory",
+    "db": "database",
+    "gray": "grey",
+}
+
+_DENIALS: Final = frozenset(
+    "not never no nothing none nobody without cannot neither nor stopped rather avoid"
+    " isn't aren't wasn't weren't don't doesn't didn't won't can't couldn't shouldn't mustn't"
+    " hasn't haven't hadn't wouldn't".split()
+)
+_POLES: Final = {
+    "forbid": "allow",
+    "prohibit": "allow",
+    "refuse": "accept",
+    "reject": "accept",
+    "refused": "accepted",
+    "disabled": "enabled",
+    "disable": "enable",
+    "inactive": "active",
+    "forbidden": "allowed",
+    "prohibited": "allowed",
+    "disallowed": "allowed",
+    "banned": "allowed",
+    "rejected": "accepted",
+    "optional": "mandatory",
+    "asynchronous": "synchronous",
+    "async": "sync",
+    "unavailable": "available",
+    "unsupported": "supported",
+    "unencrypted": "encrypted",
+    "unsafe": "safe",
+    "invalid": "valid",
+    "broken": "work",
+    "off": "on",
+    "private": "public",
+    "closed": "open",
+    "false": "true",
+    "delete": "keep",
+    "discard": "keep",
+    "drop": "keep",
+    "remove": "keep",
+    "strip": "keep",
+}
+"""What says no in one word, and the word that it takes back."""
+
+# Words of a group stand for one another: who says another of them says something else.
+_GROUPS: Final = (
+    "monday tuesday wednesday thursday friday saturday sunday",
+    "january february march april may june july august september october november december",
+    "millisecond second minute hour day week month quarter year",
+    "hourly daily nightly weekly monthly quarterly yearly",
+    "morning noon afternoon evening night",
+    "red green blue yellow grey black white orange purple brown pink",
+    "left right",
+    "north south east west",
+    "kb mb gb tb kib mib gib tib",
+    "staging production development",
+    "enabled disabled",
+    "before after",
+    "always never sometimes",
+    "english german french italian spanish portuguese dutch polish japanese chinese",
+    "euro dollar pound franc",
+)
+CHOICES: Final = frozenset(word for group in _GROUPS for word in group.split())
+
+_FILLERS: Final = frozenset(
+    "the a an this that these those our my your its their his her now currently roughly also"
+    " already still just only any longer anymore".split()
+)
+_LINKING: Final = frozenset(
+    "about is are was were be been being has have had do does did will would can could may might"
+    " must should shall of in on at by with to from for and or as it there so such"
+    " we i you they he she us them each every all".split()
+)
+_EMPTY: Final = _FILLERS | _LINKING | _DENIALS
+_PRONOUNS: Final = frozenset("we i you they he she it".split())
+
+_AUXILIARIES: Final = frozenset(
+    "is are was were has have had must should shall will can cannot may does do isn't aren't wasn't"
+    " can't doesn't don't won't".split()
+)
+_VERBS: Final = frozenset(
+    "use run live take need require cost start end expire listen return support belong point write"
+    " read deploy go work prefer like want get mean hold contain keep store sit leave close open"
+    " depend default accept reject allow send receive serve handle pay last own maintain lead"
+    " manage know show produce build host rotate move switch refuse reach add drop live eat play"
+    " teach study drive weigh speak wear begin finish arrive produce share copy call".split()
+)
+_HOLDS: Final = re.compile(
+    r"\b(?:owns|maintains|leads|manages|heads|is responsible for|is in charge of|looks after"
+    r"|is the (?:owner|maintainer|lead|manager|head) of)\b",
+    re.IGNORECASE,
+)
+_HELD_BY: Final = re.compile(
+    r"\b(?:is|are) (?:owned|maintained|led|managed|headed) by\b", re.IGNORECASE
+)
+_IDIOMS: Final = re.compile(
+    r"\b(?:no matter|not only|no doubt|no problem|no worries|nothing but|not to mention"
+    r"|no (?:later|earlier|more|less|fewer) than)\b",
+    re.IGNORECASE,
+)
+"""What has a no in it and denies nothing."""
+_NO_CLAIM: Final = re.compile(
+    r"\W*(?:if you|here(?:['\u2019]s| is| are)|let(?:['\u2019]s| us| me)|thanks?|thank you|sure"
+    r"|please|therefore|thus|hence|so|for example|example|e\.g)\b",
+    re.IGNORECASE,
+)
+"""What is said to the reader, or belongs to what stood before it."""
+_NO_PROSE: Final = re.compile(r"[{}=\\;]")
+"""What stands in code and formulas, whose words are no sentence."""
+_LABEL: Final = re.compile(r"\W*(\w[^:.!?;\n]{0,58}):\W*\s")
+"""What a text says it is about before a colon."""
+_LABELS_OF_NOTHING: Final = frozenset(
+    "note update fact decision important reminder warning correction fyi todo".split()
+)
+_LABEL_WORDS_MAX: Final = 5
+_SINCE_WHEN: Final = frozenset("after since as today now".split())
+"""Words that open a sentence with a time, before what it is about."""
+_ARTICLES: Final = frozenset("the a an our my your its his her their".split())
+_BEFORE_COUNTS: Final = frozenset(
+    "all about least most exactly than over under up to every".split()
+)
+"""After these, as at the beginning, a number counts; elsewhere before the verb it names."""
+_SINGULAR_ENDS: Final = ("ss", "us", "is")
+_PLURAL_CHARS_MIN: Final = 4
+"""Shorter words in -s are none: was, has, its, gas."""
+_READINGS_KEPT: Final = 512
+"""A new text is held against some forty neighbours, and read once for all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A text that claims something, and what it is about when its author said so."""
+
+    text: str
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the words of a statement show; all in lower case, plurals as singulars."""
+
+    words: tuple[str, ...]
+    """In order, without articles and fillers."""
+    content: frozenset[str]
+    """Words that carry the meaning, without numbers and denials."""
+    numbers: frozenset[str]
+    """Numbers, dates, times and versions; number words as digits."""
+    names: frozenset[str]
+    """Words written as names: capitals in mid-sentence, paths, identifiers."""
+    choices: frozenset[str]
+    """Words of a closed group, such as weekdays."""
+    is_denied: bool
+    denies: bool
+    """Whether the sentence that has the subject does so."""
+    is_claim: bool
+    """Whether it tells something, and not what only its reader or its context completes."""
+    subject: frozenset[str]
+    """The content words before the first verb; may be empty."""
+    numbered: frozenset[str]
+    """Numbers before the first verb that name, and do not count: version 2."""
+    given_subject: frozenset[str]
+    """What its author says it is about; may be empty."""
+    verb: str | None
+    """The first one that was understood."""
+    holder: frozenset[str]
+    """Who holds what only one can hold, if it says so."""
+    held: frozenset[str]
+
+    @property
+    def said(self) -> frozenset[str]:
+        """What is said of the subject: the words that carry meaning beside it."""
+        return self.content - self.subject
+
+    def shares_subject(self, other: "Reading") -> bool:
+        """Say whether both are known to be about the same thing; their authors know best."""
+        if self.given_subject and other.given_subject:
+            return self.given_subject == other.given_subject
+        is_same = bool(self.subject) and self.subject == other.subject
+        return is_same and self.numbered == other.numbered
+
+
+@lru_cache(maxsize=_READINGS_KEPT)
+def read(statement: Statement) -> Reading:
+    """Read a statement; in time linear in its length."""
+    text = _IDIOMS.sub(" ", statement.text)
+    sentences = [_WORD.findall(part) for part in _SENTENCE_END.split(text)]
+    words = tuple(_kept(_folded(word) for sentence in sentences for word in sentence))
+    opening = next((found for found in map(_opening, sentences) if found), None)
+    subject = opening.subject if opening else frozenset[str]()
+    named = [name for sentence in sentences for name in _names(sentence)]
+    holder, held = _holding(statement.text)
+    label_words = _label(text)
+    label = _content(label_words)
+    return Reading(
+        words=words,
+        content=_content(words),
+        numbers=_numbers(words),
+        names=frozenset(map(_folded, named)).intersection(words),
+        choices=CHOICES.intersection(words),
+        is_denied=_is_denied(words),
+        denies=_is_denied(opening.words if opening else words),
+        is_claim=_is_claim(text),
+        subject=subject | label - _LABELS_OF_NOTHING if subject else subject,
+        numbered=_numbers(label_words) | (opening.numbered if opening else frozenset[str]()),
+        given_subject=_content_of(statement.subject or ""),
+        verb=opening.verb if opening else None,
+        holder=holder,
+        held=held,
+    )
+
+
+def _kept(words: Iterable[str]) -> Iterable[str]:
+    return (word for word in words if word not in _FILLERS)
+
+
+def _folded(word: str) -> str:
+    """Fold case, the two apostrophes, the possessive and the plural."""
+    plain = word.casefold().replace("\u2019", "'").removesuffix("'s")
+    plain = _NUMBER_WORDS.get(plain, plain)
+    is_plural = plain.endswith("s") and not plain.endswith(_SINGULAR_ENDS)
+    singular = plain[:-1] if is_plural and len(plain) >= _PLURAL_CHARS_MIN else plain
+    return _SPELLED_OUT.get(plain, singular)
+
+
+def _content_of(text: str) -> frozenset[str]:
+    return _content(map(_folded, _WORD.findall(text)))
+
+
+def _content(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(
+        _POLES.get(word, word) for word in words if word not in _EMPTY and not _NUMBER.search(word)
+    )
+
+
+def _numbers(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(number for word in words for number in _NUMBER.findall(word))
+
+
+def _names(sentence: Sequence[str]) -> Iterable[str]:
+    """Give what is written like a name; the capital that opens a sentence says nothing."""
+    later = (word for word in sentence[1:] if word[0].isupper())
+    shaped = (word for word in sentence if _NAME_SHAPE.match(word) and not word[0].isdigit())
+    return (*later, *shaped)
+
+
+def _is_denied(words: Sequence[str]) -> bool:
+    is_odd = sum(word in _POLES for word in words) % 2 == 1
+    return is_odd != any(word in _DENIALS for word in words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opening:
+    """The first sentence that has a verb: what stands before it, and the sentence."""
+
+    subject: frozenset[str]
+    numbered: frozenset[str]
+    verb: str
+    words: tuple[str, ...]
+
+
+def _opening(sentence: Sequence[str]) -> _Opening | None:
+    """Read a sentence up to its first verb.
+
+    After a pronoun the verb counts as a part of the subject: "we deploy" is not "we test".
+    """
+    place = _place_of_verb(sentence)
+    if place is None:
+        return None
+    plain = [word.casefold() for word in sentence[:place]]
+    is_pronoun = all(word in _PRONOUNS for word in plain)
+    start = _after_time(plain)
+    return _Opening(
+        subject=_content(map(_folded, sentence[start : place + is_pronoun])),
+        numbered=_numbered(plain[start:]),
+        verb=_folded(sentence[place]),
+        words=tuple(_kept(map(_folded, sentence))),
+    )
+
+
+def _place_of_verb(sentence: Sequence[str]) -> int | None:
+    may_be_bare = False
+    for place, word in enumerate(sentence):
+        plain = word.casefold()
+        if place and (plain in _AUXILIARIES or _is_verb(plain, after_plural=may_be_bare)):
+            return place
+        may_be_bare = may_be_bare or plain.endswith("s") or plain in _PRONOUNS
+    return _place_of_any_verb([word.casefold() for word in sentence])
+
+
+def _place_of_any_verb(plain: Sequence[str]) -> int | None:
+    """Find a verb that is in no list, where little else can be: "the gateway strips cookies"."""
+    place = verb_at(plain)
+    if place is None or place + 1 == len(plain):
+        return None
+    if place > 1 and plain[0] not in _ARTICLES:
+        return None
+    around = {*plain[1:place]}
+    return place if around.isdisjoint(_LINKING) else None
+
+
+def _after_time(plain: Sequence[str]) -> int:
+    """Skip the time that a sentence opens with: "since May the backend" is about the backend."""
+    if not plain or plain[0] not in _SINCE_WHEN:
+        return 0
+    articles = [place for place, word in enumerate(plain) if word in _ARTICLES]
+    return articles[-1] if articles else 0
+
+
+def _numbered(plain: Sequence[str]) -> frozenset[str]:
+    counts = _BEFORE_COUNTS | _FILLERS
+    named = (
+        word
+        for place, word in enumerate(plain)
+        if "-" in word or (place and plain[place - 1] not in counts)
+    )
+    return _numbers(named)
+
+
+def _is_claim(text: str) -> bool:
+    is_asked_or_announced = text.rstrip().endswith((":", "?"))
+    return not (is_asked_or_announced or _NO_CLAIM.match(text) or _NO_PROSE.search(text))
+
+
+def _label(text: str) -> tuple[str, ...]:
+    """Give the few words before a colon that say what a text is about."""
+    found = _LABEL.match(text)
+    words = tuple(map(_folded, _WORD.findall(found[1]))) if found else ()
+    return words if len(words) <= _LABEL_WORDS_MAX else ()
+
+
+def _is_verb(word: str, *, after_plural: bool) -> bool:
+    """Tell "it runs" and "we run" from "a run": a bare form follows a plural or a pronoun."""
+    if word in _VERBS:
+        return after_plural
+    return word.endswith("s") and (word[:-1] in _VERBS or word.removesuffix("es") in _VERBS)
+
+
+def _holding(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Give who holds and what is held, where a text says so."""
+    holds, held_by = _HOLDS.search(text), _HELD_BY.search(text)
+    found = holds or held_by
+    if found is None:
+        return frozenset(), frozenset()
+    left, right = _content_of(text[: found.start()]), _content_of(text[found.end() :])
+    return (left, right) if holds else (right, left)

@@ -1,0 +1,1 @@
+"""Time phrases in English, read into spans of the calendar."""

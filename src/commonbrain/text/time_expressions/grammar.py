@@ -1,0 +1,345 @@
+"""Words that name a time by themselves: "last week", "8 May 2023", "Q2 2025", "an hour ago".
+
+`DATES` is the table: to understand another, add a pattern and what it means. Where a pattern has a
+group `keep`, only what follows it is the phrase: a bare "march" is a month after "in", not after
+"we". Dates that are written out are read by python-dateutil.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from commonbrain.model.revision import Span
+from commonbrain.text.time_expressions import calendar
+from commonbrain.text.time_expressions.calendar import SHORT, TICK, Named, around, units, whole
+
+MARK: Final = "(?-i:[\ue000-\uf8ff])"
+"""One character that stands for a phrase that was read already; see `periods`."""
+_FULL_MONTH: Final = "january|february|april|june|july|august|september|october|november|december"
+_MONTH: Final = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_WEEKDAY: Final = r"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+_SEASON: Final = r"(?P<season>spring|summer|autumn|fall|winter)"
+_YEAR: Final = r"(?P<year>(?:19|20)\d\d)\b(?!\s*%)"
+# "Since 2000 requests failed" counts, and names no year.
+_NO_COUNT: Final = r"(?!\s+(?!(?:as|is|was|has|does|vs|versus|us|this|his|its)\b)\w+s\b)"
+_ORDINALS: Final[Sequence[str]] = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
+    "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth twenty-first "
+    "twenty-second twenty-third twenty-fourth twenty-fifth twenty-sixth twenty-seventh "
+    "twenty-eighth twenty-ninth thirtieth thirty-first"
+).split()
+_ORDINAL: Final = "|".join(sorted(_ORDINALS, key=len, reverse=True))
+_NTH: Final = rf"(?P<nth>\d{{1,2}}(?:st|nd|rd|th)|{_ORDINAL})\b"
+_DAY: Final = r"(?P<day>\d{1,2})\b"
+_ANY_DAY: Final = rf"(?:{_NTH}|{_DAY})"
+UNIT: Final = r"(?P<unit>second|sec|minute|min|hour|hr|day|week|month|quarter|year|yr|decade)s?\b"
+_SPELT: Final[Mapping[str, str]] = {"sec": "second", "min": "minute", "hr": "hour", "yr": "year"}
+_NUMBERS: Final = "one two three four five six seven eight nine ten eleven twelve".split()
+_COUNTS: Final[Mapping[str, int]] = {
+    **{word: number for number, word in enumerate(_NUMBERS, 1)},
+    "a": 1,
+    "an": 1,
+    "couple of": 2,
+    "a couple of": 2,
+    "few": 3,
+    "a few": 3,
+    "several": 3,
+}
+COUNT: Final = rf"(?P<count>\d{{1,4}}|{'|'.join(sorted(_COUNTS, key=len, reverse=True))})"
+HOURS: Final[Mapping[str, tuple[int, int]]] = {
+    "morning": (0, 12),
+    "afternoon": (12, 18),
+    "evening": (18, 24),
+    "night": (18, 30),
+}
+PART: Final = rf"(?P<part>{'|'.join(HOURS)})\b"
+_SEASONS: Final[Mapping[str, int]] = {
+    "spring": 3,
+    "summer": 6,
+    "autumn": 9,
+    "fall": 9,
+    "winter": 12,
+}
+_LEAD: Final = (
+    r"in|during|since|of|for|early|late|mid|before|after|until|till|by|from|between|through"
+    r"|throughout|around|prior to|up to"
+)
+"""After one of these a bare month, year or quarter is one."""
+_KEEP: Final = rf"(?P<keep>\b(?:{_LEAD})[\s-]+(?:the\s+)?)"
+# The second of two, the first of which was read: "from March to" a month.
+_KEEP_RANGE: Final = rf"(?P<keep>{MARK}\s*(?:and|to|until|till|through|thru|-|–)\s*)"  # noqa: RUF001 as typed
+
+Meaning = Callable[[re.Match[str], datetime], Named]
+
+
+def unit_of(found: re.Match[str]) -> str:
+    """Give the unit that was named, spelt out."""
+    unit = found["unit"].lower()
+    return _SPELT.get(unit, unit)
+
+
+def count_of(found: re.Match[str]) -> int:
+    """Give the count that was named, in digits or as a word."""
+    count = " ".join(found["count"].lower().split())
+    return int(count) if count.isdigit() else _COUNTS[count]
+
+
+def part_of(day: Named, part: str) -> Named:
+    """Give the morning, afternoon, evening or night of a day."""
+    since, until = (timedelta(hours=hour) for hour in HOURS[part.lower()])
+    first = day.span.since
+    return Named(span=Span(since=first + since, until=first + until), grain="part")
+
+
+def _iso(found: re.Match[str], now: datetime) -> Named:
+    text = found[0].replace("/", "-")
+    moment = datetime.fromisoformat(text)
+    moment = moment.replace(tzinfo=moment.tzinfo or now.tzinfo).astimezone(now.tzinfo)
+    return around(moment, "hour") if ":" in text else whole(moment, "day")
+
+
+def _date(found: re.Match[str], now: datetime) -> Named:
+    """Read a day, a month or a year that is written out; without its year it is the latest."""
+    from dateutil.parser import parse  # noqa: PLC0415 most questions name no time
+
+    given = found.groupdict()
+    day = given.get("day") or _day_of(given.get("nth"))
+    unit = "day" if day else "month" if given.get("month") else "year"
+    year = given.get("year") or (given.get("short") and f"20{given['short']}")
+    said = (day or "1", given.get("month") or "january", year)
+    default = whole(now, "day").span.since
+    since = parse(" ".join(part for part in said if part), default=default)
+    if year:
+        return whole(since, unit)
+    if since > now:
+        since -= units("year", 1)
+    return Named(span=whole(since, unit).span, grain=unit, cycle="year")
+
+
+def _day_of(nth: str | None) -> str | None:
+    if not nth:
+        return None
+    return str(_place(nth)) if nth.lower() in _ORDINALS else nth[:-2]
+
+
+def _place(ordinal: str) -> int:
+    """Give the number of an ordinal word, from 1 on."""
+    return {word: number for number, word in enumerate(_ORDINALS, 1)}[ordinal.lower()]
+
+
+def _days(found: re.Match[str], now: datetime) -> Named:
+    """Read "3-9 March 2026"."""
+    last = _date(found, now)
+    first = last.span.since.replace(day=int(found["first"]))
+    if first >= last.span.until:
+        msg = "The days are in no order."
+        raise ValueError(msg)
+    return Named(span=Span(since=first, until=last.span.until))
+
+
+def _which_month(found: re.Match[str], now: datetime) -> Named:
+    """Read "last March", which is not the one that is running, "this March" or "next March"."""
+    latest = _date(found, now)
+    since = latest.span.since
+    match found["which"].lower():
+        case "this":
+            since = since.replace(year=now.year)
+        case "next":
+            since += units("year", 1)
+        case _:
+            since -= units("year", int(latest.span.until > now))
+    return whole(since, "month")
+
+
+def _nth_day(found: re.Match[str], now: datetime) -> Named:
+    """Read "on the 5th": the latest that has come."""
+    since = whole(now, "day").span.since.replace(day=int(_day_of(found["nth"]) or 0))
+    if since > now:
+        since -= units("month", 1)
+    return Named(span=whole(since, "day").span, grain="day", cycle="month")
+
+
+def _year_month(found: re.Match[str], now: datetime) -> Named:
+    first = whole(now, "day").span.since
+    return whole(first.replace(int(found["year"]), int(found["number"]), 1), "month")
+
+
+def _quarter(found: re.Match[str], now: datetime) -> Named:
+    number = found["number"]
+    place = int(number) if number.isdigit() else _place(number)
+    year = found.groupdict().get("year")
+    first = whole(now, "year").span.since.replace(month=3 * place - 2)
+    if year:
+        return whole(first.replace(year=int(year)), "quarter")
+    since = first if first <= now else first - units("year", 1)
+    return Named(span=whole(since, "quarter").span, grain="quarter", cycle="year")
+
+
+def _half_year(found: re.Match[str], now: datetime) -> Named:
+    first = whole(now, "year").span.since.replace(year=int(found["year"]))
+    return calendar.half(whole(first, "year"), int(found["number"]) - 1)
+
+
+def _season(found: re.Match[str], now: datetime) -> Named:
+    """Read a season with its year, which winter begins in, or with which one it is."""
+    given = found.groupdict()
+    first = whole(now, "year").span.since.replace(month=_SEASONS[found["season"].lower()])
+    if given.get("year"):
+        return _three_months(first.replace(year=int(given["year"])))
+    which = (given.get("which") or "").lower()
+    latest = first if first <= now else first - units("year", 1)
+    is_over = latest + units("month", 3) <= now
+    if which == "last" and not is_over:
+        latest -= units("year", 1)
+    if which == "next" or (which == "this" and is_over):
+        latest += units("year", 1)
+    return _three_months(latest)
+
+
+def _three_months(since: datetime) -> Named:
+    return Named(span=Span(since=since, until=since + units("month", 3)), grain="season")
+
+
+def _decade(found: re.Match[str], now: datetime) -> Named:
+    tens = int(found["tens"])
+    century = int(found["century"] or 0) * 100 or now.year // 100 * 100
+    year = century + tens
+    first = whole(now, "year").span.since
+    return whole(first.replace(year=year if year <= now.year else year - 100), "decade")
+
+
+def _named_day(found: re.Match[str], now: datetime) -> Named:
+    """Read today, yesterday, tomorrow, tonight or this morning."""
+    word, given = found["word"].lower(), found.groupdict()
+    back = {"yesterday": 1, "last": 1, "tomorrow": -1}.get(word, 0)
+    day = whole(now, "day", back=back)
+    part = "night" if word == "tonight" else given.get("part")
+    return part_of(day, part) if part else day
+
+
+def _stretch(found: re.Match[str], now: datetime) -> Named:
+    """Read "last 2 weeks": from so long ago until now, or from now on."""
+    step = units(unit_of(found), count_of(found) if found.groupdict().get("count") else 1)
+    if found["which"].lower() in {"next", "coming"}:
+        return Named(span=Span(since=now, until=now + step))
+    return Named(span=Span(since=now - step, until=now + TICK))
+
+
+def _distance(found: re.Match[str], now: datetime) -> Named:
+    """Read "3 days ago": the unit around that moment."""
+    unit = unit_of(found)
+    return around(now - units(unit, count_of(found)), unit)
+
+
+def _unit(found: re.Match[str], now: datetime) -> Named:
+    """Read "last week", "this month" or "the week before last": a whole one of the calendar."""
+    unit, which = unit_of(found), (found.groupdict().get("which") or "before last").lower()
+    if unit in SHORT:
+        return _stretch(found, now)
+    back = {"this": 0, "current": 0, "next": -1, "coming": -1, "before last": 2}.get(which, 1)
+    return whole(now, unit, back=back)
+
+
+def _weekend(found: re.Match[str], now: datetime) -> Named:
+    given = found.groupdict()
+    if given.get("count"):
+        return calendar.weekend(now, back=count_of(found))
+    which = (given.get("which") or "before last").lower()
+    back = {"this": 0, "next": -1, "before last": 2}.get(which, 1)
+    return calendar.weekend(now, back=back)
+
+
+def _weekday(found: re.Match[str], now: datetime) -> Named:
+    """Read "on Friday": the latest that is over, unless this or the next week's is asked for."""
+    given = found.groupdict()
+    which = (given.get("which") or "").lower()
+    if which in {"this", "next", "coming"}:
+        week = whole(now, "week", back=-1 if which == "this" else -2).span.since
+        return Named(span=calendar.weekday(found["weekday"], week).span, grain="day")
+    latest = calendar.weekday(found["weekday"], now)
+    if not given.get("count"):
+        return latest
+    step = units("week", count_of(found) - 1)
+    first = latest.span.since - step
+    if which:
+        return Named(span=Span(since=first, until=latest.span.until))
+    return Named(span=Span(since=first, until=latest.span.until - step), grain="day")
+
+
+def _working_days(found: re.Match[str], now: datetime) -> Named:
+    since = calendar.working_days_back(now, count_of(found))
+    return Named(span=Span(since=since, until=now + TICK))
+
+
+_LAST: Final = r"(?P<which>last|past|previous)"
+_WHICH: Final = r"(?P<which>last|past|previous|this|current|next|coming)"
+_BIG: Final = r"(?P<unit>week|month|quarter|year|decade)\b(?!-|\s+(?:of|before|after)\b)"
+_OF_YEAR: Final = rf"(?:,?\s+(?:of\s+)?{_YEAR}|,?\s+'(?P<short>\d\d)\b)"
+_ON_WEEKDAY: Final = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+(?:the\s+)?)?"
+DATES: Final[tuple[tuple[str, Meaning], ...]] = (
+    (r"\b(?P<year>\d{4})-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z\b|[+-]\d\d:\d\d)?", _iso),
+    (r"\b(?P<year>\d{4})(?P<mark>[-/])\d\d(?P=mark)\d\d\b", _iso),
+    (rf"\b(?P<first>\d{{1,2}})\s*[-–]\s*{_DAY}\s+{_MONTH}{_OF_YEAR}?", _days),  # noqa: RUF001 as typed
+    (rf"\b{_MONTH}\s+(?P<first>\d{{1,2}})\s*[-–]\s*{_DAY}{_OF_YEAR}?", _days),  # noqa: RUF001 as typed
+    (rf"\b{_ON_WEEKDAY}{_ANY_DAY}\s+(?:of\s+)?{_MONTH}{_OF_YEAR}", _date),
+    (rf"\b{_ON_WEEKDAY}{_MONTH}\s+{_ANY_DAY}{_OF_YEAR}", _date),
+    (rf"\b{_ON_WEEKDAY}{_NTH}\s+(?:of\s+)?{_MONTH}", _date),
+    (rf"\b{_ON_WEEKDAY}{_MONTH}\s+(?:the\s+)?{_NTH}", _date),
+    (rf"\b{_DAY}\s+(?:of\s+)?(?P<month>{_FULL_MONTH})\b", _date),
+    (rf"\b(?P<month>{_FULL_MONTH})\s+{_DAY}", _date),
+    # What else "may" and "mar" mean needs a word before it that says it is a date.
+    (rf"(?P<keep>\b(?:on|{_LEAD})\s+(?:the\s+)?){_DAY}\s+(?:of\s+)?{_MONTH}", _date),
+    (rf"(?P<keep>\b(?:on|{_LEAD})\s+){_MONTH}\s+{_DAY}", _date),
+    (rf"{_KEEP_RANGE}{_DAY}\s+(?:of\s+)?{_MONTH}", _date),
+    (rf"{_KEEP_RANGE}{_MONTH}\s+{_DAY}", _date),
+    (rf"\b{_MONTH}{_OF_YEAR}", _date),
+    (r"(?<![\d-])(?P<year>(?:19|20)\d\d)-(?P<number>0[1-9]|1[0-2])(?![\d-])", _year_month),
+    (rf"\b{_SEASON},?\s+(?:of\s+)?{_YEAR}", _season),
+    (rf"\bQ(?P<number>[1-4])[\s/,-]*(?:of\s+)?{_YEAR}", _quarter),
+    (r"\b(?P<year>(?:19|20)\d\d)[\s/-]*Q(?P<number>[1-4])\b", _quarter),
+    (rf"\b(?P<number>first|second|third|fourth) quarter of (?:the year )?{_YEAR}", _quarter),
+    (rf"\bH(?P<number>[12])[\s/,-]*(?:of\s+)?{_YEAR}", _half_year),
+    (rf"\b(?P<which>last|this|next)\s+{_SEASON}\b", _season),
+    # "In the summer intern programme" is no season.
+    (
+        rf"(?P<keep>\b(?:in|during|since|before|after)\s+the\s+){_SEASON}(?=\s*(?:[?.,;!]|$))",
+        _season,
+    ),
+    (r"(?P<keep>\bthe\s+)'?(?P<century>19|20)?(?P<tens>\d0)s\b", _decade),
+    (rf"\b(?P<word>yesterday|today|tonight|tomorrow)(?:\s+{PART})?", _named_day),
+    (rf"\b(?P<word>this|last)\s+{PART}", _named_day),
+    (rf"\b{COUNT}\s+{UNIT}\s+ago\b", _distance),
+    (rf"\b{COUNT}\s+{_WEEKDAY}s?\s+ago\b", _weekday),
+    (rf"\b(?:the\s+)?{_LAST}\s+{COUNT}\s+(?:working|business|week)\s*days\b", _working_days),
+    (rf"\b(?:the\s+)?{_LAST}\s+{COUNT}\s+{_WEEKDAY}s\b", _weekday),
+    (rf"\b(?P<which>last|past|previous|next|coming)\s+{COUNT}\s+{UNIT}", _stretch),
+    (rf"\b(?:in|over|during|within|for|throughout)\s+the\s+{_LAST}\s+{UNIT}(?!\s+of\b)", _stretch),
+    (rf"\b(?:the\s+)?(?P<which>past)\s+{_BIG}", _stretch),
+    (rf"\b{_WHICH}\s+{_BIG}", _unit),
+    (r"\b(?P<which>this|last)\s+(?P<unit>hour|minute)\b", _unit),
+    (r"\b(?:the\s+)?(?P<unit>week|month|quarter|year) before last\b", _unit),
+    (r"\b(?:the\s+)?weekend before last\b", _weekend),
+    (rf"\b{COUNT}\s+weekends?\s+ago\b", _weekend),
+    (r"\b(?P<which>last|past|this|next)\s+weekend\b(?!\s+(?:before|after)\b)", _weekend),
+    (r"\b(?:over|at|on|during)\s+(?P<which>the)\s+weekend\b", _weekend),
+    (
+        rf"\b(?P<which>last|past|previous|this|next|coming)\s+{_WEEKDAY}\b(?!\s+(?:before|after)\b)",
+        _weekday,
+    ),
+    (rf"(?<!every ){_WEEKDAY}(?=\s+{PART})", _weekday),
+    (rf"\b{_WEEKDAY}'s\b", _weekday),
+    (rf"(?P<keep>\b(?:on|{_LEAD})\s+){_WEEKDAY}\b", _weekday),
+    (rf"{_KEEP_RANGE}{_WEEKDAY}\b", _weekday),
+    (rf"(?P<keep>\bon\s+the\s+){_NTH}(?=\s*(?:[?.,;!]|$))", _nth_day),
+    (rf"\b(?P<which>last|this|next)\s+{_MONTH}", _which_month),
+    (rf"{_KEEP}{_MONTH}", _date),
+    (rf"{_KEEP_RANGE}{_MONTH}", _date),
+    (rf"{_KEEP}Q(?P<number>[1-4])\b", _quarter),
+    (rf"\bthe\s+year\s+{_YEAR}", _date),
+    (rf"{_KEEP}{_YEAR}{_NO_COUNT}", _date),
+    (rf"{_KEEP_RANGE}{_YEAR}", _date),
+)

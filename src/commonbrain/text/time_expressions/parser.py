@@ -1,0 +1,340 @@
+"""Phrases of time in English: which span does "two days before 8 May" mean, and when?
+
+Every phrase that is read becomes one mark, a character that stands for it, and `BOUNDS` reads what
+stands around marks: "before" one, "between" two, the morning "of" one. To understand another, add
+a pattern and what it means. A question's first phrase that says its year counts, else its first:
+in "last week, as she said on 6 May 2023" the other is not today's. All is reckoned in UTC.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Final
+
+from commonbrain.model.errors import Invalid
+from commonbrain.model.revision import Span
+from commonbrain.model.timestamps import parse_instant, to_utc
+from commonbrain.text.time_expressions import calendar
+from commonbrain.text.time_expressions.calendar import (
+    DAY,
+    EARLIEST,
+    LATEST,
+    TICK,
+    Named,
+    around,
+    units,
+    whole,
+)
+from commonbrain.text.time_expressions.grammar import (
+    COUNT,
+    DATES,
+    MARK,
+    PART,
+    UNIT,
+    count_of,
+    part_of,
+    unit_of,
+)
+
+_HINT: Final = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|weekend|before last|(?:19|20)\d\d(?:s|q[1-4])?|\d0s"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|on the \w+"
+    r"|(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{2,6})?"
+    r"|(?:last|past|previous|this|current|next|coming)\s+(?:\w+\s+){0,3}(?:second|sec|minute|min"
+    r"|hour|hr|day|week|month|quarter|year|yr|decade|morning|afternoon|evening|night|spring|summer"
+    r"|autumn|fall|winter|business|working)s?|the (?:spring|summer|autumn|fall|winter)|q[1-4])\b",
+    re.IGNORECASE,
+)
+"""Every phrase holds one of these; most questions hold none, and are read no further."""
+# Months and weekdays are written with a capital, or "may" and "march" would be some.
+_NAMED: Final = re.compile(
+    r"\b(?:(?i:yesterday|today|tonight|tomorrow|ago|(?:19|20)\d\d"
+    r"|(?:last|past|previous|this|next|coming)\s+(?:\w+\s+)?"
+    r"(?:day|week|weekend|month|quarter|year|morning|evening|night|spring|summer|autumn|fall"
+    r"|winter)s?)"
+    r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?"
+    r"|January|February|March|April|May|June|July|August|September|October|November|December)\b"
+)
+_READ: Final = 500
+"""Characters of a question that are read; what is longer is a text, not a question of time."""
+_FIRST_MARK: Final = 0xE000
+_MARKED: Final = re.compile(MARK)
+_LEADS: Final = ("", "on ", "in ")
+"""What a phrase alone lacks that a sentence would have."""
+_ALONE: Final = re.compile(rf"(?:(?:on|in|at|the)\s+)*{MARK}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """A text with marks in it that a pattern has found."""
+
+    found: re.Match[str]
+    named: Sequence[Named]
+    """What its marks stand for, in their order."""
+    now: datetime
+
+
+Around = Callable[[_Near], Named]
+"""Gives what such a text names, of what its marks do."""
+
+
+def _at(near: _Near) -> Named:
+    """Read "yesterday at 15:00": half an hour around it."""
+    from dateutil.parser import parse  # noqa: PLC0415 most questions name no time
+
+    (day,) = near.named
+    if day.grain not in {"day", "part"}:
+        msg = "A time of day is one of a day."
+        raise ValueError(msg)
+    clock = {"noon": "12:00", "midnight": "0:00"}.get(
+        near.found["clock"].lower(), near.found["clock"]
+    )
+    moment = parse(clock, default=whole(day.span.since, "day").span.since)
+    # Two at night is of the next day.
+    if not day.span.holds(moment) and day.span.holds(moment + DAY):
+        moment += DAY
+    return around(moment.replace(tzinfo=near.now.tzinfo), "hour")
+
+
+def _part(near: _Near) -> Named:
+    (day,) = near.named
+    if day.grain != "day":
+        msg = "A part of the day is one of a day."
+        raise ValueError(msg)
+    return part_of(day, near.found["part"])
+
+
+def _offset(near: _Near) -> Named:
+    """Read "two days before X": the unit around that moment, or all that way."""
+    (start,) = near.named
+    unit, edge = unit_of(near.found), start.bounding
+    step = units(unit, count_of(near.found))
+    is_before = near.found["side"].lower() in {"before", "prior to"}
+    if near.found["all"]:
+        since = edge.since - step if is_before else edge.until
+        return Named(span=Span(since=since, until=since + step))
+    moment = edge.since - step if is_before else edge.since + step
+    return around(moment, unit)
+
+
+def _beside(near: _Near) -> Named:
+    """Read "the day before X" and "the Friday after X"."""
+    (start,) = near.named
+    edge, what = start.bounding, near.found["what"].lower()
+    is_before = near.found["side"].lower() == "before"
+    if what == "weekend":
+        day = calendar.weekday("sunday" if is_before else "saturday", _beyond(edge, is_before))
+        since = day.span.since - DAY * is_before
+        return Named(span=Span(since=since, until=since + 2 * DAY))
+    if what.endswith("day") and what != "day":
+        return calendar.weekday(what, _beyond(edge, is_before))
+    step = units(what, 1)
+    since = edge.since - step if is_before else edge.until
+    return Named(span=Span(since=since, until=since + step), grain=what)
+
+
+def _beyond(edge: Span, is_before: bool) -> datetime:  # noqa: FBT001 said by its caller
+    """Give the moment before which the wanted day is the latest of its name."""
+    return edge.since if is_before else edge.until + 7 * DAY
+
+
+def _week_of(near: _Near) -> Named:
+    return whole(near.named[0].span.since, "week")
+
+
+def _piece(near: _Near) -> Named:
+    """Read "early March", "the end of 2024", "the second half of last year"."""
+    word, span = " ".join(near.found["piece"].lower().split()), near.named[0].span
+    if word.endswith("week"):
+        place = {"first": 0, "second": 1, "third": 2, "fourth": 3}.get(word.split()[0])
+        since = span.until - 7 * DAY if place is None else span.since + 7 * place * DAY
+        return Named(span=Span(since=since, until=since + 7 * DAY))
+    if word.endswith("half"):
+        return calendar.half(near.named[0], int(word.startswith("second")))
+    places = {"early": 0, "start": 0, "beginning": 0, "mid": 1, "middle": 1}
+    return calendar.third(near.named[0], places.get(word, 2))
+
+
+_CLOCK: Final = (
+    r"(?P<clock>[012]?\d:[0-5]\d(?::[0-5]\d)?(?:\s*[ap]\.?m\b)?|1?\d\s*[ap]m\b|noon\b|midnight\b)"
+)
+_THE: Final = r"(?:the\s+)?"
+_UNITS_AWAY: Final = rf"{COUNT}\s+{UNIT}\s+(?P<side>before|after|prior to)\s+{_THE}{MARK}"
+_WHAT: Final = r"(?P<what>day|week|weekend|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+_PIECE: Final = (
+    r"(?P<piece>early|late|mid|middle|start|beginning|end|(?:first|second)\s+half"
+    r"|(?:first|second|third|fourth|last)\s+week)"
+)
+_TO: Final = r"to|until|till|through|thru|-|–"  # noqa: RUF001 as typed
+BOUNDS: Final[tuple[tuple[str, Around], ...]] = (
+    (rf"{MARK}(?:'s)?,?\s+(?:(?:at|around|about)\s+)?{_CLOCK}", _at),
+    (rf"\b{_CLOCK},?\s+(?:on\s+|of\s+)?{_THE}{MARK}", _at),
+    (rf"{MARK}\s+(?:in\s+the\s+)?{PART}", _part),
+    (rf"\b(?:(?:in|on)\s+)?{_THE}{PART}\s+of\s+{_THE}{MARK}", _part),
+    (rf"\b(?P<all>in|during|over|within|for)\s+the\s+{_UNITS_AWAY}", _offset),
+    (rf"\b(?P<all>(?!)x)?{_UNITS_AWAY}", _offset),
+    (
+        rf"\b{_THE}(?:(?:last|next|first)\s+)?{_WHAT}\s+(?P<side>before|after)\s+{_THE}{MARK}",
+        _beside,
+    ),
+    (rf"\b{_THE}{_PIECE}[\s-]+(?:(?:in|of)\s+)?{_THE}{MARK}", _piece),
+    (rf"\b{_THE}week\s+(?:of|starting|beginning)\s+{_THE}{MARK}", _week_of),
+    (
+        rf"\bbetween\s+{_THE}{MARK}\s+and\s+{_THE}{MARK}",
+        lambda near: calendar.between(*near.named),
+    ),
+    (
+        rf"(?:\bfrom\s+{_THE})?{MARK}\s*(?:{_TO})\s*{_THE}{MARK}",
+        lambda near: calendar.between(*near.named),
+    ),
+    (
+        rf"\b(?:before|prior\s+to|earlier\s+than)\s+{_THE}{MARK}",
+        lambda near: calendar.until_start(near.named[0]),
+    ),
+    (
+        rf"\b(?:after|later\s+than)\s+{_THE}{MARK}",
+        lambda near: calendar.from_end(near.named[0], near.now),
+    ),
+    (
+        rf"\b(?:ever\s+since|since|starting)\s+{_THE}{MARK}",
+        lambda near: calendar.from_start(near.named[0], near.now),
+    ),
+    (
+        rf"(?:\bfrom\s+{_THE})?{MARK}\s+(?:onwards?|on)\b",
+        lambda near: calendar.from_start(near.named[0], near.now),
+    ),
+    (
+        rf"\b(?:until|till|up\s+to|up\s+until|through|by|no\s+later\s+than)\s+{_THE}{MARK}",
+        lambda near: calendar.until_end(near.named[0]),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    """What one mark stands for, and the text that it took the place of."""
+
+    named: Named
+    source: str
+    is_dated: bool
+    """Whether it says of which year it is: a question's other phrases may be relative to it."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A text in which phrases are being read."""
+
+    text: str
+    now: datetime
+    phrases: list[_Phrase]
+
+    def read(self, pattern: re.Pattern[str], meaning: Around) -> None:
+        """Put a mark in the place of each phrase of one pattern.
+
+        One that names no day there is, such as 31 June, stays as it is.
+        """
+        start = 0
+        while found := pattern.search(self.text, start):
+            first = found.end("keep") if "keep" in pattern.groupindex else found.start()
+            said = self.text[first : found.end()]
+            inside = [self.of(mark) for mark in _MARKED.findall(said)]
+            try:
+                named = meaning(_Near(found, [one.named for one in inside], self.now))
+            except (ValueError, OverflowError):
+                start = found.start() + 1
+                continue
+            mark = chr(_FIRST_MARK + len(self.phrases))
+            given = found.groupdict()
+            is_dated = bool(given.get("year") or given.get("short"))
+            is_dated = is_dated or any(one.is_dated for one in inside)
+            self.phrases.append(_Phrase(named, self.original(said), is_dated))
+            self.text = f"{self.text[:first]}{mark}{self.text[found.end() :]}"
+            start = first + 1
+
+    def of(self, mark: str) -> _Phrase:
+        """Give what a mark stands for."""
+        return self.phrases[ord(mark) - _FIRST_MARK]
+
+    def original(self, text: str) -> str:
+        """Put back what the marks in a text took the place of."""
+        return _MARKED.sub(lambda found: self.of(found[0]).source, text)
+
+
+def names_time(text: str) -> bool:
+    """Say whether a text names a time, as far as single words tell."""
+    return _NAMED.search(text) is not None
+
+
+def period_of(query: str, now: datetime) -> tuple[Span, str] | None:
+    """Give the span that a question's phrase of time means, and the question without the phrase."""
+    reading = _read(query[:_READ], now)
+    found = list(_MARKED.finditer(reading.text)) if reading else []
+    if not reading or not found:
+        return None
+    meant = next((mark for mark in found if reading.of(mark[0]).is_dated), found[0])
+    before = reading.original(reading.text[: meant.start()])
+    after = reading.original(reading.text[meant.end() :])
+    return reading.of(meant[0]).named.span, f"{before} {after}{query[_READ:]}"
+
+
+def moment_of(given: datetime | str, now: datetime, *, ends: bool = False) -> datetime:
+    """Take a bound as code or people give it: ISO 8601, or English words for a time.
+
+    A date, or words that name more than a moment, mean its first moment, or its last when `ends`.
+
+    Raises:
+        Invalid: it is neither.
+
+    """
+    moment = moment_in(given, now, ends=ends) if isinstance(given, str) else to_utc(given)
+    if moment is not None:
+        return moment
+    raise Invalid(
+        f"{str(given)[:80]!r} is not a time.",
+        hint="Give ISO 8601, such as 2026-03-31, or words, such as yesterday or 2 weeks ago.",
+    )
+
+
+def moment_in(text: str, now: datetime, *, ends: bool = False) -> datetime | None:
+    """Give the first moment of what a text names, or its last; None when it says anything else."""
+    try:
+        return parse_instant(text, ends_day=ends)
+    except Invalid:
+        text = text.strip()
+        if text.casefold() == "now":
+            return now
+    for lead in _LEADS:
+        span = _whole_text(f"{lead}{text}", now)
+        edge = span and (span.until - TICK if ends else span.since)
+        if edge and EARLIEST < edge < LATEST - DAY:
+            return edge
+    return None
+
+
+def _whole_text(text: str, now: datetime) -> Span | None:
+    """Give what a text names that is a phrase of time and nothing else."""
+    reading = _read(text, now) if len(text) <= _READ else None
+    if reading is None or not _ALONE.fullmatch(reading.text):
+        return None
+    return reading.phrases[-1].named.bounding
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile at the first question that may name a time, for most starts see none."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _read(text: str, now: datetime) -> _Reading | None:
+    """Read all phrases of a text; None where there are none, or what stands for them is in it."""
+    if not _HINT.search(text) or _MARKED.search(text):
+        return None
+    reading = _Reading(text, now, [])
+    for pattern, dated in DATES:
+        reading.read(_compiled(pattern), lambda near, dated=dated: dated(near.found, near.now))
+    if reading.phrases:
+        for pattern, meaning in BOUNDS:
+            reading.read(_compiled(pattern), meaning)
+    return reading

@@ -1,0 +1,310 @@
+"""One record as a JSON object, and back; a test holds the two to each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO, Final, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from commonbrain.model import ids, limits
+from commonbrain.model.errors import CommonbrainError, Invalid, Unavailable
+from commonbrain.model.kinds import KINDS, Kind
+from commonbrain.model.links import Link
+from commonbrain.model.memory import Memory, Thread
+from commonbrain.model.messages import Receipt
+from commonbrain.model.revision import Change
+from commonbrain.model.support import Review
+from commonbrain.model.tasks import Ack
+from commonbrain.storage.records import Annotation
+from commonbrain.transfer.interface import Kept, Line, Record, Unreadable
+
+_POINTERS: Final = {
+    "superseded_by": ids.MEMORY,
+    "source_message_id": ids.MEMORY,
+    "memory_id": ids.MEMORY,
+    "from_id": ids.MEMORY,
+    "to_id": ids.MEMORY,
+    "cause_id": ids.MEMORY,
+    "via_id": ids.MEMORY,
+    "parent_id": ids.MEMORY,
+    "message_id": ids.MEMORY,
+    "thread_id": ids.THREAD,
+    "changed": ids.CHANGE,
+}
+"""Fields that hold the id of something, and the prefix it is shown with."""
+_OWN: Final = {
+    "memory": ids.MEMORY,
+    "thread": ids.THREAD,
+    "annotation": ids.ANNOTATION,
+    "change": ids.CHANGE,
+}
+"""What a record's own id is shown with; a link, a receipt or an ack has none."""
+_TYPES: Final[Mapping[str, type]] = {
+    "thread": Thread,
+    "link": Link,
+    "annotation": Annotation,
+    "change": Change,
+    "review": Review,
+    "receipt": Receipt,
+    "ack": Ack,
+}
+_NAMES: Final = {type_: name for name, type_ in _TYPES.items()}
+_KIND_OF: Final = {policy.detail: kind for kind, policy in KINDS.items()}
+
+Fields = dict[str, Any]
+
+
+class NotARecord(Exception):
+    """An object that is none of ours; the message says why and quotes nothing of it."""
+
+
+def to_json(record: Record) -> Fields:
+    """Write a record as an object of one key, the name of what it is."""
+    match record:
+        case Kept(memory=memory, changed=changed):
+            return {"memory": _memory(memory) | _each({"changed": changed}, _show)}
+        case Change():
+            return {"change": _change(record)}
+        case Thread() | Link() | Annotation() | Review() | Receipt() | Ack():
+            what = _NAMES[type(record)]
+            return {what: _plain(what, record)}
+
+
+def from_json(value: object) -> Record:
+    """Read what `to_json` wrote.
+
+    Raises:
+        NotARecord: it is something else, or holds what no memory may.
+
+    """
+    try:
+        return _read(value)
+    except ValidationError as error:
+        wrong = {".".join(map(str, one["loc"])) or "record" for one in error.errors()}
+        raise NotARecord(f"malformed: {', '.join(sorted(wrong))}") from error
+    except CommonbrainError as error:
+        raise NotARecord(str(error)) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise NotARecord("not a record of this format") from error
+
+
+def _read(value: Any) -> Record:  # noqa: ANN401 whatever a file holds
+    [(what, given)] = value.items()
+    fields = _each(given, _parse)
+    if what in _OWN:
+        fields["id"] = ids.parse(_OWN[what], given["id"])
+    if what == "memory":
+        changed = fields.pop("changed")
+        fields["detail"] = _detail(fields.get("detail", {"kind": fields["kind"]}))
+        return Kept(memory=_bounded(_adapter(Memory).validate_python(fields)), changed=changed)
+    if what == "change":
+        fields |= {side: _image(fields.get(side, {})) for side in ("before", "after")}
+    return _adapter(_TYPES[what]).validate_python(fields)
+
+
+def _memory(memory: Memory) -> Fields:
+    fields = _plain("memory", memory)
+    return fields | {"detail": _shown_detail(memory.detail)}
+
+
+def _change(change: Change) -> Fields:
+    fields = _plain("change", change)
+    images = {"before": change.before, "after": change.after}
+    return fields | {side: _shown_image(image) for side, image in images.items() if image}
+
+
+def _plain(what: str, record: object) -> Fields:
+    """Give the fields that are not as usual, as JSON values, with every id as it is shown."""
+    fields = _adapter(type(record)).dump_python(record, mode="json", exclude_defaults=True)
+    if what in _OWN:
+        fields["id"] = ids.show(_OWN[what], fields["id"])
+    return _each(fields, _show)
+
+
+def _shown_image(image: Mapping[str, object]) -> Fields:
+    written = {
+        name: _shown_detail(value)
+        if name == "detail"
+        else _field(name).dump_python(value, mode="json")
+        for name, value in image.items()
+    }
+    return _each(written, _show)
+
+
+def _shown_detail(detail: object) -> Fields:
+    fields = _adapter(type(detail)).dump_python(detail, mode="json", exclude_defaults=True)
+    return {"kind": _KIND_OF[type(detail)], **_each(fields, _show)}  # type: ignore[index]
+
+
+def _image(given: Mapping[str, Any]) -> Fields:
+    fields = _each(given, _parse)
+    return {
+        name: _detail(value) if name == "detail" else _field(name).validate_python(value)
+        for name, value in fields.items()
+    }
+
+
+def _detail(given: Mapping[str, Any]) -> object:
+    fields = dict(given)
+    kind = Kind(fields.pop("kind"))
+    return _adapter(KINDS[kind].detail).validate_python(_each(fields, _parse))
+
+
+def _each(fields: Mapping[str, Any], turn: Callable[[str, Any], Any]) -> Fields:
+    """Turn the ids among the fields."""
+    return {
+        name: turn(_POINTERS[name], value) if name in _POINTERS and value is not None else value
+        for name, value in fields.items()
+    }
+
+
+def _show(prefix: str, id_: int) -> str:
+    return ids.show(prefix, id_)
+
+
+def _parse(prefix: str, text: str) -> int:
+    return ids.parse(prefix, text)
+
+
+def _bounded(memory: Memory) -> Memory:
+    if len(memory.body.encode()) > limits.TEXT_BYTES_MAX:
+        raise NotARecord(f"the body is longer than {limits.TEXT_BYTES_MAX:,} bytes")
+    if len(memory.headline) > limits.HEADLINE_CHARS_MAX:
+        raise NotARecord(f"the headline is longer than {limits.HEADLINE_CHARS_MAX} characters")
+    if not (0 <= memory.confidence <= 1 and 0 <= memory.salience <= 1):
+        raise NotARecord("confidence and salience are 0 to 1")
+    return memory
+
+
+@cache
+def _adapter(type_: type) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
+
+
+@cache
+def _field(name: str) -> TypeAdapter[Any]:
+    """Give how a field of an image is read: as a memory's, or as plain JSON beside it."""
+    return TypeAdapter(get_type_hints(Memory).get(name, object))
+
+
+VERSION: Final = 1
+_LINE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Far above the longest record; a longer line is none of ours."""
+_HEAD: Final = "commonbrain"
+_END: Final = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """The house's own format in a file."""
+
+    def write(self, target: Path, records: Iterable[Record]) -> int:
+        """Write records to a new file, whole or not at all, for its owner alone; count them."""
+        if target.exists():
+            raise Invalid(f"{target} exists already.", hint="Name a new file, or remove it.")
+        try:
+            count = _write_beside(target, records)
+        except OSError as error:
+            raise Unavailable(
+                f"{target} cannot be written: {error.strerror}.",
+                hint="Nothing was left behind. Name a file in a folder with room.",
+            ) from error
+        return count
+
+    def read(self, source: Path) -> Iterator[Line]:
+        """Give the records in their order, one in memory at a time."""
+        try:
+            stream = source.open("rb")
+        except OSError as error:
+            raise Invalid(f"{source} cannot be read: {error.strerror}.") from error
+        with ExitStack() as unless_read:
+            unless_read.enter_context(stream)
+            _check_head(stream, source)
+            unless_read.pop_all()
+        return _lines(stream, source)
+
+
+def _write_beside(target: Path, records: Iterable[Record]) -> int:
+    """Write into a file of another name, so that the target is there whole or not at all."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            count = _write_all(stream, records)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+    return count
+
+
+def _write_all(stream: BinaryIO, records: Iterable[Record]) -> int:
+    count = 0
+    stream.write(_json({_HEAD: {"version": VERSION}}))
+    for record in records:
+        stream.write(_json(to_json(record)))
+        count += 1
+    stream.write(_json({_END: {"records": count}}))
+    stream.flush()
+    os.fsync(stream.fileno())
+    return count
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _check_head(stream: BinaryIO, source: Path) -> None:
+    match _value(stream.readline(_LINE_BYTES_MAX)):
+        case {"commonbrain": {"version": int(version)}} if version > VERSION:
+            raise Invalid(
+                f"{source} has version {version} of the format; up to {VERSION} is known.",
+                hint="Upgrade Commonbrain.",
+            )
+        case {"commonbrain": {"version": int()}}:
+            pass
+        case _:
+            raise Invalid(
+                f"{source} was not written by brain export.",
+                hint="See brain import --help for the formats of others.",
+            )
+
+
+def _lines(stream: BinaryIO, source: Path) -> Iterator[Line]:
+    with stream:
+        size = os.fstat(stream.fileno()).st_size
+        count = 0
+        while raw := stream.readline(_LINE_BYTES_MAX):
+            match _value(raw):
+                case {"end": {"records": int(expected)}} if expected == count:
+                    return
+                case value:
+                    count += 1
+                    content = _content(value, number=count)
+                    yield Line(content=content, progress=min(1.0, stream.tell() / size))
+    raise Invalid(
+        f"{source} ends before its time: it was cut short, or changed by hand.",
+        hint="What came before was taken in. Export again and import that.",
+    )
+
+
+def _content(value: object, *, number: int) -> Record | Unreadable:
+    try:
+        return from_json(value)
+    except NotARecord as error:
+        # The head is the first line of the file.
+        return Unreadable(where=f"line {number + 1}", reason=str(error))
+
+
+def _value(raw: bytes) -> Any:  # noqa: ANN401 whatever a file holds
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return None

@@ -1,0 +1,15 @@
+"""Foreign formats in, drafts out, lazily.
+
+`IMPORTERS` is the table: to add a format, add a file and a row.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from commonbrain.transfer.importers.conversations import ConversationFile
+from commonbrain.transfer.importers.markdown import MarkdownFolder
+from commonbrain.transfer.interface import Importer
+
+IMPORTERS: Final[Mapping[str, Importer]] = {
+    importer.name: importer for importer in (ConversationFile(), MarkdownFolder())
+}

@@ -1,0 +1,367 @@
+"""Conversations in JSON: a turn becomes a message, a session its thread.
+
+Two shapes are told apart by what they hold, each as a JSON list or as JSON Lines:
+
+- plain turns `{speaker|role, text|content, time?, session?, id?}`, loose or in the list `turns` or
+  `messages` of an object;
+- samples in the shape of LoCoMo, `{sample_id, conversation: {speaker_a, speaker_b, session_1,
+  session_1_date_time, ...}}`, of which only the conversation is read.
+
+Of a list, one element is in memory at a time. A file in which one conversation follows another
+numbers them: `chat`, `chat/2`, `chat/3`.
+"""
+
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.limits import TEXT_BYTES_MAX
+from commonbrain.model.memory import Draft, ThreadRef
+from commonbrain.model.timestamps import from_millis, parse_instant
+from commonbrain.transfer.importers.json_stream import LISTS, NotJson, Oversized, Record, records
+from commonbrain.transfer.importers.markdown import name, reference
+from commonbrain.transfer.importers.markdown_sections import cut
+from commonbrain.transfer.interface import Piece, Unreadable
+
+SPOKEN: Final = "%I:%M %p on %d %B, %Y"
+"""How the LoCoMo conversations write a time: `1:56 pm on 8 May, 2023`."""
+_MILLIS_FROM: Final = 100_000_000_000
+"""A larger count is of milliseconds: as seconds it would lie past the year 5138."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One thing somebody said; `time` is what the source gives, of any sort."""
+
+    text: str
+    speaker: str | None = None
+    id: str | None = None
+    session: str | None = None
+    time: object = None
+
+
+def as_object(value: object) -> Mapping[str, object] | None:
+    """Take a JSON value for an object, or give None."""
+    return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
+
+
+def as_list(value: object) -> Sequence[object] | None:
+    """Take a JSON value for a list, or give None."""
+    return cast("Sequence[object]", value) if isinstance(value, list) else None
+
+
+def is_turn(value: object) -> bool:
+    """Say whether a value has the field that holds what was said."""
+    fields = as_object(value)
+    return fields is not None and ("text" in fields or "content" in fields)
+
+
+def turn_of(fields: Mapping[str, object]) -> Turn:
+    """Read a turn; a caption is said to be one, since nobody spoke it."""
+    said = _text(fields.get("text")) or _text(fields.get("content"))
+    caption = _text(fields.get("blip_caption"))
+    shared = f"[shared a picture: {caption}]" if caption else ""
+    return Turn(
+        text="\n".join(line for line in (said, shared) if line),
+        speaker=_word(fields, "speaker", "role"),
+        id=_word(fields, "dia_id", "id"),
+        session=_word(fields, "session"),
+        time=fields.get("time"),
+    )
+
+
+def moment(time: object) -> datetime | None:
+    """Read ISO 8601, the LoCoMo spelling, or a count since 1970 in seconds or milliseconds.
+
+    A time without a zone is read as UTC; None where there is no time or it cannot be read.
+    """
+    try:
+        if isinstance(time, str):
+            return _instant(time)
+        if isinstance(time, int | float | Decimal) and not isinstance(time, bool):
+            count = float(time)
+            return from_millis(round(count if abs(count) >= _MILLIS_FROM else count * 1000))
+    except (Invalid, ValueError, OverflowError):
+        return None
+    return None
+
+
+def _instant(text: str) -> datetime:
+    try:
+        return datetime.strptime(text.strip(), SPOKEN).replace(tzinfo=UTC)
+    except ValueError:
+        return parse_instant(text)
+
+
+def _text(value: object) -> str:
+    """Give the text of a field that holds one, or a list of parts; other parts are named."""
+    if isinstance(value, str):
+        return value.strip()
+    parts = as_list(value)
+    return "\n".join(filter(None, map(_part, parts))) if parts else ""
+
+
+def _part(part: object) -> str:
+    fields = as_object(part)
+    if fields is None:
+        return _text(part)
+    sort = fields.get("type")
+    return _text(fields.get("text")) or (f"[{sort}]" if isinstance(sort, str) else "")
+
+
+def _word(fields: Mapping[str, object], *names: str) -> str | None:
+    """Give the first of these fields that is a word or a number, as a word."""
+    values = (fields.get(name) for name in names)
+    words = (str(value).strip() for value in values if isinstance(value, str | int | Decimal))
+    return next((word for word in words if word), None)
+
+
+_BETWEEN_TURNS: Final = timedelta(seconds=1)
+"""A turn without a time of its own follows the one before by so much, which keeps the order."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """A sitting: its thread, how many turns it has had, and when the next one is said."""
+
+    thread: ThreadRef
+    clock: datetime | None
+    said: int = 0
+
+    def tick(self, at: datetime | None) -> datetime | None:
+        """Give the time of a turn that says `at`, and set the clock for the next one."""
+        now = at or self.clock
+        try:
+            self.clock = now + _BETWEEN_TURNS if now else None
+        except OverflowError:
+            self.clock = now
+        return now
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """Makes drafts of turns as they come; `name` is what their references begin with."""
+
+    name: str
+    title: str
+    project: str | None
+    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
+
+    def open(self, key: str, *, at: datetime | None, time: object = None) -> Session:
+        """Begin a session; `time` is shown as the source writes it where it cannot be read."""
+        spoken = f"session {key.removeprefix('session_')}" if key else ""
+        day = f"{at.day} {at:%B} {at.year}" if at else _as_written(time)
+        subject = ", ".join(part for part in (self.title, spoken, day) if part)
+        thread = ThreadRef(key=reference(self.name, key), subject=reference(subject, ""))
+        self.sessions[key] = Session(thread=thread, clock=at)
+        return self.sessions[key]
+
+    def say(self, turn: Turn, *, session: str | None = None) -> Iterator[Draft | Unreadable]:
+        """Make a draft of a turn, or say why there is none.
+
+        A turn that no memory can hold becomes several, cut between its lines, all of its time and
+        place. A time that cannot be read is kept in the words, where search finds it.
+        """
+        key = session or turn.session or ""
+        at = moment(turn.time)
+        sitting = self.sessions.get(key) or self.open(key, at=at)
+        sitting.said += 1
+        place = turn.id or ":".join(part for part in (key, str(sitting.said)) if part)
+        where = reference(self.name, place)
+        occurred_at = sitting.tick(at)
+        unread = _as_written(turn.time) if at is None else ""
+        body = f"{turn.text}\n[said at: {unread}]" if unread and turn.text else turn.text
+        if not body:
+            yield Unreadable(where=where, reason="The turn has no text.")
+            return
+        draft = Draft(
+            kind=Kind.MESSAGE,
+            body=body,
+            project=name(self.project) if self.project else None,
+            source_ref=where,
+            occurred_at=occurred_at,
+            thread=sitting.thread,
+            detail=MessageDetail(sender=name(turn.speaker) if turn.speaker else None),
+        )
+        yield from _fitting(draft)
+
+
+def _fitting(draft: Draft) -> Iterator[Draft]:
+    """Give a draft, or its parts where no memory can hold it."""
+    if len(draft.body.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
+        yield draft
+        return
+    for number, part in enumerate(cut(draft.body), 1):
+        yield replace(draft, body=part, part=number)
+
+
+def _as_written(time: object) -> str:
+    return "" if time is None else str(time).strip()
+
+
+_SESSION: Final = re.compile(r"session_(\d{1,6})")
+_SHAPES: Final = (
+    "Give a list of turns with speaker and text, or of samples with sample_id and conversation."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFile:
+    """Reads conversations from one JSON file."""
+
+    name: str = "conversations"
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Give the turns in the order of the file.
+
+        Raises:
+            Invalid: the file is missing, empty, not JSON or of neither shape; before the first
+                piece.
+
+        """
+        with _opened(source) as stream:
+            bytes_total = max(source.stat().st_size, 1)
+            for content in _contents(stream, source, project=project):
+                yield Piece(content=content, progress=min(stream.tell() / bytes_total, 1.0))
+
+
+def drafts_of(records: Iterable[Record], *, stem: str) -> Iterator[Draft | Unreadable]:
+    """Give the turns of records as a file of this name that holds them would."""
+    reader = _Reader(stem=stem, project=None, talks={})
+    for number, record in enumerate(records, 1):
+        yield from reader.take(record, number=number)
+
+
+@contextmanager
+def _opened(source: Path) -> Generator[BinaryIO, None, None]:
+    try:
+        stream = source.open("rb")
+    except OSError as error:
+        raise Invalid(
+            f"{source} cannot be read: {error.strerror}.", hint="Name a JSON file."
+        ) from error
+    with stream:
+        yield stream
+
+
+def _contents(
+    stream: BinaryIO, source: Path, *, project: str | None
+) -> Iterator[Draft | Unreadable]:
+    """Read record after record; what the first one is decides whether this is the format."""
+    reader = _Reader(stem=source.stem, project=project, talks={})
+    number = 0
+    try:
+        for number, record in enumerate(records(stream), 1):
+            if number == 1 and not _is_known(record):
+                raise Invalid(f"{source} does not hold conversations.", hint=_SHAPES)
+            yield from reader.take(record, number=number)
+    except NotJson as error:
+        if not number:
+            raise Invalid(f"{source} is not JSON: {error}.", hint=_SHAPES) from error
+        yield Unreadable(
+            where=f"{source.name}, after record {number}",
+            reason=f"From here on it is not JSON ({error}); nothing after it was read.",
+        )
+    if not number:
+        raise Invalid(f"{source} holds no conversation.", hint=_SHAPES)
+
+
+def _is_known(record: Record) -> bool:
+    fields = as_object(record.value)
+    if fields is None:
+        return False
+    return is_turn(fields) or as_object(fields.get("conversation")) is not None or _turns(fields)
+
+
+def _turns(fields: Mapping[str, object]) -> bool:
+    return any(as_list(fields.get(key)) is not None for key in LISTS)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reader:
+    """Turns records into drafts, and remembers the conversations that it is in the middle of."""
+
+    stem: str
+    project: str | None
+    talks: dict[int, Conversation]
+    """The plain conversations by number: the one that all loose turns share, or the current."""
+    held: int = 0
+    """How many conversations came whole, as elements of a list."""
+
+    def take(self, record: Record, *, number: int) -> Iterator[Draft | Unreadable]:
+        fields = as_object(record.value)
+        talk = as_object(fields.get("conversation")) if fields else None
+        if fields is None:
+            yield Unreadable(where=f"{self.stem}#{number}", reason=_why_not(record.value))
+        elif talk is not None:
+            yield from self._sample(fields, talk, number=number)
+        elif is_turn(fields):
+            yield from self._plain(record.conversation).say(turn_of(fields))
+        elif _turns(fields):
+            self.held += 1
+            for value in (each for key in LISTS for each in as_list(fields.get(key)) or ()):
+                yield from _said(self._plain(self.held), value)
+        else:
+            yield Unreadable(where=f"{self.stem}#{number}", reason="It has no text or content.")
+
+    def _plain(self, number: int) -> Conversation:
+        """Give the conversation of a number; the one before it is over and let go."""
+        if number not in self.talks:
+            name = self.stem if number <= 1 else f"{self.stem}/{number}"
+            self.talks.clear()
+            self.talks[number] = Conversation(
+                name=name, title=f"Conversation {name}", project=self.project
+            )
+        return self.talks[number]
+
+    def _sample(
+        self, fields: Mapping[str, object], talk: Mapping[str, object], *, number: int
+    ) -> Iterator[Draft | Unreadable]:
+        sample_id = fields.get("sample_id")
+        name = str(sample_id) if sample_id not in {None, ""} else f"{self.stem}/{number}"
+        speakers = [
+            talk[key] for key in ("speaker_a", "speaker_b") if isinstance(talk.get(key), str)
+        ]
+        among = f" of {' and '.join(map(str, speakers))}" if speakers else f" {name}"
+        conversation = Conversation(
+            name=name, title=f"Conversation{among}", project=self.project or name
+        )
+        sessions = sorted(filter(_SESSION.fullmatch, talk), key=_session_number)
+        if not sessions:
+            yield Unreadable(where=name, reason="Its conversation has no session_1, session_2, ...")
+        for session in sessions:
+            time = talk.get(f"{session}_date_time")
+            conversation.open(session, at=moment(time), time=time)
+            turns = as_list(talk[session])
+            if turns is None:
+                yield Unreadable(where=f"{name}#{session}", reason="It is not a list of turns.")
+            for value in turns or ():
+                yield from _said(conversation, value, session=session)
+
+
+def _said(
+    conversation: Conversation, value: object, *, session: str | None = None
+) -> Iterator[Draft | Unreadable]:
+    fields = as_object(value)
+    if fields is None:
+        where = f"{conversation.name}#{session or ''}"
+        yield Unreadable(where=where, reason=_why_not(value))
+    else:
+        yield from conversation.say(turn_of(fields), session=session)
+
+
+def _session_number(key: str) -> int:
+    return int(key.removeprefix("session_"))
+
+
+def _why_not(value: object) -> str:
+    if isinstance(value, Oversized):
+        return f"It has {value.values:,} values, too many to hold."
+    return f"It is not a turn: {str(value)[:80]!r}."

@@ -1,0 +1,296 @@
+"""MEMORY.md, CLAUDE.md and other notes in Markdown: a section becomes a memory, or several.
+
+Each memory stands alone: its first line names the headings above it. Its headline is the nearest
+heading, where that is a short topic, and the first words of its own, so that memories under one
+heading can be told apart in a list; its kind is what its words say, else what the heading says.
+What the gate would not take as one statement is kept as an event, which may be of any content.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from commonbrain.ingestion.validation import Rejected, admit, derive_headline
+from commonbrain.model.errors import Invalid
+from commonbrain.model.kinds import Kind
+from commonbrain.model.limits import NAME_CHARS_MAX, SOURCE_REF_CHARS_MAX
+from commonbrain.model.memory import Draft
+from commonbrain.text.classification import classify, severity_of
+from commonbrain.transfer.importers.markdown_sections import (
+    STATEMENT_CHARS_MIN,
+    Section,
+    Text,
+    pieces,
+    sections,
+)
+from commonbrain.transfer.interface import Piece, Unreadable
+
+_DIGEST_CHARS: Final = 16
+"""Enough of a digest that two long names which begin alike stay apart."""
+
+
+def reference(source: str, place: str) -> str:
+    """Join a source and a place in it as `source#place`, shortened alike each time if too long."""
+    return _shortened(f"{source}#{place}" if place else source, SOURCE_REF_CHARS_MAX)
+
+
+def name(text: str) -> str:
+    """Shorten what becomes a project, a tag or a speaker to the length that names may have."""
+    return _shortened(text, NAME_CHARS_MAX)
+
+
+def _shortened(text: str, chars_max: int) -> str:
+    """Cut a text and end it with a digest of the whole, since a plain cut could be ambiguous."""
+    if len(text) <= chars_max:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
+    return f"{text[: chars_max - _DIGEST_CHARS - 1]}~{digest}"
+
+
+_SKIPPED: Final = frozenset({"node_modules"})
+"""Folders of other people's texts; hidden ones, such as .git, are skipped as well."""
+_FLATTENED: Final = re.compile(r"[^A-Za-z0-9]")
+"""Claude Code names a project's folder by its path, with a dash for each of these."""
+
+
+def markdown_files(root: Path) -> Iterator[Path | Unreadable]:
+    """Give the files below a folder in the order of their paths, each once, links followed.
+
+    A link that leaves the folder is not followed but reported: what lies there was not offered.
+    """
+    yield from _Walk(root=root, real=root.resolve()).below(root)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Walk:
+    """One walk, with the real paths it has seen, so that links cannot lead it in circles."""
+
+    root: Path
+    real: Path
+    seen: set[Path] = field(default_factory=set[Path])
+
+    def below(self, folder: Path) -> Iterator[Path | Unreadable]:
+        self.seen.add(folder.resolve())
+        try:
+            names = sorted(os.listdir(folder))  # noqa: PTH208 names sort alike on every system
+        except OSError as error:
+            yield self._unreadable(folder, f"The folder cannot be opened: {error.strerror}.")
+            return
+        for name in names:
+            yield from self._at(folder / name)
+
+    def _at(self, path: Path) -> Iterator[Path | Unreadable]:
+        is_folder = path.is_dir()
+        if is_folder and (path.name.startswith(".") or path.name in _SKIPPED):
+            return
+        if not is_folder and path.suffix.lower() != ".md":
+            return
+        real = path.resolve()
+        if real in self.seen:
+            return
+        if not real.is_relative_to(self.real):
+            yield self._unreadable(path, "It is a link that leaves the folder.")
+        elif is_folder:
+            yield from self.below(path)
+        elif path.is_file():
+            self.seen.add(real)
+            yield path
+        else:
+            yield self._unreadable(path, "It is not a file.")
+
+    def _unreadable(self, path: Path, reason: str) -> Unreadable:
+        return Unreadable(where=path.relative_to(self.root).as_posix(), reason=reason)
+
+
+def project_of(file: Path) -> str | None:
+    """Name the project that a file is about: by Claude Code's folder, or by the repository.
+
+    A file under `.claude/projects/<path with dashes>/` is about the folder of that path; one in a
+    repository (the nearest folder above with `.git`) about that repository; another about none.
+    """
+    above = file.absolute().parents
+    for folder in above:
+        if folder.parent.name == "projects" and folder.parent.parent.name == ".claude":
+            return _of_flattened(folder.name)
+    return next((folder.name for folder in above if (folder / ".git").exists()), None) or None
+
+
+def _of_flattened(flat: str) -> str:
+    """Find the folder that a flattened path means, or keep all of it below the home folder.
+
+    The dashes cannot be undone (`my-app` and `my/app` look alike), so folders on the disk decide.
+    """
+    found = _below(Path(Path.home().anchor), flat.removeprefix("-"))
+    if found is not None:
+        return found.name
+    home = _FLATTENED.sub("-", str(Path.home())) + "-"
+    return flat.removeprefix(home).strip("-") or flat
+
+
+def _below(folder: Path, flat: str) -> Path | None:
+    """Find the path below a folder that flattens to this, trying longer names first."""
+    try:
+        names = sorted(os.listdir(folder), key=len, reverse=True)  # noqa: PTH208 names are enough
+    except OSError:
+        return None
+    for name in names:
+        flattened = _FLATTENED.sub("-", name)
+        if flat == flattened and (folder / name).is_dir():
+            return folder / name
+        if flat.startswith(f"{flattened}-"):
+            found = _below(folder / name, flat[len(flattened) + 1 :])
+            if found is not None:
+                return found
+    return None
+
+
+_TAG: Final = "memory-import"
+_CONFIDENCE: Final = 0.7
+"""Notes are written with care and grow stale unseen."""
+_FILE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""A file is parsed whole, which takes some fifty times its size; no notes are this long."""
+_TOPIC_WORDS_MAX: Final = 5
+"""A longer heading would leave no room in the headline for what is said under it."""
+_NO_WORDS: Final = ("```", "~~~", "<!--", "---", "***", "___")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownFolder:
+    """Reads one Markdown file, or every `*.md` in a folder and the folders below it."""
+
+    name: str = "markdown"
+
+    def read(self, source: Path, project: str | None) -> Iterator[Piece]:
+        """Give the memories in the order of the files' paths.
+
+        Raises:
+            Invalid: there is no such file, or no Markdown file in the folder; before the first
+                piece.
+
+        """
+        found = _files(source)
+        sizes = [_size(one) for one in found]
+        bytes_total, bytes_before = max(sum(sizes), 1), 0
+        for one, size in zip(found, sizes, strict=True):
+            for content, share in _read(one, source, project=project):
+                yield Piece(content=content, progress=(bytes_before + share * size) / bytes_total)
+            bytes_before += size
+
+
+def _files(source: Path) -> Sequence[Path | Unreadable]:
+    found = (
+        [source] if source.is_file() else list(markdown_files(source)) if source.is_dir() else []
+    )
+    if not found:
+        raise Invalid(
+            f"{source} is neither a file nor a folder with a Markdown file in it.",
+            hint="Name a MEMORY.md or CLAUDE.md, or the folder above them.",
+        )
+    return found
+
+
+def _size(one: Path | Unreadable) -> int:
+    return one.stat().st_size if isinstance(one, Path) else 0
+
+
+def _read(
+    one: Path | Unreadable, source: Path, *, project: str | None
+) -> Iterator[tuple[Draft | Unreadable, float]]:
+    """Give what one file holds, each with the share of the file that is read by then."""
+    if isinstance(one, Unreadable):
+        yield one, 1.0
+        return
+    where = one.name if one == source else one.relative_to(source).as_posix()
+    text = _text(one, where)
+    if isinstance(text, Unreadable):
+        yield text, 1.0
+        return
+    about = project or project_of(one)
+    frame = Draft(
+        body="",
+        project=name(about) if about else None,
+        confidence=_CONFIDENCE,
+        tags=(name(one.stem.lower()), _TAG),
+        source_ref=where,
+    )
+    for section, share in sections(text):
+        for content in _of_section(section, frame):
+            yield content, share
+
+
+def _text(file: Path, where: str) -> str | Unreadable:
+    try:
+        if file.stat().st_size > _FILE_BYTES_MAX:
+            reason = f"The file is larger than {_FILE_BYTES_MAX:,} bytes; split it."
+            return Unreadable(where=where, reason=reason)
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        return Unreadable(where=where, reason=f"It is not UTF-8 text, from byte {error.start} on.")
+    except OSError as error:
+        return Unreadable(where=where, reason=f"It cannot be read: {error.strerror}.")
+    return text if text.strip() else Unreadable(where=where, reason="The file is empty.")
+
+
+def _of_section(section: Section, frame: Draft) -> Iterator[Draft | Unreadable]:
+    """Make drafts of a section; a heading with nothing under it speaks for itself."""
+    path, texts = section.path, list(pieces(section.blocks))
+    own = " ".join([*path[-1:], *(text.words for text in texts)])
+    if not texts and section.is_leaf and path:
+        path, texts = path[:-1], [Text(words=path[-1])]
+    for number, text in enumerate(texts, 1):
+        place = f"{section.slug}:{number}" if len(texts) > 1 else section.slug
+        where = reference(frame.source_ref or "", place)
+        if len(own) < STATEMENT_CHARS_MIN:
+            yield Unreadable(
+                where=where,
+                reason=f"shorter than {STATEMENT_CHARS_MIN} characters: {_in_full(text, path)!r}",
+            )
+        else:
+            yield _draft(replace(frame, source_ref=where), text, path=path)
+
+
+def _draft(frame: Draft, text: Text, *, path: Sequence[str]) -> Draft:
+    kind, severity = _kind(text, path)
+    draft = replace(
+        frame,
+        body=_in_full(text, path),
+        headline=_headline(text, path) or None,
+        kind=kind,
+        severity=severity,
+    )
+    match admit(draft):
+        case Rejected():
+            return replace(draft, kind=Kind.EVENT, severity=None)
+        case _:
+            return draft
+
+
+def _in_full(text: Text, path: Sequence[str]) -> str:
+    context = f"{' > '.join(path)}:" if path else ""
+    return "\n".join(part for part in (context, text.lead, text.words) if part)
+
+
+def _kind(text: Text, path: Sequence[str]) -> tuple[Kind, str | None]:
+    """Judge by the piece's own words first: a heading speaks for all that stands under it."""
+    said = f"{text.lead}\n{text.words}"
+    heading = path[-1] if path else ""
+    deciding = said if classify(said) is not Kind.FACT else heading
+    kind = classify(deciding)
+    return kind, severity_of(deciding) if kind is Kind.RULE else None
+
+
+def _headline(text: Text, path: Sequence[str]) -> str:
+    lines = (line for line in text.words.split("\n") if line.strip())
+    spoken = "\n".join(line for line in lines if not line.strip().startswith(_NO_WORDS))
+    plain = (spoken or text.words).replace("**", "").replace("__", "")
+    topic = path[-1].rstrip(":.!?") if path else ""
+    own = derive_headline(plain)
+    if not topic or len(topic.split()) > _TOPIC_WORDS_MAX or own.startswith(topic):
+        return own
+    joined = derive_headline(f"{topic}: {own}")
+    # A heading that ends a sentence, such as `Why? Because`, would be all that is left.
+    return joined if joined.startswith(f"{topic}: ") else own

@@ -1,0 +1,228 @@
+"""Import: a foreign format in, piece by piece, in batches that are durable as they pass."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from commonbrain.ingestion.result import Outcome, Status
+from commonbrain.ingestion.service import Course, Remember
+from commonbrain.model.errors import Invalid
+from commonbrain.model.limits import IMPORT_BATCH
+from commonbrain.model.memory import Draft
+from commonbrain.model.scope import Caller
+from commonbrain.services import House
+from commonbrain.storage.interface import Transaction
+from commonbrain.transfer.interface import Importer, Piece
+
+_REFUSALS_SHOWN_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One piece that did not get in: where it stands in the source, and why."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What became of every piece read: the counts of outcomes add up to `read`."""
+
+    format: str
+    source: str
+    read: int = 0
+    stored: int = 0
+    exists: int = 0
+    changed: int = 0
+    """Known ones whose later state was taken in; only an export tells of such."""
+    quarantined: int = 0
+    rejected: int = 0
+    unreadable: int = 0
+    parts: int = 0
+    """Of those that were read, the parts of texts that are too long for one memory."""
+    refusals: tuple[Refusal, ...] = ()
+    """The first hundred that were rejected or unreadable."""
+    progress: float = 0.0
+    """How far into the source this has come, 0..1."""
+
+    def counting(
+        self,
+        outcomes: Iterable[str],
+        *,
+        refusals: Sequence[Refusal],
+        progress: float,
+        parts: int = 0,
+    ) -> "Report":
+        """Add one batch: an outcome a piece, by the names of the counts above."""
+        counts = Counter(outcomes)
+        return replace(
+            self,
+            read=self.read + counts.total(),
+            parts=self.parts + parts,
+            **{name: getattr(self, name) + count for name, count in counts.items()},
+            refusals=tuple(refusals[:_REFUSALS_SHOWN_MAX]),
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """How an import goes on where another one stopped, and tells how far it has come."""
+
+    since: Report | None = None
+    """What the other one made of the pieces that it read; they are passed over."""
+    around: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What every batch is done in."""
+    beside: Callable[[Transaction, Report], None] = lambda _tx, _report: None
+    """Told in the transaction of each batch."""
+
+
+AT_ONCE = Going()
+"""From the beginning to the end, by one."""
+
+
+_COUNTED: Final = {
+    Status.STORED: "stored",
+    Status.EXISTS: "exists",
+    Status.QUARANTINED: "quarantined",
+    Status.REJECTED: "rejected",
+    Status.DUPLICATE: "rejected",
+}
+"""The count of the report that each outcome adds to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is read, and how."""
+
+    format: str
+    path: Path
+    project: str | None = None
+    is_rehearsal: bool = False
+    finds_causes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Importing for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        format: str,  # noqa: A002 the public name is format
+        source: str | Path,
+        *,
+        project: str | None = None,
+        dry_run: bool = False,
+        finds_causes: bool = False,
+        on_progress: Callable[[Report], None] = lambda _: None,
+    ) -> Report:
+        """Read a source and remember its pieces; what is stored already is left alone.
+
+        Args:
+            format: a name in `importers.IMPORTERS`.
+            source: a file or folder, as the format has it.
+            project: overrides the project that the source suggests.
+            dry_run: read and gate everything, store nothing.
+            finds_causes: make atoms of what the pieces say caused what, messages included; it
+                takes its time, and `atomize` can do it later.
+            on_progress: told after every batch of at most 64.
+
+        Returns:
+            The fidelity report: how many pieces were read and what became of each.
+
+        Raises:
+            Invalid: the format is unknown, or the source is not of it; nothing was stored.
+            Refused: `action_items_pending`; the batches before are stored.
+            Unavailable: the store went away midway; the batches before it are stored, and running
+                the import again goes on from there.
+
+        """
+        wanted = Source(
+            format=format,
+            path=Path(source),
+            project=project,
+            is_rehearsal=dry_run,
+            finds_causes=finds_causes,
+        )
+        begun = Report(format=format, source=str(source))
+        return self.go_on(wanted, since=begun, key=None, on_progress=on_progress)
+
+    def go_on(
+        self,
+        source: Source,
+        *,
+        since: Report,
+        key: str | None,
+        on_progress: Callable[[Report], None],
+    ) -> Report:
+        """Import from behind the pieces of a report on; see `__call__`.
+
+        Under a key a batch that is in already, though its report was lost, tells what it told.
+
+        Raises:
+            Invalid: the format is unknown, or the source is not of it.
+
+        """
+        report = since
+        pieces = self._importer(source.format).read(source.path, source.project)
+        for batch in _batches(islice(pieces, since.read, None)):
+            drafts = [
+                replace(piece.content, finds_causes=source.finds_causes)
+                for piece in batch
+                if isinstance(piece.content, Draft)
+            ]
+            batch_key = None if key is None else f"{key}:{report.read}"
+            outcomes = self._remember(drafts, dry_run=source.is_rehearsal, key=batch_key)
+            report = _add(report, batch, outcomes=outcomes)
+            on_progress(report)
+        return replace(report, progress=1.0)
+
+    def _importer(self, format_: str) -> Importer:
+        importer = self.house.importers.get(format_)
+        if importer is None:
+            raise Invalid(
+                f"There is no importer for {format_[:40]!r}.",
+                hint=f"Choose one of {', '.join(self.house.importers)}.",
+            )
+        return importer
+
+    def _remember(
+        self, drafts: Sequence[Draft], *, dry_run: bool, key: str | None
+    ) -> Sequence[Outcome]:
+        remember = Remember(self.house, self.caller)
+        if dry_run:
+            return remember.rehearse(drafts)
+        course = Course(compares_meaning=False, spares_reports=False)
+        return remember.write(drafts, course, idempotency_key=key).items
+
+
+def _batches(pieces: Iterator[Piece]) -> Iterator[list[Piece]]:
+    while batch := list(islice(pieces, IMPORT_BATCH)):
+        yield batch
+
+
+def _add(report: Report, batch: Sequence[Piece], *, outcomes: Sequence[Outcome]) -> Report:
+    """Count one batch; drafts and outcomes stand in the same order."""
+    counted: list[str] = []
+    refusals = list(report.refusals)
+    told = iter(outcomes)
+    for piece in batch:
+        if not isinstance(piece.content, Draft):
+            refusals.append(Refusal(where=piece.content.where, reason=piece.content.reason))
+            counted.append("unreadable")
+            continue
+        outcome = next(told)
+        counted.append(_COUNTED[outcome.status])
+        if outcome.status.is_refused:
+            where = piece.content.source_ref or piece.content.body[:60]
+            refusals.append(Refusal(where=where, reason=outcome.reason or outcome.status))
+    parts = sum(isinstance(one.content, Draft) and one.content.part is not None for one in batch)
+    return report.counting(counted, refusals=refusals, progress=batch[-1].progress, parts=parts)

@@ -1,0 +1,432 @@
+"""Merge: what another store exported is taken in, so that both end alike whoever goes first.
+
+A memory that is new comes in whole, under its own id. Of one that is known the later state stands:
+the one whose last change is the younger. Links, annotations, changes, receipts and acks are
+united: what was read or answered in one of the stores is so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, cast
+
+from commonbrain.embeddings.interface import Vectors
+from commonbrain.ingestion.embedding import vectors_for
+from commonbrain.ingestion.pending_acks import check_duties
+from commonbrain.invalidation.propagation import follow_up
+from commonbrain.model.errors import Unavailable
+from commonbrain.model.kinds import Detail, MessageDetail
+from commonbrain.model.limits import IMPORT_BATCH
+from commonbrain.model.links import Link, link_image, link_of
+from commonbrain.model.memory import FINDABLE_STATES, Memory, State, Thread, is_erased
+from commonbrain.model.messages import Receipt
+from commonbrain.model.revision import Change
+from commonbrain.model.scope import Caller
+from commonbrain.model.support import Review
+from commonbrain.model.tasks import Ack
+from commonbrain.security.quotas import UNCOUNTED
+from commonbrain.services import House
+from commonbrain.storage.change_log import follow, touch_ends
+from commonbrain.storage.interface import IdTaken, Transaction
+from commonbrain.storage.records import Annotation, AuditEntry
+from commonbrain.transfer.export import check_may_move
+from commonbrain.transfer.imports import AT_ONCE, Going, Refusal, Report
+from commonbrain.transfer.interface import Kept, Line, Record, Unreadable
+
+
+def is_known(tx: Transaction, record: Record) -> bool:
+    """Say whether a record is here, in whatever state."""
+    match record:
+        case Kept(memory=memory):
+            return bool(tx.memories.get([memory.id]))
+        case Thread(id=id_):
+            return any(thread.id == id_ for thread in tx.threads.page(after=id_ - 1, limit=1))
+        case _:
+            return _is_known_beside(tx, record)
+
+
+def _is_known_beside(
+    tx: Transaction, record: Link | Annotation | Receipt | Change | Review | Ack
+) -> bool:
+    match record:
+        case Annotation(memory_id=memory_id, id=id_):
+            return any(note.id == id_ for note in tx.annotations.of([memory_id]).get(memory_id, ()))
+        case Receipt(message_id=message_id, agent=agent):
+            delivered = tx.mail.of([message_id]).get(message_id, ())
+            return any(one.agent == agent for one in delivered)
+        case Link() | Ack():
+            there = same_link(tx, record) if isinstance(record, Link) else same_ack(tx, record)
+            return there is not None or (isinstance(record, Link) and was_dropped(tx, record))
+        case Change(memory_id=memory_id, id=id_):
+            return any(change.id == id_ for change in tx.changes.of([memory_id]))
+        case Review(memory_id=memory_id):
+            return record in tx.reviews.of([memory_id]).get(memory_id, ())
+
+
+def same_link(tx: Transaction, link: Link) -> Link | None:
+    """Give the link of the same ends and type."""
+    key = link.from_id, link.to_id
+    there = tx.links.touching([link.from_id], types=[link.type])
+    return next((one for one in there if (one.from_id, one.to_id) == key), None)
+
+
+def same_ack(tx: Transaction, ack: Ack) -> Ack | None:
+    """Give the answer that the same session gave."""
+    there = tx.duties.of([ack.memory_id]).get(ack.memory_id, ())
+    return next((one for one in there if one.whose == ack.whose), None)
+
+
+def was_dropped(tx: Transaction, link: Link) -> bool:
+    """Say whether the last that was done to a link here took it away, after it was observed."""
+    key = link.from_id, link.to_id, link.type
+    last: Change | None = None
+    for change in tx.changes.of([link.from_id, link.to_id]):
+        image = change.after.get("link") or change.before.get("link")
+        if isinstance(image, Mapping):
+            told = link_of(cast("Mapping[str, Any]", image))
+            is_later = last is None or change.id > last.id
+            last = change if is_later and (told.from_id, told.to_id, told.type) == key else last
+    return last is not None and "link" not in last.after and last.at >= link.observed_at
+
+
+OWN_FORMAT: Final = "commonbrain"
+"""What the house's own format is called where formats are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Taking in an export for one caller."""
+
+    house: House
+    caller: Caller
+
+    def __call__(
+        self,
+        source: str | Path,
+        *,
+        dry_run: bool = False,
+        on_progress: Callable[[Report], None] = lambda _: None,
+        going: Going = AT_ONCE,
+    ) -> Report:
+        """Take in a file that `export` wrote; doing it again changes nothing.
+
+        Args:
+            source: the file.
+            dry_run: say what would be new, change nothing.
+            on_progress: told after every batch of at most 64 lines.
+            going: where another one stopped, and how this one tells of itself.
+
+        Returns:
+            How many lines were read and what became of each.
+
+        Raises:
+            Refused: `insufficient_role`, the caller is no admin; or `action_items_pending`.
+            Invalid: the file is of another format, or was cut short: what came before is in.
+            Unavailable: the store went away midway; doing it again goes on from there.
+
+        """
+        check_may_move(self.caller)
+        report = going.since or Report(format=OWN_FORMAT, source=str(source))
+        lines = self.house.archive.read(Path(source))
+        taken = self._known(islice(lines, report.read), is_begun=report.read > 0)
+        while batch := list(islice(lines, IMPORT_BATCH)):
+            with going.around():
+                report = self._batch(
+                    batch, taken, report=report, dry_run=dry_run, beside=going.beside
+                )
+            on_progress(report)
+        if not dry_run:
+            self._chain(taken.successors)
+            follow_up(self.house, self.caller)
+        return replace(report, progress=1.0)
+
+    def _known(self, lines: Iterable[Line], *, is_begun: bool) -> _Taken:
+        """Gather from lines that are in already what has to be remembered of them."""
+        taken = _Taken(is_begun=is_begun)
+        if not is_begun:
+            return taken
+        with self.house.store.begin(self.caller.tenant) as tx:
+            for line in lines:
+                match line.content:
+                    case Thread() as thread:
+                        taken.threads[thread.id] = tx.threads.merge(thread)
+                    case Kept(memory=Memory(state=State.SUPERSEDED) as memory):
+                        here = tx.memories.get([memory.id]).get(memory.id)
+                        if here is not None and here.superseded_by is None:
+                            taken.follow(memory)
+                    case _:
+                        pass
+        return taken
+
+    def _batch(
+        self,
+        batch: Sequence[Line],
+        taken: _Taken,
+        *,
+        report: Report,
+        dry_run: bool,
+        beside: Callable[[Transaction, Report], None],
+    ) -> Report:
+        vectors = self._embed([] if dry_run else batch)
+        outcomes: list[str] = []
+        refusals = list(report.refusals)
+        opened = self.house.store.snapshot if dry_run else self.house.store.begin
+        with opened(self.caller.tenant) as tx:
+            if not (dry_run or taken.is_begun):
+                # What the file itself brings binds others, and not the rest of the file.
+                check_duties(tx, self.caller, projects=None, now=self.house.clock.now())
+                taken.is_begun = True
+            for line in batch:
+                match line.content:
+                    case Unreadable(where=where, reason=reason):
+                        refusals.append(Refusal(where=where, reason=reason))
+                        outcomes.append("unreadable")
+                    case record if dry_run:
+                        outcomes.append("exists" if is_known(tx, record) else "stored")
+                    case record:
+                        try:
+                            outcomes.append(self._take(tx, record, taken=taken, vectors=vectors))
+                        except IdTaken:
+                            refusals.append(_not_free(line))
+                            outcomes.append("rejected")
+            done = report.counting(outcomes, refusals=refusals, progress=batch[-1].progress)
+            beside(tx, done)
+        return done
+
+    def _embed(self, batch: Sequence[Line]) -> Mapping[int, Vectors]:
+        """Give vectors to what is new here and can be found; without an embedder, to nothing."""
+        offered = [line.content.memory for line in batch if isinstance(line.content, Kept)]
+        with self.house.store.snapshot(self.caller.tenant) as tx:
+            known = tx.memories.get([memory.id for memory in offered])
+        wanted = [one for one in offered if _becomes_findable(one, known.get(one.id))]
+        try:
+            return vectors_for(wanted, self.house.embedder)
+        except Unavailable:
+            return {}
+
+    def _take(
+        self,
+        tx: Transaction,
+        record: Record,
+        *,
+        taken: _Taken,
+        vectors: Mapping[int, Vectors],
+    ) -> str:
+        """Take in one record; say whether it was new, known, or the later state of a known one."""
+        match record:
+            case Thread():
+                is_new = not is_known(tx, record)
+                taken.threads[record.id] = tx.threads.merge(record)
+            case Kept():
+                return self._take_memory(tx, record, taken=taken, vectors=vectors)
+            case Link():
+                taken_in = _take_link(tx, record)
+                touch_ends(tx, link_image(record), at=self.house.clock.now())
+                return taken_in
+            case Annotation():
+                beside = tx.memories.get([record.memory_id]).get(record.memory_id)
+                is_kept = beside is not None and not is_erased(beside)
+                is_new = is_kept and tx.annotations.merge(record)
+            case Change():
+                is_new = _take_change(tx, record)
+            case Review():
+                return _take_review(tx, record)
+            case Receipt():
+                beside = tx.memories.get([record.message_id]).get(record.message_id)
+                is_new = beside is not None and not is_erased(beside) and tx.mail.merge(record)
+            case Ack():
+                is_new = _take_ack(tx, record)
+        return "stored" if is_new else "exists"
+
+    def _take_memory(
+        self, tx: Transaction, kept: Kept, *, taken: _Taken, vectors: Mapping[int, Vectors]
+    ) -> str:
+        offered = _at_home(tx, kept.memory, threads=taken.threads)
+        known = tx.memories.get([offered.id]).get(offered.id)
+        own = vectors.get(offered.id)
+        if known is None:
+            if offered.state not in UNCOUNTED:
+                self.house.bounds.take_in(self.caller, tx)
+            tx.memories.add(offered)
+            if offered.state in FINDABLE_STATES:
+                tx.index.put(offered, own)
+            self._record(tx, offered)
+            tx.reviews.touch([offered.id], at=self.house.clock.now())
+            taken.follow(kept.memory)
+            return "stored"
+        accessed = _accessed(known, other=offered)
+        if is_erased(known) or kept.changed <= tx.changes.latest([known.id]).get(known.id, 0):
+            tx.memories.update(known, accessed)
+            return "exists"
+        if is_erased(offered):
+            tx.scrub(known.id)
+        else:
+            _move(tx, known, to=_accessed(offered, other=known), vectors=own)
+        self._record(tx, offered)
+        tx.reviews.touch([offered.id], at=self.house.clock.now())
+        taken.follow(kept.memory)
+        return "changed"
+
+    def _record(self, tx: Transaction, memory: Memory) -> None:
+        now = self.house.clock.now()
+        entry = AuditEntry(
+            action="import",
+            memory_id=memory.id,
+            agent=self.caller.agent,
+            session=self.caller.session,
+            reason=None,
+            content=memory.text,
+            at=now,
+        )
+        tx.records.audit(entry)
+        tx.records.publish("memory.imported", memory.id, at=now)
+
+    def _chain(self, successors: Sequence[Memory]) -> None:
+        """Point the superseded at their successors, now that all of these are here."""
+        rest = iter(successors)
+        while batch := list(islice(rest, IMPORT_BATCH)):
+            with self.house.store.begin(self.caller.tenant) as tx:
+                for old in batch:
+                    _point(tx, old)
+
+
+def _not_free(line: Line) -> Refusal:
+    """Refuse one whose id is taken in this store, and yet nothing of this tenant."""
+    return Refusal(
+        where=f"{line.progress:.1%} into the file",
+        reason="Its id is not free in this store; remember it anew.",
+    )
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What has to be remembered from line to line."""
+
+    is_begun: bool = False
+    """Whether anything of the file is in."""
+    threads: dict[int, int] = field(default_factory=dict[int, int])
+    """The ids that threads of the file have here."""
+    successors: list[Memory] = field(default_factory=list[Memory])
+    """Memories that another one superseded, which may stand further down in the file."""
+
+    def follow(self, memory: Memory) -> None:
+        if memory.superseded_by is not None:
+            self.successors.append(replace(memory, body=""))
+
+
+def _take_ack(tx: Transaction, ack: Ack) -> bool:
+    """Keep an answer to an action item, unless the same session gave a later one here."""
+    item = tx.memories.get([ack.memory_id]).get(ack.memory_id)
+    known = same_ack(tx, ack)
+    if item is None or is_erased(item) or (known is not None and known.at >= ack.at):
+        return False
+    tx.duties.put(ack)
+    return True
+
+
+def _becomes_findable(offered: Memory, known: Memory | None) -> bool:
+    was_findable = known is not None and known.state in FINDABLE_STATES
+    return offered.state in FINDABLE_STATES and not was_findable
+
+
+def _at_home(tx: Transaction, memory: Memory, *, threads: Mapping[int, int]) -> Memory:
+    """Give a memory as it can be added here: without a successor yet, with ids that hold here."""
+    source = memory.source_message_id
+    is_sourced = source is not None and bool(tx.memories.get([source]))
+    return replace(
+        memory,
+        superseded_by=None,
+        superseded_at=None,
+        source_message_id=source if is_sourced else None,
+        detail=_detail_at_home(tx, memory.detail, threads=threads),
+    )
+
+
+def _detail_at_home(tx: Transaction, detail: Detail, *, threads: Mapping[int, int]) -> Detail:
+    if not isinstance(detail, MessageDetail):
+        return detail
+    parent = detail.parent_id
+    is_answer = parent is not None and bool(tx.memories.get([parent]))
+    thread_id = None if detail.thread_id is None else threads.get(detail.thread_id)
+    return replace(detail, thread_id=thread_id, parent_id=parent if is_answer else None)
+
+
+def _accessed(memory: Memory, *, other: Memory) -> Memory:
+    """Give a memory with the accesses of whichever copy was read more, and later."""
+    times = [one.last_access_at for one in (memory, other) if one.last_access_at is not None]
+    return replace(
+        memory,
+        access_count=max(memory.access_count, other.access_count),
+        last_access_at=max(times, default=None),
+    )
+
+
+def _move(tx: Transaction, known: Memory, *, to: Memory, vectors: Vectors | None) -> None:
+    """Bring a known memory into the state it has elsewhere; its text is the same there."""
+    after = replace(to, headline=known.headline, body=known.body)
+    tx.memories.update(known, after)
+    follow(tx, known, after=after, vectors=vectors)
+
+
+def _point(tx: Transaction, old: Memory) -> None:
+    here = tx.memories.get([old.id, old.superseded_by or 0])
+    known = here.get(old.id)
+    if known is None or old.superseded_by not in here:
+        return
+    if tx.memories.predecessor(old.superseded_by) in {None, old.id}:
+        after = replace(known, superseded_by=old.superseded_by, superseded_at=old.superseded_at)
+        tx.memories.update(known, after)
+
+
+def _take_review(tx: Transaction, review: Review) -> str:
+    """Take in what somebody vouched for; the rest follows from states and links, as everywhere."""
+    ends = tx.memories.get([review.memory_id, review.cause_id])
+    if {review.memory_id, review.cause_id} > ends.keys():
+        return "rejected"
+    there = tx.reviews.of([review.memory_id]).get(review.memory_id, ())
+    known = next((one for one in there if one.cause_id == review.cause_id), None)
+    is_worse = known is not None and _standing(review) >= _standing(known)
+    if is_worse or is_erased(ends[review.memory_id]):
+        return "exists"
+    tx.reviews.put([review])
+    tx.reviews.touch([review.memory_id], at=review.at)
+    return "changed" if known else "stored"
+
+
+def _standing(review: Review) -> tuple[bool, datetime]:
+    """Order two copies of one review: what is settled stands, then what is older."""
+    return review.is_open, review.settled_at or review.at
+
+
+def _take_change(tx: Transaction, change: Change) -> bool:
+    """Take in a change; of what is erased here, no word of it."""
+    changed = tx.memories.get([change.memory_id]).get(change.memory_id)
+    if changed is None:
+        return False
+    if is_erased(changed):
+        change = replace(change, before={}, after={}, reason=None)
+    return tx.changes.merge(change)
+
+
+def _take_link(tx: Transaction, link: Link) -> str:
+    """Of two observations of one link the more frequent stands, then the later."""
+    ends = tx.memories.get([link.from_id, link.to_id]).values()
+    if len(ends) < len((link.from_id, link.to_id)):
+        return "rejected"
+    if any(is_erased(one) for one in ends):
+        return "exists"
+    known = same_link(tx, link)
+    if known is None and was_dropped(tx, link):
+        return "exists"
+    if known is None:
+        tx.links.replace(link)
+        return "stored"
+    order = (known.observations, known.observed_at, known.strength)
+    if (link.observations, link.observed_at, link.strength) > order:
+        tx.links.replace(link)
+        return "changed"
+    return "exists"

@@ -1,0 +1,57 @@
+"""What every place of artifacts promises.
+
+A subclass gives the fixture `open_blobs`, which opens the same place as another process would, and
+`spoil`, which puts other bytes under a digest there.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+import pytest
+
+from commonbrain.model.errors import Corrupt, NotFound
+from commonbrain.storage.blobs import Blobs
+
+TREE = b'{"format": 1, "booster": "tree"}'
+OpenBlobs = Callable[[], Blobs]
+Spoil = Callable[[str, bytes], None]
+
+
+class BlobsContract:
+    """The promises of `Blobs`; each test has a place that may hold what others left."""
+
+    def test_bytes_are_found_again_by_their_digest(self, open_blobs: OpenBlobs) -> None:
+        digest = open_blobs().put(TREE)
+        assert digest == hashlib.sha256(TREE).hexdigest()
+        assert open_blobs().get(digest) == TREE
+
+    def test_what_is_put_twice_is_kept_once(self, open_blobs: OpenBlobs) -> None:
+        blobs = open_blobs()
+        assert blobs.put(TREE) == blobs.put(TREE)
+        blobs.drop(blobs.put(TREE))
+        with pytest.raises(NotFound):
+            blobs.get(hashlib.sha256(TREE).hexdigest())
+
+    def test_dropping_what_is_not_there_is_harmless(self, open_blobs: OpenBlobs) -> None:
+        open_blobs().drop("0" * 64)
+
+    @pytest.mark.parametrize("digest", ["0" * 64, "../brain.db", "", "a/b", "A" * 64])
+    def test_there_is_nothing_under_what_is_no_digest(
+        self, open_blobs: OpenBlobs, digest: str
+    ) -> None:
+        with pytest.raises(NotFound):
+            open_blobs().get(digest)
+
+    def test_what_was_changed_is_never_given(self, open_blobs: OpenBlobs, spoil: Spoil) -> None:
+        digest = open_blobs().put(b"as it was")
+        spoil(digest, b"otherwise")
+        with pytest.raises(Corrupt, match="another digest"):
+            open_blobs().get(digest)
+        assert open_blobs().put(b"as it was") == digest
+        assert open_blobs().get(digest) == b"as it was"
+
+    def test_an_empty_artifact_is_one(self, open_blobs: OpenBlobs) -> None:
+        assert open_blobs().get(open_blobs().put(b"")) == b""
+
+    def test_it_says_where_it_is(self, open_blobs: OpenBlobs) -> None:
+        assert open_blobs().location

@@ -1,0 +1,188 @@
+"""What every store promises of walks over links, and of what needs review.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
+from commonbrain.model.support import SUPPORTS, Fall, Review, Support
+from commonbrain.model.trust import Trust
+from commonbrain.storage.interface import Store
+from commonbrain.storage.knowledge import Reached, Reader, Way
+from commonbrain.testing.builders import NOON, a_memory
+from tests.contracts.store_steps import LATER, OpenStore, a_link
+
+_DERIVED = LinkType.DERIVED_FROM
+_DEPENDS = LinkType.DEPENDS_ON
+
+
+def a_review(memory_id: int, cause_id: int, **more: object) -> Review:
+    """Make a review as of noon, with anything else as given."""
+    plain = Review(
+        memory_id=memory_id,
+        cause_id=cause_id,
+        fall=Fall.FORGOTTEN,
+        via_id=cause_id,
+        depth=1,
+        at=NOON,
+    )
+    return replace(plain, **more)  # type: ignore[arg-type]
+
+
+class CascadeContract:
+    """The promises of graph and reviews; 2 and 3 rest on 1, 4 on both, and 1 on 4: a circle."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give a store with five memories and the links among four of them."""
+        opened = open_store()
+        with opened.begin(LOCAL_TENANT) as tx:
+            for id_ in range(1, 6):
+                tx.memories.add(a_memory(id_, f"memory {id_}"))
+            for one, on, type_ in (
+                (4, 3, _DERIVED),
+                (4, 2, _DEPENDS),
+                (3, 1, _DEPENDS),
+                (2, 1, _DERIVED),
+                (1, 4, _DEPENDS),
+            ):
+                tx.links.replace(a_link(one, on, type=type_))
+        return opened
+
+    def test_a_walk_takes_shortest_paths_and_no_circle_twice(self, store: Store) -> None:
+        with store.snapshot(LOCAL_TENANT) as tx:
+            walk = tx.graph.walk([1], Way.AGAINST, types=SUPPORTS, limit=9)
+        assert walk.reached == (
+            Reached(2, 1, 1, _DERIVED),
+            Reached(3, 1, 1, _DEPENDS),
+            Reached(4, 2, 2, _DEPENDS),
+        )
+        assert not walk.is_cut
+        assert walk.path(4) == [4, 2, 1]
+
+    def test_a_walk_along_the_links_goes_the_other_way(self, store: Store) -> None:
+        with store.snapshot(LOCAL_TENANT) as tx:
+            walk = tx.graph.walk([4], Way.ALONG, types=SUPPORTS, limit=9)
+        assert [(one.id, one.depth) for one in walk.reached] == [(2, 1), (3, 1), (1, 2)]
+
+    def test_links_among_memories_and_where_a_walk_goes_on_are_told(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(a_link(4, 2, type=_DEPENDS, strength=0.9))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            among = tx.graph.among([4, 2, 5], types=SUPPORTS)
+            assert tx.graph.among([], types=SUPPORTS) == []
+            assert tx.graph.onward([2, 5], Way.ALONG, types=SUPPORTS) == {2}
+            assert tx.graph.onward([2, 3], Way.AGAINST, types=[_DERIVED]) == {3}
+            assert tx.graph.onward([], Way.ALONG, types=SUPPORTS) == set()
+        assert [(one.from_id, one.to_id, one.strength) for one in among] == [(4, 2, 0.9)]
+
+    @pytest.mark.parametrize(
+        "hidden",
+        [
+            {"scope": Scope.PRIVATE, "agent": "eve"},
+            {"trust": Trust.UNTRUSTED_WEB},
+            {"state": State.QUARANTINED},
+        ],
+    )
+    def test_a_walk_for_a_reader_goes_as_if_the_hidden_were_not_there(
+        self, store: Store, hidden: dict[str, Any]
+    ) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(6, "memory 6", **hidden))
+            tx.links.replace(a_link(6, 5, type=_DEPENDS))
+            tx.links.replace(a_link(2, 6, type=_DEPENDS))
+        reader = Reader(caller=Caller(agent="ann"), trust_min=0.5)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            seen = tx.graph.seen_by(reader)
+            walk = seen.walk([5], Way.AGAINST, types=SUPPORTS, limit=9)
+            every = tx.graph.walk([5], Way.AGAINST, types=SUPPORTS, limit=9)
+            assert seen.onward([5], Way.AGAINST, types=SUPPORTS) == set()
+        assert walk.reached == ()
+        assert [one.id for one in every.reached] == [6, 2, 4, 1, 3]
+
+    def test_a_walk_keeps_to_its_types_depth_limit_and_stops(self, store: Store) -> None:
+        def walked(**bounds: object) -> tuple[list[int], bool]:
+            given = {"types": SUPPORTS, "limit": 9, **bounds}
+            with store.snapshot(LOCAL_TENANT) as tx:
+                walk = tx.graph.walk([1], Way.AGAINST, **given)  # type: ignore[arg-type]
+            return [one.id for one in walk.reached], walk.is_cut
+
+        assert walked(types=[_DEPENDS]) == ([3], False)
+        assert walked(depth_max=1) == ([2, 3], False)
+        assert walked(limit=2) == ([2, 3], True)
+        assert walked(limit=3) == ([2, 3, 4], False)
+        assert walked(stops=[2, 3]) == ([2, 3], False)
+        assert walked(stops=[2]) == ([2, 3, 4], False)
+
+    def test_supports_and_standings_are_of_the_memories_asked_for(self, store: Store) -> None:
+        with store.snapshot(LOCAL_TENANT) as tx:
+            supports = set(tx.graph.supports([4, 5]))
+            standings = tx.graph.standings([4, 99])
+        assert supports == {Support(4, 3, _DERIVED), Support(4, 2, _DEPENDS)}
+        assert {id_: (one.state, one.is_erased) for id_, one in standings.items()} == {
+            4: (State.ACTIVE, False)
+        }
+
+    def test_reviews_are_added_set_read_and_taken_away(self, store: Store) -> None:
+        near, far = a_review(2, 1), a_review(4, 1, depth=2, via_id=2)
+        settled = replace(near, settled_at=LATER, settled_by="ann", reason="it holds")
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.reviews.add([far, near])
+            assert tx.reviews.by(1) == [near, far]
+            tx.reviews.put([settled])
+            assert tx.reviews.of([2, 3, 4]) == {2: [settled], 4: [far]}
+            tx.reviews.drop([far])
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.reviews.by(1) == [settled]
+
+    def test_what_nothing_rests_on_is_not_listed(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.reviews.touch([5], at=NOON)
+            assert tx.reviews.due(LATER, limit=9) == []
+
+    def test_what_a_change_concerns_is_listed_until_it_is_done(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(a_link(5, 3, type=LinkType.CONFLICTS_WITH))
+            assert (tx.reviews.disputed([3, 4]), tx.reviews.disputed([5])) == ([5], [3])
+            tx.reviews.add([a_review(5, 2)])
+            # Itself, for it needs review; what it contradicts; the cause of its review.
+            tx.reviews.touch([5], at=NOON)
+            assert tx.reviews.listed() == [2, 3, 5]
+            tx.reviews.postpone(3, NOON)
+            assert tx.reviews.listed() == [2, 5]
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.reviews.listed() == []
+            assert tx.reviews.due(NOON, limit=9) == [2, 3, 5]
+            tx.reviews.postpone(2, None)
+            tx.reviews.postpone(3, LATER)
+            assert tx.reviews.due(NOON, limit=9) == [5]
+            assert tx.reviews.due(LATER, limit=9) == [5, 3]
+
+    def test_what_is_shaken_is_reached_over_open_reviews(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.reviews.add([a_review(2, 1), a_review(3, 1, settled_at=LATER)])
+            assert tx.reviews.shaken([1]) == [1, 2]
+            tx.reviews.add([a_review(4, 1)])
+            assert tx.reviews.shaken([1]) == [1, 2, 4]
+
+    def test_the_doubtful_have_open_reviews_and_nobody_who_vouched(self, store: Store) -> None:
+        lost = a_review(3, 3, fall=Fall.UNSUPPORTED, depth=0, earlier=State.ACTIVE)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.reviews.add([a_review(2, 1), a_review(4, 1), lost])
+            tx.reviews.add([a_review(4, 2, settled_at=LATER)])
+            assert tx.reviews.doubtful([2, 3, 4, 5]) == [2]
+            assert tx.reviews.unsupported([2, 3, 4]) == {3: lost}
+
+    def test_scrubbing_takes_a_memorys_own_reviews_and_leaves_what_it_unseated(
+        self, store: Store
+    ) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.reviews.add([a_review(2, 1), a_review(4, 2)])
+            assert tx.scrub(2)["reviews"] == 1
+            assert tx.reviews.of([2, 4]) == {4: [a_review(4, 2)]}

@@ -1,0 +1,190 @@
+"""What every store promises of tenants, agents, keys and the audit of access."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from commonbrain.model.agents import Agent, ApiKey, KeyScope
+from commonbrain.model.scope import LOCAL_TENANT, Policy, Role
+from commonbrain.model.trust import Trust
+from commonbrain.storage.administration import AccessEntry, Tenant
+from commonbrain.storage.interface import Store
+from commonbrain.testing.builders import NOON
+from tests.contracts.store_steps import LATER, OpenStore
+
+SOON = NOON + timedelta(minutes=1)
+MANY = 100
+
+
+def an_agent(name: str = "ann", **more: Any) -> Agent:  # noqa: ANN401
+    """Make a writer of noon, with anything else as given."""
+    return replace(Agent(name=name, role=Role.WRITER, created_at=NOON), **more)
+
+
+def a_key(prefix: str = "00000001", **more: Any) -> ApiKey:  # noqa: ANN401
+    """Make a key of ann's that holds for ever, with anything else as given."""
+    return replace(ApiKey(prefix=prefix, agent="ann", seal="sealed", created_at=NOON), **more)
+
+
+def told(store: Store, name: str) -> Tenant:
+    """Give a tenant as it is stored."""
+    with store.snapshot(name) as tx:
+        tenant = tx.credentials.tenant()
+    assert tenant is not None
+    return tenant
+
+
+class CredentialsContract:
+    """The promises of the shelf of access; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it, with a second tenant."""
+        store = open_store()
+        store.make_tenant("acme", at=NOON)
+        return store
+
+    def test_a_tenant_is_made_once_and_listed_by_name(self, store: Store) -> None:
+        assert not store.make_tenant("acme", at=LATER)
+
+        assert store.tenants() == ["acme", LOCAL_TENANT]
+        with store.snapshot("nobody") as tx:
+            assert tx.credentials.tenant() is None
+
+    def test_a_policy_and_a_suspension_are_of_one_tenant(self, store: Store) -> None:
+        policy = Policy(memories_max=7, is_boot_required=True)
+        with store.begin("acme") as tx:
+            tx.credentials.set_policy(policy)
+            tx.credentials.suspend(SOON)
+
+        acme, default = (told(store, name) for name in store.tenants())
+        assert (acme.policy, acme.suspended_at) == (policy, SOON)
+        assert (default.policy, default.suspended_at) == (Policy(), None)
+        with store.begin("acme") as tx:
+            tx.credentials.suspend(None)
+            assert tx.credentials.tenant() == replace(acme, suspended_at=None)
+
+    def test_an_agent_comes_back_as_it_went_in_and_keeps_its_birth(self, store: Store) -> None:
+        low = an_agent(
+            trust_default=Trust.UNTRUSTED_WEB, trust_ceiling=Trust.USER_CLAIM, disabled_at=SOON
+        )
+        with store.begin("acme") as tx:
+            tx.credentials.save_agent(an_agent("bob"))
+            tx.credentials.save_agent(an_agent())
+            tx.credentials.save_agent(replace(low, created_at=LATER))
+
+            assert tx.credentials.agent("ann") == low
+            assert tx.credentials.agents(limit=MANY) == [low, an_agent("bob")]
+            assert tx.credentials.agents(limit=1) == [low]
+
+    def test_a_key_comes_back_as_it_went_in_and_its_prefix_is_its_own(self, store: Store) -> None:
+        whole = a_key(
+            label="laptop",
+            scopes=(KeyScope.READ, KeyScope.WRITE),
+            networks=("192.0.2.0/24",),
+            expires_at=LATER,
+            revoked_at=SOON,
+            last_used_at=SOON,
+        )
+        with store.begin("acme") as tx:
+            tx.credentials.save_agent(an_agent())
+            tx.credentials.save_agent(an_agent("bob"))
+            assert tx.credentials.add_key(whole)
+            assert not tx.credentials.add_key(a_key(agent="bob"))
+            newer = a_key("00000002", agent="bob", created_at=SOON)
+            assert tx.credentials.add_key(newer)
+
+            assert tx.credentials.key("00000001") == whole
+            assert tx.credentials.keys(limit=MANY, now=NOON) == [newer, whole]
+            assert tx.credentials.keys(limit=MANY, now=NOON, agent="ann") == [whole]
+
+    def test_a_key_ends_once_and_is_never_prolonged(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key())
+            shelf.end_key("00000001", revoked_at=None, expires_at=SOON)
+            shelf.end_key("00000001", revoked_at=NOON, expires_at=LATER)
+            shelf.end_key("00000001", revoked_at=LATER, expires_at=LATER)
+
+            assert shelf.key("00000001") == a_key(expires_at=SOON, revoked_at=NOON)
+
+    def test_good_keys_come_first_and_are_counted_however_many_are_not(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key("0000000a"))
+            shelf.add_key(a_key("0000000b", created_at=SOON, expires_at=LATER))
+            for number in range(3):
+                over = {"revoked_at": SOON} if number else {"expires_at": SOON}
+                shelf.add_key(a_key(f"0000000{number}", created_at=LATER, **over))
+
+            assert [one.prefix for one in shelf.keys(limit=2, now=SOON)] == ["0000000b", "0000000a"]
+            assert [shelf.good_keys(now) for now in (NOON, SOON, LATER)] == [3, 2, 1]
+
+    def test_keys_are_held_by_their_agents(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key("0000000a"))
+            shelf.add_key(a_key("0000000b", revoked_at=SOON))
+
+            held = shelf.held(["0000000a", "0000000b", "ffffffff"])
+
+            assert held == {
+                "0000000a": (a_key("0000000a"), an_agent()),
+                "0000000b": (a_key("0000000b", revoked_at=SOON), an_agent()),
+            }
+            assert shelf.held([]) == {}
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.credentials.held(["0000000a"]) == {}
+
+    def test_the_last_use_never_moves_back(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            shelf = tx.credentials
+            shelf.save_agent(an_agent())
+            shelf.add_key(a_key())
+            shelf.used(["00000001", "ffffffff"], at=SOON)
+            shelf.used(["00000001"], at=NOON)
+
+            assert shelf.key("00000001") == a_key(last_used_at=SOON)
+
+    def test_no_tenant_sees_anothers_agents_keys_or_refusals(self, store: Store) -> None:
+        with store.begin("acme") as tx:
+            tx.credentials.save_agent(an_agent())
+            tx.credentials.add_key(a_key())
+            tx.credentials.note(AccessEntry(at=NOON, action="recall", code="rate_limited"))
+
+        with store.begin(LOCAL_TENANT) as tx:
+            shelf = tx.credentials
+            shelf.used(["00000001"], at=SOON)
+            shelf.end_key("00000001", revoked_at=SOON, expires_at=SOON)
+            assert shelf.agent("ann") is None
+            assert shelf.key("00000001") is None
+            assert not shelf.agents(limit=MANY)
+            assert not shelf.keys(limit=MANY, now=NOON)
+            assert not shelf.noted(limit=MANY)
+        with store.snapshot("acme") as tx:
+            assert tx.credentials.key("00000001") == a_key()
+
+    def test_what_was_noted_is_listed_the_newest_first(self, store: Store) -> None:
+        entries = [
+            AccessEntry(
+                at=NOON + timedelta(seconds=number),
+                action="recall",
+                code="rate_limited",
+                agent="ann",
+                credential="00000001",
+                request_id=f"req-{number}",
+                subject="bob",
+                count=number + 1,
+            )
+            for number in range(3)
+        ]
+        with store.begin("acme") as tx:
+            for entry in entries:
+                tx.credentials.note(entry)
+
+            assert tx.credentials.noted(limit=2) == [entries[2], entries[1]]

@@ -1,0 +1,81 @@
+"""What every store promises of the list of open conflicts.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
+from commonbrain.storage.interface import Store
+from commonbrain.storage.query_scope import Look
+from commonbrain.testing.builders import NOON, a_memory
+from tests.contracts.store_steps import OpenStore, a_link
+
+_AGAINST = LinkType.CONFLICTS_WITH
+
+
+def _look(*, agent: str = "ann", **more: object) -> Look:
+    wanted = Filter(trust_min=0.0, **more)  # type: ignore[arg-type]
+    return Look(caller=Caller(agent=agent), filter=wanted, now=NOON)
+
+
+def _pairs(store: Store, look: Look, *, limit: int = 9, skip: int = 0) -> list[tuple[int, int]]:
+    with store.snapshot(LOCAL_TENANT) as tx:
+        found = tx.disputes.unsettled(look, limit=limit, skip=skip)
+    return [(link.from_id, link.to_id) for link in found]
+
+
+class DisputesContract:
+    """The promises of `Disputes`."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give a store where 2 to 6 contradict 1 and every one but 2, 5 and 6 can be seen to."""
+        opened = open_store()
+        more: dict[int, dict[str, object]] = {
+            1: {"project": "api"},
+            3: {"project": "api"},
+            4: {"scope": Scope.PRIVATE, "agent": "bob"},
+            5: {"state": State.FORGOTTEN},
+            6: {"project": "web"},
+        }
+        with opened.begin(LOCAL_TENANT) as tx:
+            for id_ in range(1, 7):
+                plain = a_memory(id_, f"It runs on {id_} cores")
+                tx.memories.add(replace(plain, **more.get(id_, {})))  # type: ignore[arg-type]
+            for id_ in range(2, 7):
+                made = a_link(id_, 1, type=_AGAINST)
+                tx.links.replace(replace(made, created_at=NOON + timedelta(days=id_)))
+            tx.links.replace(a_link(3, 2, type=LinkType.RELATES_TO))
+        return opened
+
+    def test_open_conflicts_are_listed_the_latest_first_where_both_sides_are_seen(
+        self, store: Store
+    ) -> None:
+        assert _pairs(store, _look()) == [(3, 1), (2, 1)]
+        assert _pairs(store, _look(agent="bob")) == [(4, 1), (3, 1), (2, 1)]
+
+    def test_a_project_lists_what_it_and_every_one_holds(self, store: Store) -> None:
+        assert _pairs(store, _look(project="api")) == [(3, 1), (2, 1)]
+        assert _pairs(store, _look(project="web")) == []
+
+    def test_the_list_comes_in_pages(self, store: Store) -> None:
+        assert _pairs(store, _look(), limit=1) == [(3, 1)]
+        assert _pairs(store, _look(), limit=1, skip=1) == [(2, 1)]
+        assert _pairs(store, _look(), limit=1, skip=2) == []
+
+    def test_another_tenant_sees_none(self, store: Store) -> None:
+        with store.begin("other") as tx:
+            assert tx.disputes.unsettled(_look(), limit=9) == []
+
+    def test_a_pair_that_is_linked_in_both_directions_is_listed_once(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(a_link(1, 3, type=_AGAINST))
+        assert set(_pairs(store, _look())) == {(1, 3), (2, 1)}
+        assert len(_pairs(store, _look(), limit=2)) == 2

@@ -1,0 +1,102 @@
+"""What every store promises of the events that calls leave; see `StoreContract` for how to use it.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from commonbrain.model import ids
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.observability.tool_events import OK, REFUSED, Happened, ToolEvent
+from commonbrain.storage.interface import Store
+from commonbrain.testing.builders import NOON
+from tests.contracts.store_steps import OpenStore
+
+OTHER = "acme"
+
+
+def an_event(number: int = 1, **more: Any) -> ToolEvent:  # noqa: ANN401
+    """Make an event of some minutes past noon, with anything else as given."""
+    at = NOON + timedelta(minutes=number)
+    plain = ToolEvent(
+        id=ids.make_id(at, number),
+        tenant=LOCAL_TENANT,
+        at=at,
+        session="s1",
+        agent="ann",
+        tool="recall",
+        door="mcp",
+        duration_ms=1.5,
+        outcome=OK,
+        args="limit=3",
+    )
+    return replace(plain, **more)
+
+
+def keep(store: Store, *events: ToolEvent, days: int = 30, tenant: str = LOCAL_TENANT) -> None:
+    """Keep events, and drop those from so many days before noon."""
+    before = NOON - timedelta(days=days)
+    happened = Happened(events=events, keep_from=before)
+    store.note_reads(tenant, traces=(), accesses=(), happened=happened, keep_from=before)
+
+
+def latest(store: Store, *, tenant: str = LOCAL_TENANT, **more: Any) -> Sequence[ToolEvent]:  # noqa: ANN401
+    """List what is kept."""
+    with store.snapshot(tenant) as tx:
+        given: dict[str, Any] = {"limit": 10, "since": NOON - timedelta(days=400)}
+        return tx.events.latest(**(given | more))
+
+
+class EventsContract:
+    """The promises of the shelf of calls; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it, with a second tenant."""
+        store = open_store()
+        store.make_tenant(OTHER, at=NOON)
+        return store
+
+    def test_events_come_back_as_they_went_in_the_newest_first(self, store: Store) -> None:
+        events = [an_event(1), an_event(2, session="", args="", outcome="not_found")]
+        keep(store, *events)
+
+        assert latest(store) == events[::-1]
+        assert latest(store, limit=1) == events[1:]
+        assert latest(store, since=events[1].at) == events[1:]
+
+    def test_an_event_that_is_told_twice_is_kept_once(self, store: Store) -> None:
+        keep(store, an_event(1), an_event(1))
+        keep(store, an_event(1), an_event(2))
+
+        assert latest(store) == [an_event(2), an_event(1)]
+
+    def test_what_failed_is_neither_what_was_done_nor_what_was_refused(self, store: Store) -> None:
+        failed = an_event(3, outcome="not_found")
+        keep(store, an_event(1), an_event(2, outcome=REFUSED), failed)
+
+        assert latest(store, failed=True) == [failed]
+
+    def test_old_events_are_dropped_when_others_come_and_when_none_does(self, store: Store) -> None:
+        long_ago = NOON - timedelta(days=20)
+        old = an_event(1, id=ids.make_id(long_ago, 1), at=long_ago)
+        keep(store, old)
+        keep(store, an_event(2), days=10)
+        assert latest(store) == [an_event(2)]
+
+        keep(store, days=-1)
+        assert latest(store) == []
+
+    def test_events_are_of_one_tenant_whose_ids_are_its_own(self, store: Store) -> None:
+        theirs = an_event(1, tenant=OTHER, agent="zoe")
+        keep(store, an_event(1))
+        keep(store, theirs, tenant=OTHER)
+        keep(store, days=-1)
+
+        assert latest(store) == []
+        assert latest(store, tenant=OTHER) == [theirs]

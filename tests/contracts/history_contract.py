@@ -1,0 +1,326 @@
+"""What every store promises of change: links, before-images, annotations, and scrubbing.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity
+from commonbrain.model.links import LinkType
+from commonbrain.model.memory import State, ThreadRef
+from commonbrain.model.revision import Action, Span
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.trust import Trust
+from commonbrain.storage.interface import Store
+from commonbrain.storage.records import Access, Annotation, Reply
+from commonbrain.testing.builders import NOON, a_memory
+from tests.contracts.store_steps import (
+    LATER,
+    OpenStore,
+    a_change,
+    a_link,
+    lexical,
+    look,
+    move,
+    nearest,
+    put,
+    stored,
+)
+
+LAP = timedelta(minutes=1)
+
+
+class HistoryContract:
+    """The promises of what changes beside the text; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it, with three memories in it."""
+        opened = open_store()
+        put(opened, a_memory(1, "tea is ready"), a_memory(2, "tea is gone"), a_memory(3, "bread"))
+        return opened
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_a_change_of_fields_is_written_and_nothing_else(
+        self, open_store: OpenStore, kind: Kind
+    ) -> None:
+        store = open_store()
+        memory = a_memory(1, "as it was", kind=kind, tags=("old",), people=("sam",))
+        put(store, memory)
+        after = replace(
+            memory, state=State.ARCHIVED, pinned=True, rating=-2, tags=("new", "old"), people=(),
+            topics=("Kettle",), references=("a.py",), believed_since=LATER, confidence=0.1,
+        )  # fmt: skip
+
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.update(memory, after)
+
+        assert stored(store, 1) == {1: after}
+
+    def test_an_access_is_counted_and_never_moves_back(self, store: Store) -> None:
+        for ids, at in (((1, 2, 99, 1), LATER), ((1,), NOON)):
+            access = Access(tenant=LOCAL_TENANT, ids=ids, at=at)
+            store.note_reads(LOCAL_TENANT, traces=[], accesses=[access], keep_from=NOON)
+
+        both = stored(store, 1, 2)
+        assert [(m.access_count, m.last_access_at) for m in both.values()] == [
+            (3, LATER),
+            (1, LATER),
+        ]
+
+    @pytest.mark.requirement("DM-51", "DM-68")
+    def test_linking_again_strengthens_by_the_mean(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.put(a_link(1, 2, strength=0.2))
+            again = tx.links.put(a_link(1, 2, strength=0.8, trust=Trust.TRUSTED_TOOL))
+
+        assert (again.strength, again.observations) == (0.5, 2)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.links.touching([2]) == [again]
+
+    def test_links_of_other_types_stand_beside_it(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.put(a_link(1, 2, strength=0.9))
+            tx.links.put(a_link(1, 2, type=LinkType.CAUSES, strength=0.4))
+            tx.links.put(a_link(3, 1, type=LinkType.ABOUT, strength=0.1))
+
+            assert [link.strength for link in tx.links.touching([1])] == [0.9, 0.4, 0.1]
+            assert [link.from_id for link in tx.links.touching([1], types=[LinkType.ABOUT])] == [3]
+            assert tx.links.touching([]) == []
+
+    @pytest.mark.requirement("DM-44")
+    @pytest.mark.parametrize("second", sorted(set(LinkType) - {LinkType.CAUSES}))
+    def test_a_second_link_type_leaves_the_first_with_what_was_seen(
+        self, store: Store, second: LinkType
+    ) -> None:
+        first = a_link(1, 2, type=LinkType.CAUSES, strength=0.9, observations=4, basis="logs")
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(first)
+            for strength in (0.2, 0.4):
+                tx.links.put(a_link(1, 2, type=second, strength=strength))
+            both = {link.type: link for link in tx.links.touching([1])}
+            assert both[LinkType.CAUSES] == first
+            assert both[second].observations == 2
+            assert both[second].strength == pytest.approx(0.3)
+
+            tx.links.drop(1, 2, type_=second)
+            assert tx.links.touching([1]) == [first]
+
+    def test_a_link_is_taken_away_and_given_back_as_it_was(self, store: Store) -> None:
+        link = a_link(1, 2, strength=0.9, observations=3, basis="seen")
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.replace(link)
+            dropped = tx.links.drop(1, 2, type_=LinkType.RELATES_TO)
+            assert tx.links.touching([1]) == []
+            assert tx.links.drop(1, 2, type_=LinkType.RELATES_TO) is None
+            tx.links.replace(link)
+            tx.links.replace(replace(link, strength=0.1))
+
+            assert dropped == link
+            assert tx.links.touching([1]) == [replace(link, strength=0.1)]
+
+    @pytest.mark.requirement("DM-11")
+    def test_before_images_come_back_as_values_of_a_memory(self, open_store: OpenStore) -> None:
+        store = open_store()
+        skill = {"name": "tea", "keywords": ["kettle"]}
+        rule = RuleDetail(severity=Severity.BLOCKER, skill=skill)
+        put(store, a_memory(1, "warm the pot", kind=Kind.RULE))
+        change = a_change(
+            1,
+            action=Action.PIN,
+            before={"state": State.ACTIVE, "pinned": False, "tags": ("a",), "detail": RuleDetail()},
+            after={"superseded_at": NOON, "payload": {"x": [1]}, "detail": rule},
+            believed=Span(since=NOON, until=LATER),
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.changes.add(change)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            [kept] = tx.changes.of([1])
+            assert replace(kept, id=0) == change
+            assert tx.changes.believed([1, 2]) == {1: [Span(since=NOON, until=LATER)]}
+
+    def test_changes_keep_their_order_within_a_moment_and_when_the_clock_goes_back(
+        self, store: Store
+    ) -> None:
+        moments = (NOON, NOON, NOON, LATER, NOON)
+        with store.begin(LOCAL_TENANT) as tx:
+            for number, at in enumerate(moments):
+                tx.changes.add(a_change(1, at=at, reason=str(number)))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [change.reason for change in tx.changes.of([1])] == list("01234")
+
+    def test_changes_are_listed_by_who_made_them_and_when(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.changes.add(a_change(1))
+            tx.changes.add(a_change(2, agent="bo", session="s"))
+            tx.changes.add(a_change(3, at=LATER))
+
+        def by(**wanted: object) -> list[int]:
+            known = dict.fromkeys(("agent", "session", "since", "until")) | {"limit": 9} | wanted
+            with store.snapshot(LOCAL_TENANT) as tx:
+                return [change.memory_id for change in tx.changes.by(**known)]  # type: ignore[arg-type]
+
+        assert by(agent="ann") == [3, 1]
+        assert by(session="s") == [2]
+        assert by(since=LATER) == [3]
+        assert by(until=NOON, limit=1) == [2]
+
+    def test_annotations_stand_beside_a_memory_in_order(self, store: Store) -> None:
+        first, second = (
+            Annotation(memory_id=1, text=text, agent="bo", trust=Trust.USER_CLAIM, at=at)
+            for text, at in (("too hot", NOON), ("cooled", LATER))
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            gone = tx.annotations.add(first)
+            kept = tx.annotations.add(second)
+            assert [note.text for note in tx.annotations.of([1, 2])[1]] == ["too hot", "cooled"]
+            tx.annotations.drop(gone)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.annotations.of([1, 2]) == {1: [replace(second, id=kept)]}
+
+    def test_a_reply_is_kept_under_agent_and_key(self, store: Store) -> None:
+        reply = Reply(agent="ann", key="k", digest="d", body={"a": [1]}, memory_ids=(1,), at=NOON)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.records.keep_reply(reply)
+
+            assert tx.records.reply("ann", "k") == reply
+            assert tx.records.reply("bo", "k") is None
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_scrubbing_leaves_a_forgotten_memory_without_a_word(
+        self, open_store: OpenStore, kind: Kind
+    ) -> None:
+        store = open_store()
+        memory = a_memory(1, "the hush is here", kind=kind, tags=("hush",), source_ref="hush.md")
+        put(store, memory, a_memory(2, "bread"))
+        note = Annotation(memory_id=1, text="hush", agent="bo", trust=Trust.USER_CLAIM, at=NOON)
+        reply = Reply(
+            agent="ann", key="k", digest="d", body={"t": "hush"}, memory_ids=(1,), at=NOON
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.annotations.add(note)
+            tx.links.put(a_link(1, 2, basis="hush"))
+            tx.changes.add(a_change(1, reason="hush", before={"tags": ("hush",)}))
+            tx.records.keep_reply(reply)
+
+        with store.begin(LOCAL_TENANT) as tx:
+            receipt = tx.scrub(1)
+
+        assert receipt["annotations"] == receipt["links"] == receipt["idempotency"] == 1
+        assert lexical(store, "hush") == nearest(store, "the hush is here") == []
+        with store.snapshot(LOCAL_TENANT) as tx:
+            [left] = tx.memories.get([1]).values()
+            assert left.state is State.FORGOTTEN
+            assert (left.body, left.tags, left.source_ref) == ("", (), None)
+            assert left.detail == KINDS[kind].detail()
+            assert tx.changes.of([1])[0].before == {}
+            assert tx.records.reply("ann", "k") is None
+            assert tx.links.touching([2]) == []
+
+    def test_what_was_scrubbed_leaves_no_byte_once_compacted(self, open_store: OpenStore) -> None:
+        store = open_store()
+        hushed = a_memory(1, "xylographer whispers", tags=("xylographer",))
+        put(store, hushed, a_memory(2, "bread"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.scrub(1)
+
+        store.compact()
+
+        assert b"xylograph" not in store_bytes(store)
+        assert lexical(store, "bread") == [2]
+
+    def test_a_look_confines_by_person_scope_session_thread_and_state(
+        self, open_store: OpenStore
+    ) -> None:
+        store = open_store()
+        put(
+            store,
+            a_memory(1, "tea for Sam", people=("sam",), session="s1"),
+            a_memory(2, "tea", kind=Kind.MESSAGE, detail=MessageDetail(sender="Bo")),
+            a_memory(3, "old tea", state=State.ARCHIVED),
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 3, pinned=True)
+
+        assert lexical(store, "tea", wanted=look(people=("sam", "bo"))) == [2, 1]
+        assert lexical(store, "tea", wanted=look(session="s1")) == [1]
+        assert lexical(store, "tea", wanted=look(states=(State.ARCHIVED,))) == [3]
+        assert lexical(store, "tea", wanted=look(thread=5)) == []
+
+    def test_replies_kept_before_a_moment_are_dropped(self, store: Store) -> None:
+        old, new = (
+            Reply(agent="ann", key=key, digest="d", body={"n": 1}, memory_ids=(1,), at=at)
+            for key, at in (("old", NOON), ("new", LATER))
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.records.keep_reply(old)
+            tx.records.keep_reply(new)
+            tx.records.drop_replies(before=LATER)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.records.reply("ann", "old") is None
+            assert tx.records.reply("ann", "new") == new
+
+    def test_a_rule_is_found_by_the_name_of_its_trigger_while_it_is_current(
+        self, store: Store
+    ) -> None:
+        skill = {"name": "push", "keywords": ["push"]}
+        rule = a_memory(91, "Always push", kind=Kind.RULE, detail=RuleDetail(skill=skill))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(rule)
+            tx.memories.add(a_memory(92, "Never push", kind=Kind.RULE))
+            assert tx.memories.skilled("push") == [91]
+            assert tx.memories.skilled("pull") == []
+            tx.memories.update(rule, replace(rule, state=State.FORGOTTEN))
+            assert tx.memories.skilled("push") == []
+
+    def test_the_triggers_of_rules_are_listed_while_they_hold(self, open_store: OpenStore) -> None:
+        store = open_store()
+        trigger = {"name": "tea", "keywords": ["kettle"]}
+        skill = a_memory(1, "warm it first", kind=Kind.RULE, detail=RuleDetail(skill=trigger))
+        put(store, skill, a_memory(2, "no trigger", kind=Kind.RULE))
+        put(store, replace(skill, id=3, semantic_hash="b", state=State.FORGOTTEN))
+
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.memories.skills(look()) == {1: trigger}
+            assert tx.memories.skills(look(kinds=(Kind.FACT,))) == {}
+            move(tx, 1, state=State.ARCHIVED)
+            assert tx.memories.skills(look(states=(State.ACTIVE,))) == {}
+
+    def test_a_chain_is_followed_back(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON)
+            assert [tx.memories.predecessor(id_) for id_ in (1, 2, 99)] == [None, 1, None]
+
+    def test_of_many_links_the_strongest_are_listed(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.links.put(a_link(1, 2, strength=0.2))
+            tx.links.put(a_link(3, 1, strength=0.9))
+            assert [link.from_id for link in tx.links.touching([1], limit=1)] == [3]
+
+    def test_threads_are_known_by_their_subjects(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.threads.open(ThreadRef(key="k", subject="Tea"), None, new_id=7, now=NOON)
+            assert tx.threads.subjects([7, 8]) == {7: "Tea"}
+            assert tx.threads.subjects([]) == {}
+
+    def test_the_same_words_score_the_same_whatever_the_look(self, store: Store) -> None:
+        put(store, *(a_memory(n, f"tea {n}", occurred_at=NOON + n * LAP) for n in range(10, 20)))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            wide = {hit.id: hit.score for hit in tx.index.lexical(["tea", "15"], look(), limit=20)}
+            narrow = tx.index.lexical(["tea", "15"], look(since=NOON + 14 * LAP), limit=20)
+        assert len(narrow) == 6
+        assert {hit.id: hit.score for hit in narrow}.items() <= wide.items()
+
+
+def store_bytes(store: Store) -> bytes:
+    """Read every byte that a store keeps on disk."""
+    path = Path(store.location)
+    files = path.parent.glob(f"{path.name}*")
+    return b"".join(file.read_bytes() for file in files)

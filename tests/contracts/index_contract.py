@@ -1,0 +1,365 @@
+"""What every store promises of finding: by words, by vectors, and never what a look forbids.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from commonbrain.embeddings.interface import Matrix, Vectors
+from commonbrain.model.kinds import CausalField, Kind
+from commonbrain.model.memory import Memory, State
+from commonbrain.model.revision import Action, Span
+from commonbrain.model.scope import LOCAL_TENANT, Scope
+from commonbrain.model.trust import Trust
+from commonbrain.storage.interface import Look, Store
+from commonbrain.testing.builders import NOON, a_memory
+from tests.contracts.store_steps import (
+    OpenStore,
+    a_change,
+    lexical,
+    look,
+    move,
+    nearest,
+    put,
+    random_vectors,
+    vectors_for,
+)
+
+
+class IndexContract:
+    """The promises of the index; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    @pytest.mark.requirement("DM-25", "EV-12")
+    @pytest.mark.parametrize(
+        ("memory", "wanted"),
+        [
+            (a_memory(1, "tea", scope=Scope.PRIVATE, agent="bo"), look()),
+            (a_memory(1, "tea", state=State.QUARANTINED), look()),
+            (a_memory(1, "tea", expires_at=NOON), look()),
+            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), look()),
+            (a_memory(1, "tea", project="api"), look(project="web")),
+            (a_memory(1, "tea"), look(kinds=(Kind.RULE,))),
+            (a_memory(1, "tea"), look(labels=("decision",))),
+            (a_memory(1, "tea", tags=("hot",)), look(tags=("hot", "sweet"))),
+            (a_memory(1, "tea"), look(agent="bo")),
+            (a_memory(1, "tea"), look(since=NOON + timedelta(seconds=1))),
+            (a_memory(1, "tea"), look(until=NOON - timedelta(seconds=1))),
+            (a_memory(1, "tea"), look(min_confidence=0.9)),
+            (a_memory(1, "tea"), look(as_of=NOON - timedelta(seconds=1))),
+        ],
+    )
+    def test_no_arm_brings_what_the_look_forbids(
+        self, store: Store, memory: Memory, wanted: Look
+    ) -> None:
+        put(store, memory)
+
+        assert lexical(store, "tea", wanted=wanted) == []
+        assert nearest(store, "tea", wanted=wanted) == []
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.memories.newest(wanted, limit=5) == []
+            assert not tx.memories.any(wanted)
+
+    @pytest.mark.parametrize(
+        ("memory", "wanted"),
+        [
+            (a_memory(1, "tea", scope=Scope.PRIVATE), look()),
+            (a_memory(1, "tea"), look(project="web")),
+            (a_memory(1, "tea", project="web"), look(project="web")),
+            (a_memory(1, "tea", tags=("hot", "sweet")), look(tags=("sweet", "hot"))),
+            (a_memory(1, "tea", trust=Trust.UNTRUSTED_WEB), look(trust_min=0.3)),
+            (a_memory(1, "tea"), look(since=NOON, until=NOON)),
+            (a_memory(1, "tea", state=State.ARCHIVED), look()),
+            (a_memory(1, "tea"), look(as_of=NOON)),
+        ],
+    )
+    def test_every_arm_brings_what_the_look_allows(
+        self, store: Store, memory: Memory, wanted: Look
+    ) -> None:
+        put(store, memory)
+
+        assert lexical(store, "tea", wanted=wanted) == [1]
+        assert nearest(store, "tea", wanted=wanted) == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [hit.id for hit in tx.memories.newest(wanted, limit=5)] == [1]
+            assert tx.memories.any(wanted)
+
+    def test_what_was_dropped_can_be_put_again_under_other_words(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        put(store, memory)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.drop(1)
+        assert lexical(store, "tea") == nearest(store, "tea is ready") == []
+
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.put(memory, vectors_for(memory))
+            move(tx, 1, tags=("kettle",))
+            tx.index.reword(replace(memory, tags=("kettle",)))
+
+        assert lexical(store, "tea") == lexical(store, "kettle") == [1]
+        assert nearest(store, "tea is ready") == [1]
+
+    @pytest.mark.requirement("PV-04")
+    def test_a_superseded_memory_is_found_only_as_of_before(self, store: Store) -> None:
+        put(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
+        with store.begin(LOCAL_TENANT) as tx:
+            over = NOON + timedelta(days=1)
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=over)
+            believed = Span(since=NOON, until=over)
+            tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
+
+        now = look(now=timedelta(days=3))
+        then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
+        assert lexical(store, "port", wanted=now) == [2]
+        assert 1 in lexical(store, "port", wanted=then)
+        assert 1 in nearest(store, "the port is 80", wanted=then)
+
+    @pytest.mark.parametrize(
+        "term", ['"', "NEAR(", "a*", "-x", "^tea", "AND", "tea OR", "{}", ":", "(", "'", "\x00", ""]
+    )
+    @pytest.mark.requirement("EV-11")
+    def test_no_term_is_read_as_an_operator(self, store: Store, term: str) -> None:
+        put(store, a_memory(1, "tea is ready"))
+
+        assert set(lexical(store, term, "tea")) == {1}
+
+    def test_of_no_terms_nothing_is_found(self, store: Store) -> None:
+        put(store, a_memory(1, "The kettle is in the blue cupboard."))
+        assert lexical(store) == []
+        assert lexical(store, wanted=look(field=CausalField.OUTCOME)) == []
+
+    def test_words_are_stemmed_and_accents_forgiven(self, store: Store) -> None:
+        put(store, a_memory(1, "We are migrating the café's database"))
+
+        assert lexical(store, "migrate") == lexical(store, "cafe") == [1]
+
+    def test_a_memory_is_found_by_its_tags_project_and_label(self, store: Store) -> None:
+        put(store, a_memory(1, "tea", tags=("oolong",), project="kettle", label="drink"))
+
+        assert (
+            lexical(store, "oolong") == lexical(store, "kettle") == lexical(store, "drink") == [1]
+        )
+
+    def test_the_nearest_are_the_nearest_among_many(self, store: Store) -> None:
+        vectors = random_vectors(1500)
+        _put_vectors(store, vectors)
+        query = vectors[700] + vectors[3] * 0.5
+        query /= np.linalg.norm(query)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            found = [hit.id for hit in tx.index.nearest(query, look(), limit=10)]
+
+        exact = (np.argsort(-(vectors @ query))[:10] + 1).tolist()
+        assert found[:2] == exact[:2] == [701, 4]
+        assert len(set(found) & set(exact)) >= 8
+
+    @pytest.mark.requirement("DM-25")
+    def test_a_narrow_look_still_brings_as_many_as_it_may(self, store: Store) -> None:
+        vectors = random_vectors(1500)
+        _put_vectors(store, vectors, rare=range(0, 1500, 100))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            wanted = look(labels=("rare",))
+            found = [hit.id for hit in tx.index.nearest(vectors[1], wanted, limit=10)]
+
+        assert len(found) == 10
+        assert all(id_ % 100 == 1 for id_ in found)
+
+    def test_the_best_window_of_a_memory_counts(self, store: Store) -> None:
+        memory = a_memory(1, "long")
+        far, near = random_vectors(2)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(memory)
+            tx.index.put(memory, Vectors(windows=np.stack([far, near])))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            [hit] = tx.index.nearest(near, look(), limit=5)
+            similar = tx.index.similarities(near, [1, 99])
+
+        assert hit.score == pytest.approx(1, abs=1e-2)
+        assert similar == {1: hit.score}
+
+    @pytest.mark.requirement("JB-01")
+    def test_memories_are_compared_with_each_other_and_what_has_no_vector_is_like_none(
+        self, store: Store
+    ) -> None:
+        put(store, a_memory(1, "tea cup"))
+        put(store, a_memory(2, "tea cup"))
+        put(store, a_memory(3, "garden gate"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(4, "tea pot"))
+            tx.index.put(a_memory(4, "tea pot"), None)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            [first, second, third, fourth] = tx.index.cosines([2, 3, 1, 4])
+
+        assert first == pytest.approx([1, second[0], 1, 0], abs=1e-3)
+        assert second == pytest.approx([second[0], 1, second[0], 0], abs=1e-3)
+        assert third == pytest.approx(first, abs=1e-3)
+        assert (second[0] < 1, fourth) == (True, [0, 0, 0, 0])
+
+    @pytest.mark.requirement("LC-20")
+    def test_how_a_memory_begins_is_read_as_it_was_kept_by_its_own_tenant_alone(
+        self, store: Store
+    ) -> None:
+        first, second = random_vectors(2)
+        with store.begin(LOCAL_TENANT) as tx:
+            for id_, windows in ((1, [first, second]), (2, [second]), (3, [first])):
+                tx.memories.add(a_memory(id_, f"number {id_}"))
+                tx.index.put(a_memory(id_, f"number {id_}"), Vectors(windows=np.stack(windows)))
+            tx.memories.add(a_memory(4, "tea pot"))
+            tx.index.put(a_memory(4, "tea pot"), None)
+            tx.index.drop(3)
+            own = tx.index.first_windows([1])
+        assert own[1] == pytest.approx(first, abs=1e-3)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            kept = tx.index.first_windows([2, 4, 1, 3, 99])
+            assert tx.index.first_windows([]) == {}
+        assert {id_: one.dtype for id_, one in kept.items()} == {1: np.float32, 2: np.float32}
+        assert kept[1] == pytest.approx(first, abs=1e-3)
+        assert kept[2] == pytest.approx(second, abs=1e-3)
+        with store.snapshot("other") as tx:
+            assert tx.index.first_windows([1, 2]) == {}
+
+    def test_a_memory_without_a_vector_is_pending_and_found_by_words(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(memory)
+            tx.index.put(memory, None)
+
+        assert lexical(store, "tea") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.pending() == 1
+            assert tx.index.unembedded(limit=5) == [1]
+
+    @pytest.mark.requirement("WP-34")
+    def test_a_memory_embedded_later_is_found_by_its_meaning(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "tea is ready"), a_memory(2, "builds went red"))
+
+        assert _embed(store, 1, text="tea is ready")
+
+        assert nearest(store, "tea is ready") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (1, [2])
+
+    def test_the_oldest_wait_first_and_no_more_than_asked_for(self, store: Store) -> None:
+        _put_pending(store, *(a_memory(number, f"note {number}") for number in (3, 1, 2)))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(limit=2) == [1, 2]
+
+    def test_what_was_superseded_meanwhile_still_gets_its_vectors(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "the port is 80"), a_memory(2, "the port is 81"))
+        with store.begin(LOCAL_TENANT) as tx:
+            over = NOON + timedelta(days=1)
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=over)
+            believed = Span(since=NOON, until=over)
+            tx.changes.add(a_change(1, action=Action.SUPERSEDE, at=over, believed=believed))
+
+        assert _embed(store, 1, text="the port is 80")
+
+        then = look(now=timedelta(days=3), as_of=NOON + timedelta(hours=1))
+        assert nearest(store, "the port is 80", wanted=then) == [1]
+
+    def test_only_a_findable_memory_without_vectors_gets_some(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"))
+        _put_pending(store, a_memory(2, "builds went red"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.drop(2)
+            move(tx, 2, state=State.FORGOTTEN)
+
+        for memory_id in (1, 2, 99):
+            assert not _embed(store, memory_id, text="builds went red")
+
+        assert nearest(store, "builds went red") == []
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert (tx.index.pending(), tx.index.unembedded(limit=5)) == (0, [])
+
+    def test_embedding_that_is_rolled_back_leaves_a_memory_waiting(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "tea is ready"))
+
+        with pytest.raises(ZeroDivisionError), store.begin(LOCAL_TENANT) as tx:
+            assert tx.index.embed(1, vectors_for(a_memory(1, "tea is ready")))
+            raise ZeroDivisionError
+
+        assert nearest(store, "tea is ready") == []
+        assert _embed(store, 1, text="tea is ready")
+
+    def test_no_tenant_embeds_for_another(self, store: Store) -> None:
+        _put_pending(store, a_memory(1, "tea is ready"))
+
+        with store.begin("other") as tx:
+            assert tx.index.unembedded(limit=5) == []
+            assert not tx.index.embed(1, vectors_for(a_memory(1, "tea is ready")))
+
+    def test_vectors_of_what_cannot_be_found_are_dropped(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"), a_memory(2, "so is cake"))
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 2, state=State.FORGOTTEN)
+            assert tx.index.drop_unsound_vectors() == 1
+            assert tx.index.drop_unsound_vectors() == 0
+
+        assert nearest(store, "tea is ready") == [1]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.index.unembedded(limit=5) == []
+            assert tx.index.similarities(random_vectors(1)[0], [2]) == {}
+
+    def test_a_narrow_look_finds_its_own_among_a_few_hundred(self, store: Store) -> None:
+        vectors = random_vectors(400)
+        _put_vectors(store, vectors, rare=range(0, 400, 80))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            rare = tx.index.nearest(vectors[1], look(labels=("rare",)), limit=10)
+        assert sorted(hit.id for hit in rare) == [1, 81, 161, 241, 321]
+
+    def test_what_is_farther_than_asked_for_is_left_out(self, store: Store) -> None:
+        vectors = random_vectors(700)
+        _put_vectors(store, vectors, rare=[3])
+        with store.snapshot(LOCAL_TENANT) as tx:
+            wanted = look(labels=("rare",))
+            near = tx.index.nearest(vectors[3], wanted, limit=5, at_least=0.9)
+            far = tx.index.nearest(vectors[4], wanted, limit=5, at_least=0.9)
+        assert ([hit.id for hit in near], far) == ([4], [])
+
+    def test_words_written_anew_stand_once_and_alone(self, store: Store) -> None:
+        memory = a_memory(1, "tea is ready")
+        put(store, a_memory(1, "cake is ready"))
+        fractions: list[float] = []
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.index.reword(memory)
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([1], [])
+
+        # The rows are the truth: they still say cake.
+        assert store.rebuild_text(fractions.append) == 1
+        assert (lexical(store, "tea"), lexical(store, "cake")) == ([], [1])
+        assert fractions == [1.0]
+
+
+def _put_pending(store: Store, *memories: Memory) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        for memory in memories:
+            tx.memories.add(memory)
+            tx.index.put(memory, None)
+
+
+def _embed(store: Store, memory_id: int, *, text: str) -> bool:
+    with store.begin(LOCAL_TENANT) as tx:
+        return tx.index.embed(memory_id, vectors_for(a_memory(memory_id, text)))
+
+
+def _put_vectors(store: Store, vectors: Matrix, *, rare: Sequence[int] = ()) -> None:
+    with store.begin(LOCAL_TENANT) as tx:
+        for place, vector in enumerate(vectors):
+            label = "rare" if place in rare else "usual"
+            memory = a_memory(place + 1, f"number {place}", label=label)
+            tx.memories.add(memory)
+            tx.index.put(memory, Vectors(windows=vector[None, :]))

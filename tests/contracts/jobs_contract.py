@@ -1,0 +1,236 @@
+"""What every store promises of jobs: none is lost, and one worker at a time has one.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from commonbrain.model.jobs import Fault, Job, JobState
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Role
+from commonbrain.model.trust import Trust
+from commonbrain.storage.administration import JobFilter
+from commonbrain.storage.interface import Store
+from commonbrain.testing.builders import NOON
+from tests.contracts.store_steps import LATER, OpenStore
+
+FAULT = Fault(code="embedder_down", message="It did not answer.")
+BO = Caller(
+    agent="bo",
+    session="s1",
+    project="tea",
+    role=Role.WRITER,
+    trust_default=Trust.UNTRUSTED_WEB,
+    trust_ceiling=Trust.USER_CLAIM,
+)
+
+
+def a_job(id_: int, **more: Any) -> Job:  # noqa: ANN401
+    """Make a job as bo would ask for it at noon."""
+    plain = Job(
+        id=id_,
+        kind="embed",
+        caller=BO,
+        given={"limit": 3, "project": None},
+        due_at=NOON,
+        reached={},
+        created_at=NOON,
+    )
+    return replace(plain, **more)
+
+
+def given(store: Store, *jobs: Job) -> None:
+    """Put jobs there, in one transaction."""
+    with store.begin(LOCAL_TENANT) as tx:
+        assert [tx.jobs.add(one) for one in jobs] == [True] * len(jobs)
+
+
+def moved(store: Store, *states: Job) -> bool:
+    """Bring a job from one state to another, in a transaction of its own."""
+    before, after = states
+    with store.begin(LOCAL_TENANT) as tx:
+        return tx.jobs.move(before, after)
+
+
+def read(store: Store, id_: int) -> Job | None:
+    """Give a job as a new transaction sees it."""
+    with store.snapshot(LOCAL_TENANT) as tx:
+        return tx.jobs.get(id_)
+
+
+def due(store: Store, *kinds: str, after: timedelta = timedelta()) -> list[int]:
+    """List whose turn it is a while after noon."""
+    with store.snapshot(LOCAL_TENANT) as tx:
+        found = tx.jobs.due(kinds or ("embed",), now=NOON + after, limit=10)
+    return [one.id for one in found]
+
+
+class JobsContract:
+    """The promises of jobs; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    def test_a_job_is_read_as_it_was_written(self, store: Store) -> None:
+        queued = a_job(1, key="embed")
+        running = queued.claimed("w1", until=LATER, now=NOON)
+        told = running.moved(0.5, {"after": 7})
+        given(store, queued)
+
+        assert read(store, 1) == queued
+        for before, after in (
+            (queued, running),
+            (running, told),
+            (told, told.failed(FAULT, again_at=LATER)),
+        ):
+            assert moved(store, before, after)
+            assert read(store, 1) == after
+        assert read(store, 2) is None
+
+    def test_a_job_of_a_transaction_that_fails_was_never_there(self, store: Store) -> None:
+        with pytest.raises(ValueError, match="no"), store.begin(LOCAL_TENANT) as tx:
+            tx.jobs.add(a_job(1))
+            raise ValueError("no")
+
+        assert read(store, 1) is None
+
+    def test_one_unfinished_job_has_a_key(self, store: Store) -> None:
+        first = a_job(1, key="embed")
+        given(store, first)
+        with store.begin(LOCAL_TENANT) as tx:
+            assert not tx.jobs.add(a_job(2, key="embed"))
+            assert tx.jobs.keyed("embed") == first
+            assert tx.jobs.keyed("other") is None
+            assert tx.jobs.add(a_job(3))
+            assert not tx.jobs.add(a_job(3))
+
+        assert moved(store, first, first.done({"count": 1}, now=NOON))
+        given(store, a_job(4, key="embed"))
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.jobs.keyed("embed") == a_job(4, key="embed")
+
+    def test_what_is_due_is_listed_by_when_it_became_so(self, store: Store) -> None:
+        given(
+            store, a_job(1, due_at=LATER), a_job(2), a_job(3, due_at=NOON - timedelta(hours=1)),
+            a_job(4, kind="atomize"), a_job(5, state=JobState.DEAD), a_job(6, kind="unknown"),
+        )  # fmt: skip
+
+        assert due(store) == [3, 2]
+        assert due(store, after=timedelta(hours=1)) == [3, 2, 1]
+        assert due(store, "embed", "atomize") == [3, 2, 4]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [one.id for one in tx.jobs.due(["embed"], now=NOON, limit=1)] == [3]
+
+    def test_of_two_workers_one_has_a_job_until_its_lease_ends(self, store: Store) -> None:
+        queued = a_job(1)
+        given(store, queued)
+        held = queued.claimed("w1", until=LATER, now=NOON)
+
+        assert moved(store, queued, held)
+        assert not moved(store, queued, queued.claimed("w2", until=LATER, now=NOON))
+        assert due(store) == []
+        assert due(store, after=timedelta(hours=1)) == [1]
+
+    def test_who_has_lost_a_job_writes_nothing_more(self, store: Store) -> None:
+        queued = a_job(1)
+        given(store, queued)
+        lost = queued.claimed("w1", until=LATER, now=NOON)
+        taken = lost.claimed("w2", until=LATER + timedelta(hours=1), now=LATER)
+        assert moved(store, queued, lost)
+        assert moved(store, lost, taken)
+
+        for after in (
+            lost.moved(0.9, {"after": 9}),
+            lost.renewed(LATER + timedelta(hours=2)),
+            lost.done({}, now=LATER),
+            lost.buried(FAULT, now=LATER),
+            lost,
+        ):
+            assert not moved(store, lost, after)
+        assert read(store, 1) == taken
+
+    def test_a_renewed_lease_is_not_taken_over_and_does_not_keep_its_holder_from_ending(
+        self, store: Store
+    ) -> None:
+        queued = a_job(1)
+        given(store, queued)
+        held = queued.claimed("w1", until=LATER, now=NOON)
+        assert moved(store, queued, held)
+        renewed = held.renewed(LATER + timedelta(hours=1))
+        assert moved(store, held, renewed)
+
+        assert not moved(store, held, held.claimed("w2", until=LATER, now=LATER))
+        assert moved(store, held, held.moved(0.5, {}))
+        assert moved(store, held, held)
+        assert moved(store, held, held.done({"count": 2}, now=LATER))
+        ended = read(store, 1)
+        assert ended is not None
+        assert (ended.state, ended.result) == (JobState.DONE, {"count": 2})
+        assert not moved(store, held, held.done({}, now=LATER))
+
+    def test_jobs_are_listed_newest_first_and_counted_by_state(self, store: Store) -> None:
+        ann = Caller(agent="ann")
+        given(
+            store, a_job(1), a_job(2, kind="atomize"), a_job(3, caller=ann),
+            a_job(4, state=JobState.DEAD, fault=FAULT, finished_at=LATER),
+        )  # fmt: skip
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+
+            def listed(before: int | None = None, **wanted: Any) -> list[int]:  # noqa: ANN401
+                found = tx.jobs.listed(JobFilter(**wanted), before=before, limit=3)
+                return [one.id for one in found]
+
+            assert listed() == [4, 3, 2]
+            assert listed(2) == [1]
+            assert listed(state=JobState.DEAD) == [4]
+            assert listed(kind="atomize") == [2]
+            assert listed(agent="bo") == [4, 2, 1]
+            assert listed(key="none") == []
+            assert tx.jobs.counts() == {JobState.QUEUED: 3, JobState.DEAD: 1}
+
+    def test_it_is_known_when_a_job_of_a_kind_was_last_made_or_ended(self, store: Store) -> None:
+        over = {"state": JobState.DONE, "finished_at": LATER}
+        given(store, a_job(1, **over), a_job(2, key="embed:all"), a_job(3, kind="atomize"))
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.jobs.newest("embed") == LATER
+            assert tx.jobs.newest("embed", key="embed:all") == NOON
+            assert tx.jobs.newest("atomize") == NOON
+            assert tx.jobs.newest("reword") is None
+
+    def test_what_ended_long_ago_is_dropped_and_dead_letters_later(self, store: Store) -> None:
+        def ended(id_: int, state: JobState) -> Job:
+            return a_job(id_, state=state, finished_at=NOON)
+
+        given(
+            store, a_job(1), ended(2, JobState.DONE), ended(3, JobState.CANCELLED),
+            ended(4, JobState.DEAD), a_job(5, state=JobState.DONE, finished_at=LATER),
+        )  # fmt: skip
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.jobs.drop(before=LATER, dead_before=NOON, limit=1) == 1
+            assert tx.jobs.drop(before=LATER, dead_before=NOON, limit=9) == 1
+            assert tx.jobs.drop(before=LATER, dead_before=NOON, limit=9) == 0
+            assert [one.id for one in tx.jobs.listed(JobFilter(), before=None, limit=9)] == [
+                5, 4, 1,
+            ]  # fmt: skip
+            assert tx.jobs.drop(before=NOON, dead_before=LATER, limit=9) == 1
+            assert tx.jobs.get(4) is None
+
+    def test_no_other_tenant_sees_it(self, store: Store) -> None:
+        given(store, a_job(1, key="embed"))
+
+        with store.begin("other") as tx:
+            assert tx.jobs.get(1) is None
+            assert tx.jobs.keyed("embed") is None
+            assert tx.jobs.due(["embed"], now=LATER, limit=9) == []
+            assert not tx.jobs.move(a_job(1), a_job(1).cancelled(NOON))
+            assert tx.jobs.counts() == {}
+
+    def test_a_worker_is_told_which_tenants_there_are(self, store: Store) -> None:
+        assert store.tenants() == [LOCAL_TENANT]

@@ -1,0 +1,323 @@
+"""What every store promises of the ledger and of model cards.
+
+A subclass gives `open_store`, as for `StoreContract`.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from commonbrain.model import ids
+from commonbrain.model.errors import Refused
+from commonbrain.model.model_card import SERVING, ModelCard, ModelRole, ModelState
+from commonbrain.model.query import (
+    MARKED_WITHIN,
+    Candidate,
+    Extent,
+    Feedback,
+    LeftOut,
+    Mark,
+    Trace,
+    Use,
+)
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import LOCAL_TENANT, Caller
+from commonbrain.observability.tool_events import Happened
+from commonbrain.storage.evaluation import Evaluation, figure
+from commonbrain.storage.interface import Store
+from commonbrain.storage.records import EntryFilter
+from commonbrain.testing.builders import NOON, a_memory
+from tests.contracts.store_steps import OpenStore
+
+MINUTE = timedelta(minutes=1)
+
+
+def a_trace(minute: int, *packed: int, session: str | None = "s1", **more: Any) -> Trace:  # noqa: ANN401
+    """Make what bo's recall leaves so many minutes after noon; 9 is considered and left out."""
+    at = NOON + minute * MINUTE
+    considered = [
+        Candidate(
+            memory=a_memory(id_, f"Kettle {id_}."), features={"fused": 0.5, "date": 0.0}, score=0.25
+        )
+        for id_ in (*packed, 9)
+    ]
+    plain = Trace(
+        id=ids.make_id(at, minute),
+        caller=Caller(agent="bo", session=session),
+        asked_at=at,
+        query="Where is the kettle?",
+        verdict=Verdict.FOUND,
+        considered=tuple(considered),
+        packed=packed,
+        degraded=(),
+        stages_ms={"arms": 1.5},
+        left_out={9: LeftOut.NO_ROOM},
+    )
+    return replace(plain, **more)
+
+
+def noted(store: Store, *traces: Trace, keep_from: timedelta = -MINUTE) -> None:
+    """Keep traces as a journal does."""
+    store.note_reads(LOCAL_TENANT, traces=traces, accesses=[], keep_from=NOON + keep_from)
+
+
+def marked(store: Store, trace: Trace, *, memory: int = 5, mark: Mark = Mark.USED) -> int:
+    """Put one mark on a trace; count what is new."""
+    told = Feedback(
+        trace_id=trace.id, memory_id=memory, mark=mark, agent="bo", session="s1", at=NOON
+    )
+    with store.begin(LOCAL_TENANT) as tx:
+        return tx.ledger.mark([told])
+
+
+def a_use(*ids_: int, minute: int) -> Use:
+    """Make what bo does with memories so many minutes after noon."""
+    at = NOON + minute * MINUTE
+    return Use(tenant=LOCAL_TENANT, agent="bo", session="s1", ids=ids_, mark=Mark.USED, at=at)
+
+
+def a_card(id_: int, **more: Any) -> ModelCard:  # noqa: ANN401
+    """Make a candidate that was made at noon."""
+    plain = ModelCard(
+        id=id_,
+        role=ModelRole.RERANKER,
+        digest="0" * 64,
+        features=("fused", "date"),
+        told={"ndcg": 0.5},
+        made_at=NOON,
+        moved_at=NOON,
+    )
+    return replace(plain, **more)
+
+
+def moved(store: Store, before: ModelCard, *, to: ModelState) -> ModelCard | None:
+    """Bring a card into a state; None where another was faster, or its place is taken."""
+    after = before.moved(to, at=before.moved_at + MINUTE, reason="tried")
+    with store.begin(LOCAL_TENANT) as tx:
+        return after if tx.registry.move(before, after) else None
+
+
+class LearningContract:
+    """The promises of the ledger and the registry; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    def test_a_recall_is_read_as_it_was_noted_with_its_marks(self, store: Store) -> None:
+        trace = a_trace(1, 5, 6, ranker=77)
+        noted(store, trace)
+        assert marked(store, trace) == 1
+        assert marked(store, trace, mark=Mark.USEFUL) == 1
+        with store.snapshot(LOCAL_TENANT) as tx:
+            (entry,) = tx.ledger.entries(EntryFilter(), limit=10)
+        assert (entry.id, entry.asked_at, entry.query) == (trace.id, trace.asked_at, trace.query)
+        assert (entry.ranker, entry.packed, entry.session) == (77, (5, 6), "s1")
+        assert [one.memory_id for one in entry.considered] == [5, 6, 9]
+        assert [one.left_out for one in entry.considered] == [None, None, "no_room"]
+        assert entry.considered[0].features == {"fused": 0.5}
+        assert entry.marks == {5: {Mark.USED, Mark.USEFUL}}
+
+    def test_a_mark_is_kept_once_and_none_on_a_trace_that_is_not_there(self, store: Store) -> None:
+        trace, lost = a_trace(1, 5), a_trace(2, 5)
+        noted(store, trace)
+        assert [marked(store, trace), marked(store, trace)] == [1, 0]
+        assert marked(store, lost) == 0
+
+    def test_old_traces_take_their_marks_with_them(self, store: Store) -> None:
+        trace = a_trace(1, 5)
+        noted(store, trace)
+        marked(store, trace)
+        noted(store, a_trace(3, 5), keep_from=2 * MINUTE)
+        noted(store, trace)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            entries = tx.ledger.entries(EntryFilter(), limit=10)
+        assert [entry.marks for entry in entries] == [{}, {}]
+
+    def test_the_latest_recall_of_the_session_that_showed_it_is_found(self, store: Store) -> None:
+        first, second = a_trace(1, 5, 6), a_trace(2, 6)
+        noted(store, first, second, a_trace(3, 5, session="s2"), a_trace(4, 5, session=None))
+        used = a_use(5, 6, 7, minute=5)
+        long_after = replace(used, at=NOON + MARKED_WITHIN + 2 * MINUTE)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.ledger.showing(used) == {5: first.id, 6: second.id}
+            assert tx.ledger.showing(replace(used, at=NOON + MINUTE)) == {5: first.id, 6: first.id}
+            assert tx.ledger.showing(long_after) == {6: second.id}
+            assert tx.ledger.showing(replace(used, agent="al")) == {}
+            assert set(tx.ledger.showing(replace(used, session=None))) == {5}
+
+    def test_who_fetches_what_it_was_shown_in_full_tells_nothing(self, store: Store) -> None:
+        told = {5: Extent.WHOLE, 6: Extent.HEADLINE, 7: Extent.BARE}
+        first, second = a_trace(1, 5, 6, 7, extents=told), a_trace(2, 6, extents={6: Extent.WHOLE})
+        noted(store, first, second)
+        fetched = replace(a_use(5, 6, 7, minute=3), is_fetch=True)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.ledger.showing(fetched) == {7: first.id}
+            (entry, _) = tx.ledger.entries(EntryFilter(), limit=5)
+        assert [one.shown for one in entry.considered] == [*told.values(), None]
+
+    def test_a_use_is_marked_where_it_was_shown_and_the_rest_given_back(self, store: Store) -> None:
+        noted(store, a_trace(1, 5))
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.ledger.credit(a_use(5, 6, minute=2)) == [6]
+            assert tx.ledger.credit(a_use(5, minute=3)) == []
+        happened = Happened(events=(), keep_from=NOON, uses=[a_use(6, minute=4)])
+        later = a_trace(3, 6)
+        store.note_reads(
+            LOCAL_TENANT, traces=[later], accesses=[], happened=happened, keep_from=NOON
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            entries = tx.ledger.entries(EntryFilter(is_marked=True), limit=5)
+        assert [entry.marks for entry in entries] == [{5: {Mark.USED}}, {6: {Mark.USED}}]
+
+    def test_recalls_are_chosen_by_time_model_and_whether_they_are_marked(
+        self, store: Store
+    ) -> None:
+        traces = [a_trace(1, 5), a_trace(2, 5, ranker=77), a_trace(3, 5)]
+        noted(store, *traces)
+        marked(store, traces[2])
+        with store.snapshot(LOCAL_TENANT) as tx:
+
+            def found(wanted: EntryFilter, *, after: int = 0, limit: int = 10) -> list[int]:
+                entries = tx.ledger.entries(wanted, after=after, limit=limit)
+                return [traces.index(one) + 1 for e in entries for one in traces if one.id == e.id]
+
+            assert found(EntryFilter()) == [1, 2, 3]
+            assert found(EntryFilter(), after=traces[0].id, limit=1) == [2]
+            assert found(EntryFilter(since=NOON + 2 * MINUTE)) == [2, 3]
+            assert found(EntryFilter(until=NOON + 3 * MINUTE)) == [1, 2]
+            assert found(EntryFilter(ranker=77)) == [2]
+            assert found(EntryFilter(is_marked=True)) == [3]
+            assert found(EntryFilter(agent="al")) == found(EntryFilter(session="s2")) == []
+            assert found(EntryFilter(agent="bo", session="s1")) == [1, 2, 3]
+            latest = tx.ledger.latest(EntryFilter(), before=traces[2].id, limit=1)
+            assert [one.id for one in latest] == [traces[1].id]
+            brief = tx.ledger.latest(EntryFilter(), limit=1, is_brief=True)
+            assert [(one.id, one.considered, one.packed) for one in brief] == [
+                (traces[2].id, (), (5,))
+            ]
+            assert found(EntryFilter(is_by_weights=True)) == [1, 3]
+            # The random bits of an id draw it: of 2 in 2 million, only the first is below.
+            assert found(EntryFilter(share=2 / 2**ids.RANDOM_BITS)) == [1]
+
+    def test_a_card_is_read_as_it_was_put_there(self, store: Store) -> None:
+        card = a_card(1, parent=7, percent=5.0, allow=("bo",), reason="tried")
+        with store.begin(LOCAL_TENANT) as tx:
+            assert [tx.registry.add(card), tx.registry.add(card)] == [True, False]
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.registry.get(1) == card
+            assert tx.registry.get(2) is None
+            assert tx.registry.listed(ModelRole.RERANKER, limit=5) == [card]
+            assert tx.registry.listed(ModelRole.SALIENCE, limit=5) == []
+            assert tx.registry.serving(ModelRole.RERANKER) == []
+
+    def test_one_is_active_and_one_a_canary(self, store: Store) -> None:
+        one, two = a_card(1), a_card(2)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.registry.add(one)
+            tx.registry.add(two)
+        canary = moved(store, one, to=ModelState.CANARY)
+        assert canary is not None
+        assert moved(store, two, to=ModelState.CANARY) is None
+        active = moved(store, canary, to=ModelState.ACTIVE)
+        assert active is not None
+        assert moved(store, two, to=ModelState.CANARY) is not None
+        with store.snapshot(LOCAL_TENANT) as tx:
+            states = {card.id: card.state for card in tx.registry.serving(ModelRole.RERANKER)}
+            assert tx.registry.get(1) == active
+        assert states == {1: ModelState.ACTIVE, 2: ModelState.CANARY}
+
+    def test_who_moves_a_card_that_another_moved_first_writes_nothing(self, store: Store) -> None:
+        card = a_card(1)
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.registry.add(card)
+        assert moved(store, card, to=ModelState.CANARY) is not None
+        assert moved(store, card, to=ModelState.RETIRED) is None
+
+    def test_cards_come_page_by_page_and_a_digest_goes_unless_somebody_was_faster(
+        self, store: Store
+    ) -> None:
+        cards = [a_card(id_, digest=f"{id_:064x}") for id_ in (1, 2, 3)]
+        emptied = replace(cards[0], digest="")
+        with store.begin(LOCAL_TENANT) as tx:
+            assert all(map(tx.registry.add, cards))
+            assert tx.registry.is_held(cards[0].digest)
+            assert tx.registry.move(cards[0], emptied)
+            assert not tx.registry.is_held(cards[0].digest)
+        assert moved(store, cards[0], to=ModelState.CANARY) is None
+        store.make_tenant("other", at=NOON)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.registry.listed(before=3, limit=1) == [cards[1]]
+            assert tx.registry.listed(ModelRole.RERANKER, before=2, limit=5) == [emptied]
+            assert tx.registry.listed(ModelRole.SALIENCE, before=3, limit=5) == []
+        with store.snapshot("other") as tx:
+            assert not tx.registry.is_held(cards[1].digest)
+
+    def test_a_model_without_its_artifact_never_serves_again(self) -> None:
+        emptied = a_card(1, state=ModelState.RETIRED, digest="")
+        for to in SERVING:
+            with pytest.raises(Refused, match="dropped") as refused:
+                emptied.moved(to, at=NOON)
+            assert refused.value.code == "artifact_dropped"
+
+    def test_a_model_that_was_rolled_back_never_serves_again(self) -> None:
+        with pytest.raises(Refused, match="rolled_back and cannot become canary"):
+            a_card(1, state=ModelState.ROLLED_BACK).moved(ModelState.CANARY, at=NOON)
+
+    def test_evaluations_are_kept_once_and_listed_by_name_the_newest_first(
+        self, store: Store
+    ) -> None:
+        known = figure([1.0, 0.0, 1.0])
+        first = Evaluation(
+            id=1,
+            name="self",
+            at=NOON,
+            agent="bo",
+            figures={"hit_1": known},
+            setup={"seed": 3, "lacks": ["vector"]},
+            took_ms={"p50": 1.5},
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            kept = [tx.evaluations.add(one) for one in (first, first, replace(first, id=2))]
+            assert kept == [True, False, True]
+            tx.evaluations.add(replace(first, id=3, name="other"))
+        store.make_tenant("other", at=NOON)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [one.id for one in tx.evaluations.listed("self", limit=5)] == [2, 1]
+            assert tx.evaluations.listed("self", limit=5)[1] == first
+            assert len(tx.evaluations.listed("self", limit=1)) == 1
+        with store.snapshot("other") as tx:
+            assert tx.evaluations.listed("self", limit=5) == []
+
+    def test_of_each_name_the_latest_evaluations_stay(self, store: Store) -> None:
+        def one(id_: int, name: str = "self") -> Evaluation:
+            return Evaluation(
+                id=id_, name=name, at=NOON, agent="bo", figures={}, setup={}, took_ms={}
+            )
+
+        store.make_tenant("other", at=NOON)
+        for tenant in (LOCAL_TENANT, "other"):
+            with store.begin(tenant) as tx:
+                assert all(map(tx.evaluations.add, map(one, (5, 1, 4, 2, 3))))
+                assert tx.evaluations.add(one(6, "rare"))
+        with store.begin(LOCAL_TENANT) as tx:
+            assert tx.evaluations.surplus(keep=2) == 3
+            assert tx.evaluations.drop(keep=2, limit=2) == 2
+            assert [it.id for it in tx.evaluations.listed("self", limit=9)] == [5, 4, 3]
+            assert [tx.evaluations.drop(keep=2, limit=2) for _ in range(2)] == [1, 0]
+            assert [it.id for it in tx.evaluations.listed("rare", limit=9)] == [6]
+        with store.snapshot("other") as tx:
+            assert tx.evaluations.surplus(keep=2) == 3
+
+    def test_no_tenant_sees_anothers_ledger_or_models(self, store: Store) -> None:
+        noted(store, a_trace(1, 5))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.registry.add(a_card(1))
+        store.make_tenant("other", at=NOON)
+        with store.snapshot("other") as tx:
+            assert tx.ledger.entries(EntryFilter(), limit=10) == []
+            assert tx.ledger.showing(a_use(5, minute=2)) == {}
+            assert tx.registry.get(1) is None

@@ -1,0 +1,170 @@
+"""What every store promises of mail; subclass it for a new engine, as `StoreContract`."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from commonbrain.model import ids
+from commonbrain.model.kinds import Kind, MessageDetail
+from commonbrain.model.memory import Memory, State, ThreadRef
+from commonbrain.model.messages import TOP, Place, Reader, Receipt, deliveries
+from commonbrain.model.query import Filter
+from commonbrain.model.scope import EVERYBODY, LOCAL_TENANT, Caller, Scope
+from commonbrain.storage.interface import Store, Transaction
+from commonbrain.storage.query_scope import Look
+from commonbrain.testing.builders import NOON, a_memory
+from tests.contracts.store_steps import OpenStore
+
+_SAID = {"a": {1: (), 2: (), 3: (), 4: ("bo",), 5: (), 6: ()}, "bb": {11: (), 12: ()}}
+BASE = ids.make_id(NOON, 0)
+BO = Reader(agent="bo", project=None, now=NOON)
+
+
+def a_message(number: int, *to: str, **more: object) -> Memory:
+    """Make a message of ann's, private to its recipients, a broadcast without any."""
+    scope = Scope.PRIVATE if to else Scope.TEAM
+    detail = MessageDetail(sender="ann", recipients=to)
+    told: dict[str, object] = {"scope": scope, "detail": detail, **more}
+    return a_memory(BASE + number, f"Note {number}", kind=Kind.MESSAGE, **told)
+
+
+def post(tx: Transaction, message: Memory) -> None:
+    """Store and deliver a message."""
+    tx.memories.add(message)
+    tx.mail.post(deliveries(message, to=message.audience or (EVERYBODY,)))
+
+
+def unread(tx: Transaction, reader: Reader = BO) -> list[int]:
+    """Give the numbers of what waits."""
+    found = tx.mail.unread(reader, below=TOP, limit=100)
+    return [place.message_id - BASE for place in found]
+
+
+class MailContract:
+    """The promises of receipts and threads; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    def test_what_is_posted_waits_until_it_is_marked(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            for number in (1, 2, 3):
+                post(tx, a_message(number, *(["bo"] if number < 3 else [])))
+            assert unread(tx) == [3, 2, 1]
+            tx.mail.mark(BO, [BASE + 3, BASE + 1])
+            assert unread(tx) == [2]
+            assert tx.mail.read(BO, below=ids.LAST, limit=9) == [BASE + 3, BASE + 1]
+            assert tx.mail.count_unread(BO, limit=9) == 1
+            assert tx.mail.unread_among(BO, [BASE + 1, BASE + 2]) == {BASE + 2}
+
+    def test_marking_what_went_to_others_does_nothing(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            post(tx, a_message(1, "cy"))
+            tx.mail.mark(BO, [BASE + 1])
+            assert [one.agent for one in tx.mail.of([BASE + 1])[BASE + 1]] == ["cy"]
+            assert not tx.mail.acknowledge(BO, BASE + 1, answer="?")
+
+    def test_taking_broadcasts_over_changes_nothing_of_what_waits(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            for number in range(5):
+                post(tx, a_message(number))
+            tx.mail.mark(BO, [BASE + 3])
+            before = unread(tx)
+            tx.mail.take(BO)
+            assert unread(tx) == before == [4, 2, 1, 0]
+            tx.mail.take(BO)
+            post(tx, a_message(9))
+            assert unread(tx) == [9, 4, 2, 1, 0]
+            assert unread(tx, Reader(agent="ann", project=None, now=NOON)) == []
+
+    def test_a_page_begins_below_the_place_where_the_last_one_ended(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            for number in range(6):
+                post(tx, a_message(number, *(["bo"] if number % 2 else [])))
+            below = Place(is_urgent=False, message_id=BASE + 4)
+            found = tx.mail.unread(BO, below=below, limit=2)
+            assert [one.message_id - BASE for one in found] == [3, 2]
+
+    def test_what_is_not_current_does_not_wait(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            post(tx, a_message(1, "bo", state=State.FORGOTTEN))
+            post(tx, a_message(2, "bo", expires_at=NOON - timedelta(seconds=1)))
+            assert unread(tx) == []
+            assert tx.mail.count_unread(BO, limit=9) == 0
+
+    def test_what_comes_from_a_message_is_found_by_it_in_whatever_state(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            for number in (1, 2):
+                post(tx, a_message(number))
+            for number, state in ((3, State.ACTIVE), (4, State.FORGOTTEN)):
+                made = a_memory(BASE + number, "Part", state=state, source_message_id=BASE + 1)
+                tx.memories.add(made)
+            assert tx.mail.told([BASE + 1, BASE + 2]) == [BASE + 3, BASE + 4]
+            assert tx.mail.told([BASE + 2]) == tx.mail.told([]) == []
+
+    def test_a_delivery_of_two_stores_is_united(self, store: Store) -> None:
+        late = NOON + timedelta(hours=1)
+        given = Receipt(message_id=BASE + 1, agent="bo", sender="ann", read_at=late)
+        with store.begin(LOCAL_TENANT) as tx:
+            post(tx, a_message(1, "bo"))
+            assert tx.mail.merge(given)
+            assert not tx.mail.merge(given)
+            assert tx.mail.of([BASE + 1])[BASE + 1] == (given,)
+
+    def test_a_thread_is_there_for_who_sees_a_message_of_it(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            ref = ThreadRef(key="k", subject="Between us")
+            thread = tx.threads.open(ref, None, new_id=7, now=NOON)
+            assert tx.threads.is_begun(thread) is False
+            assert tx.threads.is_begun(8) is None
+            detail = MessageDetail(thread_id=thread, sender="ann", recipients=("bo",))
+            post(tx, a_message(1, "bo", detail=detail))
+            assert tx.threads.is_begun(thread) is True
+            assert tx.threads.last() == BASE + 1
+            for agent, seen in (("ann", 1), ("bo", 1), ("cy", 0)):
+                caller = Caller(agent=agent)
+                said = tx.threads.messages(thread, caller, now=NOON, below=ids.LAST, limit=9)
+                recent = tx.threads.recent(caller, now=NOON, below=ids.LAST, limit=9)
+                assert (len(said), len(recent)) == (seen, seen)
+            assert tx.threads.participants([BASE + 1]) == {"ann", "bo"}
+
+    def test_a_passage_is_what_was_said_around_a_message(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            threads = [self._thread(tx, key, said=said) for key, said in _SAID.items()]
+            first, second = threads
+            tx.memories.add(a_memory(BASE + 30, "No message"))
+            look = Look(caller=Caller(agent="cy"), filter=Filter(), now=NOON)
+            given = [BASE + number for number in (1, 3, 6, 11, 30, 99)]
+            around = tx.threads.around(given, look, before=2, after=1)
+            assert {id_ - BASE: [i - BASE for i in one.ids] for id_, one in around.items()} == {
+                1: [1, 2],
+                3: [1, 2, 3, 5],  # What is private to others is passed over.
+                6: [3, 5, 6],
+                11: [11, 12],
+            }
+            assert {one.thread for one in around.values()} == {first, second}
+            assert tx.threads.around([], look, before=2, after=1) == {}
+            bo = replace(look, caller=Caller(agent="bo"))
+            [seen] = tx.threads.around([BASE + 3], bo, before=1, after=2).values()
+            assert seen.ids == (BASE + 2, BASE + 3, BASE + 4, BASE + 5)
+        with store.snapshot("other") as tx:
+            assert tx.threads.around(given, look, before=2, after=1) == {}
+
+    def _thread(self, tx: Transaction, key: str, *, said: dict[int, tuple[str, ...]]) -> int:
+        thread = tx.threads.open(ThreadRef(key=key, subject=key), None, new_id=len(key), now=NOON)
+        for number, to in said.items():
+            detail = MessageDetail(thread_id=thread, sender="ann", recipients=to)
+            post(tx, a_message(number, *to, detail=detail))
+        return thread
+
+    def test_another_tenants_mail_is_nobodys(self, store: Store, open_store: OpenStore) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            post(tx, a_message(1, "bo"))
+            post(tx, a_message(2))
+        with open_store().snapshot("other") as tx:
+            assert unread(tx) == []
+            assert tx.mail.between(BO, "ann", below=ids.LAST, limit=9) == []
+            assert tx.threads.last() == 0

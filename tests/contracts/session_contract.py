@@ -1,0 +1,219 @@
+"""What every store promises of sessions and of the signs of life that calls leave."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from commonbrain.model.scope import LOCAL_TENANT
+from commonbrain.model.sessions import Ending, Process, Session
+from commonbrain.storage.coordination import Beat
+from commonbrain.storage.interface import Store
+from commonbrain.testing.builders import NOON
+from tests.contracts.store_steps import LATER, OpenStore
+
+CLIENT = Process(host="here", pid=7, created_at=NOON)
+SERVER = Process(host="here", pid=8, created_at=NOON)
+SOON = NOON + timedelta(minutes=1)
+
+
+def a_session(id_: int, **more: Any) -> Session:  # noqa: ANN401
+    """Make a session that began at noon, with anything else as given."""
+    plain = Session(id=id_, key=f"k{id_}", agent="ann", started_at=NOON, heartbeat_at=NOON)
+    return replace(plain, **more)
+
+
+class SessionContract:
+    """The promises of the shelf of sessions; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    @pytest.fixture
+    def known(self, store: Store) -> Callable[..., Session | None]:
+        """Give what is stored of a session."""
+
+        def find(key: str = "k1", agent: str = "ann") -> Session | None:
+            with store.snapshot(LOCAL_TENANT) as tx:
+                return tx.sessions.get(agent, key)
+
+        return find
+
+    @pytest.mark.requirement("DM-13")
+    def test_a_session_comes_back_as_it_went_in(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        whole = a_session(
+            1, project="api", task="Mend it", client="codex 1", cwd="/api", process=CLIENT,
+            server=SERVER, booted_at=SOON, ended_at=LATER, ending=Ending.DEAD,
+        )  # fmt: skip
+        save(store, whole, a_session(2))
+
+        assert known() == whole
+        assert known("k2") == a_session(2)
+        assert known("k3") is None
+        assert known(agent="bob") is None
+
+    def test_saving_again_changes_the_session_and_keeps_its_id(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        save(store, a_session(1))
+        save(store, a_session(9, key="k1", task="Mend it"))
+
+        assert known() == a_session(1, task="Mend it")
+
+    def test_two_sessions_never_lose_one_another_to_a_drawn_id(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        save(store, a_session(1), a_session(1, key="other"))
+
+        assert known() is not None
+        assert known("other") is not None
+
+    def test_who_is_live_is_listed_by_agent_and_project_latest_heard_first(
+        self, store: Store
+    ) -> None:
+        save(
+            store,
+            a_session(1, project="api"),
+            a_session(2, project="api", agent="bob", heartbeat_at=LATER),
+            a_session(3, project="web", heartbeat_at=SOON),
+            a_session(4, project="api", ended_at=SOON, ending=Ending.ENDED),
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            live = tx.sessions.live
+            assert [one.id for one in live(limit=9)] == [2, 3, 1]
+            assert [one.id for one in live(limit=2)] == [2, 3]
+            assert [one.id for one in live(limit=9, project="api")] == [2, 1]
+            assert [one.id for one in live(limit=9, project="api", agent="ann")] == [1]
+
+    def test_sessions_are_found_by_process_and_folder_and_no_reused_number(
+        self, store: Store
+    ) -> None:
+        reborn = replace(CLIENT, created_at=LATER)
+        save(
+            store,
+            a_session(1, process=CLIENT, cwd="/api"),
+            a_session(2, process=reborn, cwd="/api"),
+            a_session(3, process=CLIENT, cwd="/web"),
+            a_session(4, process=CLIENT),
+            a_session(5, process=CLIENT, cwd="/api", agent="bob"),
+            a_session(6, process=CLIENT, cwd="/api", ended_at=SOON, ending=Ending.DEAD),
+            a_session(7, server=CLIENT, cwd="/api"),
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            at = tx.sessions.of_process
+            assert [one.id for one in at("ann", CLIENT, cwd="/api")] == [1]
+            assert [one.id for one in at("ann", reborn, cwd="/api")] == [2]
+            assert [one.id for one in at("ann", CLIENT, cwd=None)] == [4]
+
+    def test_everybody_with_a_process_here_has_a_turn_at_being_looked_at(
+        self, store: Store
+    ) -> None:
+        elsewhere = replace(CLIENT, host="there")
+        save(
+            store,
+            *(a_session(id_, process=CLIENT) for id_ in (1, 2, 3)),
+            a_session(4, server=SERVER),
+            a_session(5, process=elsewhere),
+            a_session(6),
+            a_session(7, process=CLIENT, ended_at=SOON, ending=Ending.CLOSED),
+        )
+        with store.begin(LOCAL_TENANT) as tx:
+            assert [one.id for one in tx.sessions.to_probe("here", limit=2)] == [1, 2]
+            tx.sessions.probed([1, 2], at=SOON)
+            assert [one.id for one in tx.sessions.to_probe("here", limit=9)] == [3, 4, 1, 2]
+
+    def test_the_silent_are_those_that_cannot_be_looked_at(self, store: Store) -> None:
+        elsewhere = replace(CLIENT, host="there")
+        save(
+            store,
+            a_session(1),
+            a_session(2, process=elsewhere),
+            a_session(3, process=CLIENT),
+            a_session(4, heartbeat_at=LATER),
+        )
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert [one.id for one in tx.sessions.silent("here", since=SOON, limit=9)] == [1, 2]
+
+    def test_ending_ends_the_live_alone(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        save(store, a_session(1), a_session(2, ended_at=SOON, ending=Ending.ENDED))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.sessions.end([1, 2, 3], ending=Ending.DEAD, at=LATER)
+            tx.sessions.end([], ending=Ending.DEAD, at=LATER)
+
+        assert known() == a_session(1, ended_at=LATER, ending=Ending.DEAD)
+        assert known("k2") == a_session(2, ended_at=SOON, ending=Ending.ENDED)
+
+    def test_a_beat_makes_its_session_and_raises_its_heartbeat_only_upward(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        first = a_session(1, client="codex 1", cwd="/api", project="api", process=CLIENT)
+        beat(store, first, replace(first, heartbeat_at=LATER), replace(first, heartbeat_at=SOON))
+
+        assert known() == replace(first, heartbeat_at=LATER)
+
+    def test_a_beat_adds_what_was_not_known_and_takes_nothing_away(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        save(store, a_session(1, project="api", task="Mend it", cwd="/api", booted_at=SOON))
+        beat(store, a_session(9, key="k1", cwd="/web", process=CLIENT, server=SERVER))
+        beat(store, a_session(9, key="k1"))
+
+        assert known() == a_session(
+            1, project="api", task="Mend it", cwd="/api", booted_at=SOON, process=CLIENT,
+            server=SERVER,
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("ending", Ending)
+    def test_a_beat_revives_what_was_taken_for_over_and_not_what_was_ended(
+        self, store: Store, known: Callable[..., Session | None], ending: Ending
+    ) -> None:
+        over = a_session(1, process=CLIENT, server=SERVER, ended_at=SOON, ending=ending)
+        save(store, over)
+        beat(store, a_session(1, heartbeat_at=SOON))
+        assert known() == (over if ending in TOLD else replace(over, heartbeat_at=SOON))
+
+        beat(store, a_session(1, heartbeat_at=LATER))
+
+        revived = a_session(1, process=CLIENT, heartbeat_at=LATER)
+        assert known() == (over if ending in TOLD else revived)
+
+    def test_a_beat_that_tells_of_an_end_ends_a_live_session(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        save(store, a_session(1, task="Mend it"))
+        gone = {"ended_at": SOON, "ending": Ending.CLOSED}
+        beat(store, a_session(1), a_session(1, heartbeat_at=SOON, **gone))
+
+        assert known() == a_session(1, task="Mend it", heartbeat_at=SOON, **gone)
+
+    def test_a_beat_under_an_id_that_is_taken_spoils_no_other(
+        self, store: Store, known: Callable[..., Session | None]
+    ) -> None:
+        save(store, a_session(1))
+        beat(store, a_session(1, key="other"), a_session(2))
+
+        assert known("k2") is not None
+
+
+TOLD = (Ending.ENDED, Ending.REBOOTED)
+
+
+def save(store: Store, *sessions: Session) -> None:
+    """Store sessions in one transaction."""
+    with store.begin(LOCAL_TENANT) as tx:
+        for session in sessions:
+            tx.sessions.save(session)
+
+
+def beat(store: Store, *heard: Session) -> None:
+    """Write signs of life together, as the journal does."""
+    beats = [Beat(tenant=LOCAL_TENANT, session=session) for session in heard]
+    store.note_reads(LOCAL_TENANT, traces=[], accesses=[], beats=beats, keep_from=NOON)

@@ -1,0 +1,294 @@
+"""What every store promises, whatever engine it stands on; subclass it for a new one.
+
+A subclass gives `open_store`, a fixture: a function that opens the same store, as often as asked,
+each time as another process would.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from commonbrain.model.ids import make_id
+from commonbrain.model.kinds import KINDS, Kind, MessageDetail, RuleDetail, Severity, TaskDetail
+from commonbrain.model.memory import State, ThreadRef
+from commonbrain.model.query import Candidate, Trace
+from commonbrain.model.recall_result import Verdict
+from commonbrain.model.scope import LOCAL_TENANT, Caller, Scope
+from commonbrain.model.trust import Trust
+from commonbrain.storage.interface import IdTaken, Store, Transaction
+from commonbrain.storage.records import AuditEntry
+from commonbrain.testing.builders import NOON, a_memory
+from tests.contracts.store_steps import (
+    ANN,
+    EMBEDDER,
+    OpenStore,
+    lexical,
+    look,
+    move,
+    nearest,
+    put,
+    stored,
+    vectors_for,
+)
+
+
+class Stopped(Exception):
+    """Somebody gave up in the middle of a transaction."""
+
+
+class StoreContract:
+    """The promises of rows and transactions; each test opens its own store."""
+
+    @pytest.fixture
+    def store(self, open_store: OpenStore) -> Store:
+        """Give the store as one process sees it."""
+        return open_store()
+
+    @pytest.mark.parametrize("kind", Kind)
+    @pytest.mark.requirement("DM-49")
+    def test_a_memory_of_every_kind_comes_back_as_it_went_in(
+        self, store: Store, kind: Kind
+    ) -> None:
+        memory = a_memory(
+            1, "Grüße aus 東京 🧠", kind=kind, tags=("b", "a"), label="note", project="api",
+            payload={"deep": [1, {"x": None}]}, source_ref="file:1", session="s1",
+            expires_at=NOON + timedelta(days=1), scope=Scope.GLOBAL, trust=Trust.TRUSTED_TOOL,
+        )  # fmt: skip
+
+        put(store, memory)
+
+        assert stored(store, 1) == {1: memory}
+
+    def test_what_only_a_kind_has_comes_back_too(self, store: Store) -> None:
+        skill = {"name": "deploy", "keywords": ["ship"]}
+        rule = RuleDetail(severity=Severity.BLOCKER, skill=skill, must_ack=True)
+        memories = (
+            a_memory(1, "Never force-push", kind=Kind.RULE, detail=rule),
+            a_memory(2, "Ship it", kind=Kind.TASK, detail=TaskDetail(due_at=NOON, assignee="bo")),
+            a_memory(3, "Hi", kind=Kind.MESSAGE, detail=MessageDetail(recipients=("bo", "cy"))),
+        )
+
+        put(store, *memories)
+
+        assert list(stored(store, 1, 2, 3).values()) == list(memories)
+
+    def test_every_kind_has_its_own_columns_and_no_others(self) -> None:
+        assert set(KINDS) == set(Kind)
+        assert all(policy.kind is kind for kind, policy in KINDS.items())
+
+    def test_unknown_ids_are_absent(self, store: Store) -> None:
+        assert stored(store, 5) == {}
+
+    def test_an_id_is_given_once(self, store: Store) -> None:
+        put(store, a_memory(1, "first"))
+
+        with pytest.raises(IdTaken), store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(1, "second"))
+
+        assert stored(store, 1)[1].body == "first"
+
+    @pytest.mark.requirement("WP-11")
+    def test_a_transaction_is_seen_whole_or_not_at_all(self, store: Store) -> None:
+        with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(1, "half a thought"))
+            tx.index.put(a_memory(1, "half a thought"), vectors_for(a_memory(1, "half a thought")))
+            raise Stopped
+
+        assert stored(store, 1) == {}
+        assert lexical(store, "thought") == []
+        assert nearest(store, "half a thought") == []
+
+    def test_a_rollback_leaves_no_ghost_among_the_vectors(self, store: Store) -> None:
+        ghost, real = a_memory(1, "a ghost walks"), a_memory(2, "the harvest was good")
+        with pytest.raises(Stopped), store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(ghost)
+            tx.index.put(ghost, vectors_for(ghost))
+            tx.index.nearest(EMBEDDER.query("ghost"), look(), limit=5)
+            raise Stopped
+        put(store, real)
+
+        assert nearest(store, "the harvest was good") == [2]
+        assert nearest(store, "a ghost walks") == []
+
+    @pytest.mark.requirement("WP-22")
+    def test_a_transaction_finds_what_it_wrote_itself(self, store: Store) -> None:
+        put(store, a_memory(1, "red apples"))
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(2, "green apples"))
+            tx.index.put(a_memory(2, "green apples"), vectors_for(a_memory(2, "green apples")))
+            found = tx.index.nearest(EMBEDDER.query("green apples"), look(), limit=5)
+
+            assert [hit.id for hit in found] == [2, 1]
+            assert [hit.id for hit in tx.index.lexical(["green"], look(), limit=5)] == [2]
+
+    def test_a_commit_is_in_the_next_snapshot_of_every_other_process(
+        self, open_store: OpenStore
+    ) -> None:
+        one, other = open_store(), open_store()
+        assert nearest(other, "tea is ready") == []
+
+        put(one, a_memory(1, "tea is ready"))
+
+        assert lexical(other, "tea") == nearest(other, "tea is ready") == [1]
+
+    @pytest.mark.requirement("LC-13")
+    def test_what_one_process_drops_no_other_finds(self, open_store: OpenStore) -> None:
+        one, other = open_store(), open_store()
+        put(one, a_memory(1, "tea is ready"), a_memory(2, "tea is gone"))
+        assert nearest(other, "tea is ready")[0] == 1
+
+        with one.begin(LOCAL_TENANT) as tx:
+            move(tx, 1, state=State.FORGOTTEN)
+            tx.index.drop(1)
+
+        assert lexical(other, "ready") == []
+        assert nearest(other, "tea is ready") == [2]
+
+    def test_a_snapshot_does_not_wait_for_a_writer(self, open_store: OpenStore) -> None:
+        one, other = open_store(), open_store()
+        put(one, a_memory(1, "tea is ready"))
+
+        with one.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(2, "not yet"))
+            seen = stored(other, 1, 2)
+
+        assert list(seen) == [1]
+
+    def test_what_a_call_reads_is_of_one_moment_until_it_writes(
+        self, open_store: OpenStore
+    ) -> None:
+        one, other = open_store(), open_store()
+        with one.one_moment():
+            assert stored(one, 1) == {}
+            put(other, a_memory(1, "tea is ready"))
+            assert stored(one, 1) == {}
+
+            put(one, a_memory(2, "so is coffee"))
+            assert list(stored(one, 1, 2)) == [1, 2]
+        assert list(stored(one, 1, 2)) == [1, 2]
+
+    def test_a_moment_is_of_one_tenant_and_ends_with_what_fails_in_it(
+        self, open_store: OpenStore
+    ) -> None:
+        one, other = open_store(), open_store()
+        put(one, a_memory(1, "tea is ready"))
+        with one.one_moment():
+            assert list(stored(one, 1)) == [1]
+            with one.snapshot("other") as tx:
+                assert tx.memories.get([1]) == {}
+            put(other, a_memory(2, "so is coffee"))
+            with pytest.raises(Stopped), one.snapshot(LOCAL_TENANT):
+                raise Stopped
+            assert list(stored(one, 1, 2)) == [1, 2]
+
+    @pytest.mark.requirement("DM-16", "DM-25")
+    def test_no_tenant_sees_anothers_rows(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"))
+        asked = look(Caller(agent="ann", tenant="other"))
+
+        with store.snapshot("other") as tx:
+            assert tx.memories.get([1]) == {}
+            assert tx.memories.by_hash(Kind.FACT, a_memory(1, "tea is ready").semantic_hash) == []
+            assert not tx.memories.any(asked)
+            assert tx.memories.newest(asked, limit=5) == []
+            assert tx.index.lexical(["tea"], asked, limit=5) == []
+            assert tx.index.nearest(EMBEDDER.query("tea is ready"), asked, limit=5) == []
+            assert tx.index.similarities(EMBEDDER.query("tea is ready"), [1]) == {}
+            assert tx.memories.counts() == {}
+
+    def test_equal_texts_are_found_by_their_hash_while_they_hold(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"), a_memory(2, "Tea  is READY"))
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 1, state=State.FORGOTTEN)
+            found = tx.memories.by_hash(Kind.FACT, a_memory(1, "tea is ready").semantic_hash)
+
+        assert [memory.id for memory in found] == [2]
+
+    def test_equal_texts_of_one_source_are_found_without_the_others(self, store: Store) -> None:
+        own = a_memory(2, "tea is ready", source_ref="chat#2")
+        put(store, a_memory(1, "tea is ready", source_ref="chat#1"), own)
+        with store.snapshot(LOCAL_TENANT) as tx:
+            found = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#2")
+            none = tx.memories.by_hash(Kind.FACT, own.semantic_hash, source_ref="chat#3")
+
+        assert ([memory.id for memory in found], none) == ([2], [])
+
+    def test_a_thread_is_opened_once(self, store: Store) -> None:
+        thread = ThreadRef(key="chat#1", subject="Monday")
+        with store.begin(LOCAL_TENANT) as tx:
+            first = tx.threads.open(thread, None, new_id=7, now=NOON)
+            again = tx.threads.open(thread, None, new_id=8, now=NOON)
+
+        assert first == again == 7
+
+    def test_counts_go_by_kind_and_state(self, store: Store) -> None:
+        put(store, a_memory(1, "one"), a_memory(2, "two"), a_memory(3, "go", kind=Kind.TASK))
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 2, state=State.ARCHIVED)
+
+        with store.snapshot(LOCAL_TENANT) as tx:
+            assert tx.memories.counts() == {
+                (Kind.FACT, State.ACTIVE): 1,
+                (Kind.FACT, State.ARCHIVED): 1,
+                (Kind.TASK, State.ACTIVE): 1,
+            }
+
+    def test_many_records_of_one_moment_are_all_kept(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            for number in range(3000):
+                _audit(tx, number)
+                tx.records.publish("memory.created", number, at=NOON)
+
+        assert all(finding.is_sound for finding in store.examine())
+
+    def test_a_trace_is_kept(self, store: Store) -> None:
+        candidate = Candidate(memory=a_memory(1, "tea"), features={"lexical": 1.0}, score=0.9)
+        trace = Trace(
+            id=make_id(NOON, 5),
+            caller=replace(ANN, session="s"),
+            asked_at=NOON,
+            query="tea?",
+            verdict=Verdict.FOUND,
+            considered=(candidate,),
+            packed=(1,),
+            degraded=(),
+            stages_ms={"plan": 0.1},
+        )
+
+        def noted(*, keep_from: datetime) -> int:
+            return store.note_reads(LOCAL_TENANT, traces=[trace], accesses=[], keep_from=keep_from)
+
+        assert noted(keep_from=NOON - timedelta(days=1)) == 1
+        assert noted(keep_from=NOON + timedelta(days=1)) == 0
+        assert noted(keep_from=NOON + timedelta(days=1)) == 1
+        assert all(finding.is_sound for finding in store.examine())
+
+    def test_a_sound_store_is_found_sound(self, store: Store) -> None:
+        put(store, a_memory(1, "tea is ready"), a_memory(2, "tea is gone"))
+        with store.begin(LOCAL_TENANT) as tx:
+            move(tx, 1, state=State.SUPERSEDED, superseded_by=2, superseded_at=NOON)
+            move(tx, 2, state=State.FORGOTTEN)
+            tx.index.drop(2)
+
+        assert [finding for finding in store.examine() if not finding.is_sound] == []
+
+    def test_a_memory_that_is_not_indexed_is_found_unsound(self, store: Store) -> None:
+        with store.begin(LOCAL_TENANT) as tx:
+            tx.memories.add(a_memory(1, "tea is ready"))
+
+        assert [finding.check for finding in store.examine() if not finding.is_sound]
+
+
+def _audit(tx: Transaction, memory_id: int) -> None:
+    tx.records.audit(
+        AuditEntry(
+            action="create",
+            memory_id=memory_id,
+            agent="ann",
+            session=None,
+            reason=None,
+            content="tea",
+            at=NOON,
+        )
+    )
